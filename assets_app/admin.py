@@ -20,7 +20,7 @@ from accounts_app.admin import (
 from accounts_app.models import Grant
 from accounts_app.policy import Action, may
 from assets_app.catalogue.services import set_paused
-from assets_app.execution.control import cancel_run
+from assets_app.execution.queue.control import cancel_run
 from assets_app.models import (
     Asset,
     Bundle,

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from assets_app.execution.coalescing import Coalesced
+from assets_app.execution.queue.coalescing import Coalesced
 from backfills_app.services.advancing import ROUND_SECONDS
 from backfills_app.services.advancing import advance as advance_backfills
 

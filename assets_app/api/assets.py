@@ -16,7 +16,7 @@ from accounts_app.api.idempotency import execute_once
 from accounts_app.policy import Action
 from assets_app.api.counts import expected_count
 from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, RunGroup
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named

@@ -12,7 +12,7 @@ from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
 from accounts_app.policy import Action
-from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
+from assets_app.execution.request.orphans import Orphan, find_orphans, remove_orphans
 from assets_app.queries.lookups import asset_named
 from assets_app.serializers import (
     OrphanIdsSerializer,

@@ -12,7 +12,14 @@ from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
 from accounts_app.policy import Action
 from assets_app.api.assets import request_detail
-from assets_app.execution.retrying import Code, Retried, rerun, retry_group, retry_run, retry_runs
+from assets_app.execution.request.retrying import (
+    Code,
+    Retried,
+    rerun,
+    retry_group,
+    retry_run,
+    retry_runs,
+)
 from assets_app.models import RunGroup
 from assets_app.queries.lookups import LARGEST_ID, run_numbered
 from assets_app.serializers import RequestSerializer, RunDetailSerializer

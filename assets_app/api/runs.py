@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiList, ApiView, signed_in
-from assets_app.execution.control import cancel_run
+from assets_app.execution.queue.control import cancel_run
 from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunPartition, RunState, Trigger
 from assets_app.queries.lookups import LARGEST_ID, partitions_of_run, run_numbered
 from assets_app.serializers import (

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from assets_app.execution.reporting import ReportedPartition
+from assets_app.execution.request.reporting import ReportedPartition
 from assets_app.serializers import ReportedWriteSerializer
 from slicewise_server.web.api.problems import field_errors
 from slicewise_server.web.errors import InvalidRequest

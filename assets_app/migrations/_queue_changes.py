@@ -1,7 +1,7 @@
 """SQL of the triggers that note every change on which the place of a run in its queue depends.
 
 Dispatch reads the first ready run of each group and version from a table of its own
-(`assets_app/execution/queue_heads.py`). The triggers note a change whoever makes it.
+(`assets_app/execution/queue/queue_heads.py`). The triggers note a change whoever makes it.
 """
 
 # For each statement and not for each row: a backfill queues and cancels 50,000 runs in one. Of an

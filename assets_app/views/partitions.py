@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
-from assets_app.execution.requests import MaterializeRequest, materialize, preview_selection
+from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
 from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages

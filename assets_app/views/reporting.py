@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
-from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
 from assets_app.models import Asset
 from assets_app.views.assets import asset_for_page, is_external

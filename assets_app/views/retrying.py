@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action
-from assets_app.execution.retrying import Code, rerun, retry_run, retry_runs
+from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
 from slicewise_server.web.errors import InvalidRequest
 

@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts_app.models import AuditEntry, User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
-from assets_app.execution.control import cancel_run
-from assets_app.execution.retrying import can_retry
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.retrying import can_retry
 from assets_app.models import (
     TERMINAL_STATES,
     Run,

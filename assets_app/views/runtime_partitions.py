@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action
-from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
+from assets_app.execution.request.runtime_partitions import add_partitions, remove_partitions
 from assets_app.views.assets import asset_for_page
 from slicewise_server.web.errors import InvalidRequest
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from assets_app.execution.requests import params_given
+from assets_app.execution.request.requests import params_given
 from slicewise_server.web.storable import read_json
 
 PREFIX = "param-"

@@ -10,9 +10,9 @@ from time import monotonic
 from django.db import OperationalError, connection, transaction
 
 import slicewise
-from assets_app.execution.claims import ClaimedPartition, RunSpec, claim
 from assets_app.execution.database import is_lock_timeout, limit_lock_waits
-from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.queue.claims import ClaimedPartition, RunSpec, claim
+from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import TERMINAL_STATES, Run, SkipReason, Target, Trigger
 from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillPartition, BackfillState

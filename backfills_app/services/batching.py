@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from assets_app.execution.requests import batches, partitions_per_run
-from assets_app.execution.waiting import waits_for_past
+from assets_app.execution.queue.waiting import waits_for_past
+from assets_app.execution.request.requests import batches, partitions_per_run
 from backfills_app.models import BackfillOrder, BackfillPartition
 from backfills_app.services.stored import StoredScope
 from slicewise.partitions import PartitionRow

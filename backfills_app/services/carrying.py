@@ -9,8 +9,8 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, Q, Sum
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution.control import cancel_some_runs_of
 from assets_app.execution.database import is_passing, limit_lock_waits
+from assets_app.execution.queue.control import cancel_some_runs_of
 from assets_app.models import TERMINAL_STATES, Run
 from backfills_app.models import (
     Backfill,

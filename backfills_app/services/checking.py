@@ -8,7 +8,7 @@ from datetime import datetime
 
 from accounts_app import policy
 from accounts_app.models import User
-from assets_app.execution.waiting import waits_for_past
+from assets_app.execution.queue.waiting import waits_for_past
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from assets_app.queries.clock import database_now
 from backfills_app.models import BackfillOrder, ExistingPolicy

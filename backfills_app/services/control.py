@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
-from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import Backfill, BackfillState, PendingControl
 from backfills_app.services.carrying import carry_out_now, record_request

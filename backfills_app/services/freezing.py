@@ -5,7 +5,7 @@ end.
 from typing import Any
 
 import slicewise
-from assets_app.execution.requests import checked_strategy, params_given, require_producer
+from assets_app.execution.request.requests import checked_strategy, params_given, require_producer
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import BackfillAsset
 from backfills_app.services.frozen_assets import FrozenAsset, outlets_of

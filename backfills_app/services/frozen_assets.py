@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import slicewise
-from assets_app.execution.frozen import Cut, as_frozen, freeze_upstream
-from assets_app.execution.requests import Strategy
+from assets_app.execution.attempt.frozen import Cut, as_frozen, freeze_upstream
+from assets_app.execution.request.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion, RunGroup
 from assets_app.queries.edges import first_start
 from backfills_app.models import BackfillAsset

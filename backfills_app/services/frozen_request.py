@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assets_app.execution.requests import checked_strategy, refuse_unknown_params
+from assets_app.execution.request.requests import checked_strategy, refuse_unknown_params
 from assets_app.models import Asset, BundleVersion
 from backfills_app.services.freezing import freeze_asset
 from backfills_app.services.frozen_assets import FrozenAsset, by_outlet, reads_of

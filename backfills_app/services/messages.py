@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from assets_app.execution.messages import send
+from assets_app.execution.queue.messages import send
 
 ADVANCE = "backfills_app.tasks.advance"
 

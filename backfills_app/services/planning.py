@@ -9,7 +9,7 @@ from typing import Any
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution.requests import Strategy, partitions_per_run
+from assets_app.execution.request.requests import Strategy, partitions_per_run
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services.checking import Checked, checked

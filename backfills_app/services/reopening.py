@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db import connection
 
-from assets_app.execution.requests import checked_params, require_producer
+from assets_app.execution.request.requests import checked_params, require_producer
 from assets_app.models import ProducerVersion, SkipReason
 from backfills_app.models import Backfill, BackfillAsset, PendingControl
 from backfills_app.services.checking import require_order

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from assets_app.execution.requests import Strategy
+from assets_app.execution.request.requests import Strategy
 from assets_app.models import Asset
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services.naming import Named, named_assets

@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 from accounts_app import audit
 from accounts_app.models import User
 from accounts_app.policy import Action
-from assets_app.execution.retrying import Code, checked_code
+from assets_app.execution.request.retrying import Code, checked_code
 from backfills_app.models import (
     ENDED_STATES,
     Backfill,

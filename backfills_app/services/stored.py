@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 
 import slicewise
-from assets_app.execution.frozen import Cut, all_frozen_definitions
+from assets_app.execution.attempt.frozen import Cut, all_frozen_definitions
 from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
 from backfills_app.services.frozen_assets import Definition, FrozenAsset, edges_of, outlets_of
 from backfills_app.services.positions import Range

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Max
 
-from assets_app.execution.withdrawing import (
+from assets_app.execution.queue.withdrawing import (
     has_untried_runs,
     recall,
     untried_runs_of,

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, reach
-from assets_app.execution.requests import preview_selection
+from assets_app.execution.request.requests import preview_selection
 from assets_app.models import Asset
 from backfills_app.forms import BackfillForm
 from backfills_app.forms.choice import names_in

@@ -8,11 +8,11 @@ from django.utils import timezone
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text

@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Run, RunState
 from assets_app.scheduling.tasks import tick
 from backfills_app import tasks

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from accounts_app.models import User
-from assets_app.execution.withdrawing import untried_runs_of, withdraw_runs
+from assets_app.execution.queue.withdrawing import untried_runs_of, withdraw_runs
 from assets_app.models import AssetPartition, Run
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import admission, pause_backfill

@@ -11,12 +11,13 @@ from django.utils import timezone
 
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending, messages
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.queries.failures import failures_of

@@ -9,10 +9,10 @@ from django.db import IntegrityError, OperationalError, transaction
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text

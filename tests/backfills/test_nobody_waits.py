@@ -11,12 +11,12 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.control import cancel_group
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.control import cancel_group
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import (

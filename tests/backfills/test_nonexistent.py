@@ -9,7 +9,7 @@ from django.test import Client
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution.inputs import read_inputs
+from assets_app.execution.attempt.inputs import read_inputs
 from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run, Target
 from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.retrying import retry_run
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.queue.waiting import wake_waiting
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,

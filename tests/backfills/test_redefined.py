@@ -9,13 +9,13 @@ from django.db import OperationalError
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.inputs import read_inputs
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.inputs import read_inputs
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,

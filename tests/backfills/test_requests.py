@@ -10,7 +10,7 @@ from django.utils import timezone
 import slicewise
 from accounts_app.models import User
 from accounts_app.policy import Role
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import BundleVersion, Producer, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text

@@ -20,10 +20,10 @@ from hypothesis.stateful import (
 )
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.retrying import RETRYABLE_STATES, retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.retrying import RETRYABLE_STATES, retry_run
 from assets_app.models import (
     ACTIVE_STATES,
     TERMINAL_STATES,

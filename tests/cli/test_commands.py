@@ -15,11 +15,11 @@ from django.utils import timezone
 import slicewise
 from accounts_app.management.command import SlicewiseCommand, duration_text, fact_text
 from accounts_app.models import AuditEntry, User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.orphans import Orphan
-from assets_app.execution.verifying import Verification
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.orphans import Orphan
+from assets_app.execution.request.verifying import Verification
 from assets_app.models import Asset, AssetPartition, Gateway, Run, RunAttempt, RunGroup, RunLog
 from assets_app.queries.orphans import OrphanRow
 from backfills_app.models import Backfill
@@ -194,7 +194,7 @@ def test_following_a_log_ends_with_the_run() -> None:
 def test_waiting_for_work_that_is_not_done_exits_with_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ada: User
 ) -> None:
-    from assets_app.execution.control import cancel_group
+    from assets_app.execution.queue.control import cancel_group
     from assets_app.management.commands import assets
 
     def canceled_meanwhile(group: RunGroup) -> Any:

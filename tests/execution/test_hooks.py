@@ -13,13 +13,15 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, calling, ending, hooks, messages, recovery
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.intending import PartialFailure
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.intending import PartialFailure
+from assets_app.execution.gateway import calling, recovery
+from assets_app.execution.queue import hooks, messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.parent_client import WarmParentError
 from tests.execution.conftest import lose_the_worker, make_gateway

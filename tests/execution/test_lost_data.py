@@ -8,13 +8,13 @@ from django.core.exceptions import PermissionDenied
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.forgetting import forget_partitions
-from assets_app.execution.questions import Questions
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.verifying import verify_partitions
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.questions import Questions
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.forgetting import forget_partitions
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset, AssetPartition, FailureKind, Gateway, Materialization, Run
 from slicewise.io import recorded
 from slicewise.io.file import FileStorage

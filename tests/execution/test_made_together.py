@@ -7,13 +7,14 @@ from unittest.mock import patch
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, publishing
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.ending import Failure
-from assets_app.execution.outputs import Output
-from assets_app.execution.recovery import recover
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.outputs import Output
+from assets_app.execution.gateway import publishing
+from assets_app.execution.gateway.recovery import recover
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,

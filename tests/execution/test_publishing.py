@@ -12,11 +12,11 @@ import pytest
 from django.db import OperationalError, connection
 
 from accounts_app.models import User
-from assets_app.execution import publishing
-from assets_app.execution.attempts import Attempt, intend_to_publish
-from assets_app.execution.intending import PartialFailure
-from assets_app.execution.outputs import StagedOutlet
-from assets_app.execution.recovery import recover
+from assets_app.execution.attempt.attempts import Attempt, intend_to_publish
+from assets_app.execution.attempt.intending import PartialFailure
+from assets_app.execution.attempt.outputs import StagedOutlet
+from assets_app.execution.gateway import publishing
+from assets_app.execution.gateway.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
 from tests.execution.conftest import at_work, lose_the_worker

@@ -13,13 +13,14 @@ from django.utils import timezone
 import slicewise
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending, messages
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import rerun, retry_group, retry_run, retry_runs
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import rerun, retry_group, retry_run, retry_runs
 from assets_app.models import (
     Asset,
     AssetPartition,

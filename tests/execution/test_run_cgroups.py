@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from assets_app.execution import run_cgroups
+from assets_app.execution.gateway import run_cgroups
 from slicewise.runner.group_folder import GroupFolder
 from slicewise.runner.run_groups import RunGroups
 

@@ -109,7 +109,7 @@ class Commits:
         """From now on, in this process."""
         from django.db.backends.base.base import BaseDatabaseWrapper
 
-        from assets_app.execution import claims, transitions
+        from assets_app.execution.queue import claims, transitions
 
         real_commit, real_rollback = BaseDatabaseWrapper.commit, BaseDatabaseWrapper.rollback
 

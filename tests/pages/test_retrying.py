@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.policy import Role
-from assets_app.execution.control import cancel_run
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance

@@ -8,10 +8,10 @@ from django.db import transaction
 import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.timetables import store_schedules
-from assets_app.execution import attempts, ending
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.transitions import move_all
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.transitions import move_all
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
 from slicewise.declaring import schedule_names
 from tests.factories import asset, outlet_of

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule, store_schedules
-from assets_app.execution import attempts, ending
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,

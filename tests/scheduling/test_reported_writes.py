@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
+from assets_app.execution.request.reporting import ReportedPartition, ReportedWrite, report_write
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -170,7 +170,7 @@ def test_a_key_that_nobody_added_is_refused(alice: User) -> None:
 
 
 def test_while_a_run_holds_one_of_them_none_is_recorded(alice: User) -> None:
-    from assets_app.execution.requests import MaterializeRequest, materialize
+    from assets_app.execution.request.requests import MaterializeRequest, materialize
 
     stock = asset("stock", DAILY)
     materialize(MaterializeRequest(asset=stock, selection="2024-07-01"), user=alice)

@@ -143,7 +143,7 @@ class Command(SlicewiseCommand):
         wait: bool,
     ) -> None:
         from assets_app.api.assets import request_detail
-        from assets_app.execution.requests import MaterializeRequest, materialize
+        from assets_app.execution.request.requests import MaterializeRequest, materialize
         from slicewise_server.web.commands.progress import wait_until_ended
 
         request = MaterializeRequest(
@@ -190,7 +190,7 @@ class Command(SlicewiseCommand):
         partitions: str | None,
         metadata: dict[str, Any],
     ) -> None:
-        from assets_app.execution.reporting import ReportedWrite, report_write
+        from assets_app.execution.request.reporting import ReportedWrite, report_write
         from assets_app.management.partition_file import read_partition_file
 
         listed = read_partition_file(partitions) if partitions else ()
@@ -211,12 +211,12 @@ class Command(SlicewiseCommand):
             self.say(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
 
     def add_partitions(self, asset: str, keys: Sequence[str]) -> None:
-        from assets_app.execution.runtime_partitions import add_partitions
+        from assets_app.execution.request.runtime_partitions import add_partitions
 
         self._print_keys("Added", add_partitions(_asset(asset), keys, user=self.actor))
 
     def remove_partitions(self, asset: str, keys: Sequence[str]) -> None:
-        from assets_app.execution.runtime_partitions import remove_partitions
+        from assets_app.execution.request.runtime_partitions import remove_partitions
 
         self._print_keys("Removed", remove_partitions(_asset(asset), keys, user=self.actor))
 

@@ -15,7 +15,7 @@ from accounts_app.management.command import (
     failed_count_text,
     json_object,
 )
-from assets_app.execution.retrying import Code
+from assets_app.execution.request.retrying import Code
 from assets_app.models import NOTHING_LACKS, Asset
 from assets_app.queries.lookups import LARGEST_ID, asset_named
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
