@@ -15,7 +15,7 @@ from accounts_app.models import User
 from accounts_app.services.passwords import change_own_password
 from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
 from accounts_app.services.tokens import revoke_token, tokens_of
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 
 class SignIn(LoginView):

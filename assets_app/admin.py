@@ -31,7 +31,7 @@ from assets_app.models import (
     RunAttempt,
 )
 from slicewise.texts import masked_uri
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @admin.register(Asset)

@@ -10,7 +10,7 @@ from accounts_app.policy import Action, reach
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
 from slicewise.texts import masked_text
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 _MOST_SAID = 10
 

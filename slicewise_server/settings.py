@@ -143,13 +143,13 @@ if IS_COMMAND:
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "slicewise_server.web.protection.PermissionsPolicyMiddleware",
+    "slicewise_server.web.request_checks.PermissionsPolicyMiddleware",
     "slicewise_server.static_files.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     # Before each middleware that reads a body.
-    "slicewise_server.web.protection.BoundedBodyMiddleware",
+    "slicewise_server.web.request_checks.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "slicewise_server.web.protection.HostMiddleware",
+    "slicewise_server.web.request_checks.HostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

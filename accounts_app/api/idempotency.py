@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts_app.api.base import signed_in
 from accounts_app.models import IdempotentRequest, User
 from slicewise_server.web.api.problems import KeyReused
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 HEADER = "Idempotency-Key"
 KEPT_FOR = timedelta(hours=24)

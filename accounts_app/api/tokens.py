@@ -26,7 +26,7 @@ from accounts_app.services.sign_in_limits import (
 from accounts_app.services.tokens import issue_token, revoke_token
 from slicewise_server.web.api.problems import problem
 from slicewise_server.web.api.schema import problems
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from django.http import Http404
 from accounts_app import policy
 from accounts_app.models import User
 from slicewise.texts import masked_text, terminal_json, terminal_text
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import read_json_object
 
 if TYPE_CHECKING:

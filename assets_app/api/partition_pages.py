@@ -18,7 +18,7 @@ from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
 from slicewise.partitions import PartitionRow, partition_rows
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 CHUNK = 1000
 CHUNKS_PER_PAGE = 20

@@ -25,7 +25,7 @@ from assets_app.queries.lookups import LARGEST_ID, run_numbered
 from assets_app.serializers import RequestSerializer, RunDetailSerializer
 from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
 from slicewise_server.web.api.serializers import StrictSerializer, WholeNumberField
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 _PROBLEMS = (400, 401, 403, 404, 409, 413, 422)
 

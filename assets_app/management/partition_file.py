@@ -8,7 +8,7 @@ from pathlib import Path
 from assets_app.execution.request.reporting import ReportedPartition
 from assets_app.serializers import ReportedWriteSerializer
 from slicewise_server.web.api.problems import field_errors
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 def read_partition_file(path: str) -> Sequence[ReportedPartition]:

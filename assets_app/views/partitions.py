@@ -23,7 +23,7 @@ from assets_app.views.assets import asset_for_page, can_be_materialized, is_exte
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 from slicewise.partitions import is_runtime
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
 _REPORT_HINT = "External asset. Report materializations here or through the API."

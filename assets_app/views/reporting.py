@@ -16,7 +16,7 @@ from assets_app.models import Asset
 from assets_app.views.assets import asset_for_page, is_external
 from assets_app.views.partitions import selection_preview
 from partitions_app.labels import example_selection
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @login_required

@@ -15,7 +15,7 @@ from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action
 from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_SHOWN = 50
 MOST_SAID = 5

@@ -33,8 +33,8 @@ from assets_app.queries.lookups import partitions_of_run
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.runner.messages import is_web_address
 from slicewise.texts import masked_blocks
-from slicewise_server.web.errors import InvalidRequest
 from slicewise_server.web.listing import STOP_POLLING, address_of, page_of_rows, unchanged
+from slicewise_server.web.request_errors import InvalidRequest
 
 # On the page of a run; a page of its own lists all partitions of a run.
 MOST_PARTITIONS = 20

@@ -11,7 +11,7 @@ from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action
 from assets_app.execution.request.runtime_partitions import add_partitions, remove_partitions
 from assets_app.views.assets import asset_for_page
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @login_required

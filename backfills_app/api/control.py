@@ -40,7 +40,7 @@ from backfills_app.services import (
     retry_failed,
 )
 from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 _PROBLEMS = (400, 401, 403, 404, 409, 422)
 _MOST_SAID = 3

@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 
 from backfills_app.models import Backfill, BackfillOrder
-from slicewise_server.web.errors import InvalidRequest
 from slicewise_server.web.forms import ServiceForm
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 class ChangeForm(ServiceForm):

@@ -14,7 +14,7 @@ from accounts_app.policy import Action, reach
 from assets_app.models import Asset
 from backfills_app.services.naming import named_assets
 from partitions_app.rules import has_time
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 WAYS = (
     ("asset", "One asset"),

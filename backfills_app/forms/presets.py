@@ -7,7 +7,7 @@ from django.db.models import Max
 from assets_app.models import Asset, AssetPartition, PartitionState
 from slicewise.calendar import to_instant
 from slicewise.partitions import TimeDefinition
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 PRESETS = {
     "7": "Last 7 days",

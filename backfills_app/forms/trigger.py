@@ -30,8 +30,8 @@ from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
 from partitions_app.rules import has_time
-from slicewise_server.web.errors import InvalidRequest
 from slicewise_server.web.forms import ParamsField, ServiceForm
+from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import read_json_object
 
 SEGMENT = "segment-"

@@ -14,7 +14,7 @@ from backfills_app.services.control import (
     resume_backfill,
 )
 from backfills_app.services.retrying import retry_failed
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,

@@ -17,7 +17,7 @@ from backfills_app.services.control import locked_for_request, require_unfinishe
 from backfills_app.services.counting import derive_states
 from backfills_app.services.messages import nudge_advance
 from slicewise.declaring import PRIORITY_LIMIT
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from slicewise_server.web.storable import is_storable
 
 HIGHEST_PRIORITY = PRIORITY_LIMIT

@@ -17,7 +17,7 @@ from backfills_app.services.requests import BackfillRequest
 from backfills_app.services.scopes import AssetScope
 from backfills_app.services.tree import Tree, grow
 from partitions_app.rules import has_time
-from slicewise_server.web.errors import FieldErrors, InvalidRequest
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 MOST_ACTIVE_RUNS = 1000
 LONGEST_DESCRIPTION = 1000

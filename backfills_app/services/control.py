@@ -19,7 +19,7 @@ from backfills_app.services.carrying import carry_out_now, record_request
 from backfills_app.services.counting import derive_states
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.outlets import assets_made
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 Verb = PendingControl.Verb
 

@@ -12,7 +12,7 @@ from backfills_app.services.frozen_assets import FrozenAsset, outlets_of
 from backfills_app.services.requests import BackfillRequest
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import identity_of
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 def freeze_asset(

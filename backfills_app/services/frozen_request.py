@@ -12,7 +12,7 @@ from backfills_app.services.limits import refuse_too_many_assets
 from backfills_app.services.ordering import circle_of, in_order
 from backfills_app.services.outlets import names_of
 from backfills_app.services.requests import BackfillRequest
-from slicewise_server.web.errors import FieldErrors, InvalidRequest
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 _SHORTEST_DIGEST = 4
 

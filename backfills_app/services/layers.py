@@ -17,7 +17,7 @@ from backfills_app.services.outlets import names_of
 from backfills_app.services.periods import Hull, Terms
 from backfills_app.services.requests import ALL, NONE, BackfillRequest
 from backfills_app.services.scopes import ScopeDraft, beginning_of
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 def refuse_too_many_assets(number: int, field: str) -> None:

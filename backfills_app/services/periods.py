@@ -18,7 +18,7 @@ from backfills_app.services.scopes import ScopeDraft, partition_count
 from partitions_app.rules import has_time
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.partitions import TimeDefinition, ended_by, select_ranges
-from slicewise_server.web.errors import FieldErrors, InvalidRequest
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 Terms = list[slicewise.PartitionSet]
 

@@ -10,7 +10,7 @@ from assets_app.models import Asset
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services.naming import Named, named_assets
 from slicewise.calendar import read_time, to_datetime, zone
-from slicewise_server.web.errors import FieldErrors, InvalidRequest
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 # The downstream assets to include: none, all, or the assets with these names.
 Downstream = str | tuple[str, ...]

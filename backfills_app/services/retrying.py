@@ -27,7 +27,7 @@ from backfills_app.services.control import locked_for_request, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
 from backfills_app.services.reopening import RETRIED_REASONS, newest_version
 from backfills_app.services.stored import stored_scopes
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 State = BackfillPartition.State
 Verb = PendingControl.Verb

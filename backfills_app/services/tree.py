@@ -14,7 +14,7 @@ from backfills_app.services.ordering import in_order
 from backfills_app.services.periods import Hull, Period, chosen_drafts, hull_of, read_period
 from backfills_app.services.scopes import AssetScope, ScopeDraft, partition_count, scopes_of
 from partitions_app.rules import has_time
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 Drafts = dict[FrozenAsset, ScopeDraft]
 

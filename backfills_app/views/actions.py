@@ -28,7 +28,7 @@ from backfills_app.services import (
 from backfills_app.services.retrying import retryable_counts
 from backfills_app.views.allowed import Allowed, reaches_of
 from backfills_app.views.progress import progress_with_pace
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_SAID = 5
 

@@ -25,7 +25,7 @@ from backfills_app.services import (
     create_backfill,
 )
 from backfills_app.views.plans import planned_page
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 # The fields that a link to the form may fill in.
 _FILLED_BY_LINK = (

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template import loader
 
 from slicewise_server.web.api.problems import body_too_large, problem_outside_views
-from slicewise_server.web.errors import FilesRefused
+from slicewise_server.web.request_errors import FilesRefused
 
 _API = "/api/"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import read_json_object
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.files.uploadhandler import FileUploadHandler
 
-from slicewise_server.web.errors import FilesRefused
+from slicewise_server.web.request_errors import FilesRefused
 
 
 class RefusingFiles(FileUploadHandler):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slicewise_server.web.errors import ConflictingRequest, FieldErrors, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, FieldErrors, InvalidRequest
 
 
 def test_errors_of_several_blocks_are_collected_field_by_field() -> None:

@@ -36,7 +36,7 @@ from backfills_app.services import (
 )
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.backfills.scenes import following, state_of
 from tests.backfills.test_life import counts_of, run_all, start
 from tests.execution.test_attempts import counts_agree_with_slices, publish

@@ -9,7 +9,7 @@ from backfills_app.models import BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, request_from_text, retry_failed
 from backfills_app.services.advancing import advance
 from backfills_app.views.plans import planned_page
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.scenes import (
     ask,
     drive,

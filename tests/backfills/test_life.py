@@ -19,7 +19,7 @@ from backfills_app.services import cancel_backfill, create_backfill, request_fro
 from backfills_app.services.admission import AHEAD, admit
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import state_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset

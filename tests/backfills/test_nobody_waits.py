@@ -36,7 +36,7 @@ from backfills_app.services.expansion import expand
 from backfills_app.services.locks import lock
 from backfills_app.services.stored import stored_scopes
 from backfills_app.services.waiting import mark_all_ready
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, state_of
 from tests.execution.test_at_once import elsewhere, locked_slices
 from tests.factories import DAILY_2013, asset

@@ -33,7 +33,7 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import AIRPORTS, DAILY_2013, asset

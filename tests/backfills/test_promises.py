@@ -21,7 +21,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Asset, Gateway, Run, RunPartition, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.scenes import drive, end, following, never, outcomes
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import counts_agree_with_slices

@@ -31,7 +31,7 @@ from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
 from slicewise import Keys
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import (
     ask,
     drive,

@@ -39,7 +39,7 @@ from backfills_app.services import (
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.scenes import drive, failing_keys, following, outcomes, state_of
 from tests.backfills.test_promises import undone
 from tests.execution.test_attempts import counts_agree_with_slices

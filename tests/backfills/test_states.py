@@ -43,7 +43,7 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import ask, drive, following
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import counts_agree_with_slices, staged

@@ -29,7 +29,7 @@ from assets_app.models import (
     RunGroup,
     RunState,
 )
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset, person

@@ -28,7 +28,7 @@ from assets_app.models import (
     RunState,
 )
 from partitions_app.models import PartitionDefinition
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
 
 

@@ -21,7 +21,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise.keys.key_json import key_to_json
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import asset, definition_of, outlet_of, together
 

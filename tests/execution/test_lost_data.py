@@ -19,7 +19,7 @@ from assets_app.models import Asset, AssetPartition, FailureKind, Gateway, Mater
 from slicewise.io import recorded
 from slicewise.io.file import FileStorage
 from slicewise.storage import StorageError, TryAgainError
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import DAILY_2013, asset, outlet_of, person
 

@@ -25,7 +25,7 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.execution.conftest import at_work, lose_the_worker
 from tests.execution.test_attempts import begun, counts_agree_with_slices
 from tests.factories import DAILY_2013, outlet_of, together

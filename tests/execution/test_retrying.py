@@ -34,7 +34,7 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import DAILY_2013, asset, person
 

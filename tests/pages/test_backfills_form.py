@@ -12,7 +12,7 @@ from assets_app.models import Asset, AssetDependency
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, person
 from tests.pages.asked import asked
 from tests.pages.markup import compact

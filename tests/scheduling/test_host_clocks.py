@@ -14,7 +14,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Run, Schedule
 from assets_app.queries.clock import database_now
 from slicewise import PartitionByInterval
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.catalogue.conftest import Bundle, bundle
 from tests.factories import asset, external
 from tests.scheduling.scenes import at, cron, scheduled

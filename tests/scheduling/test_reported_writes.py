@@ -23,7 +23,7 @@ from assets_app.queries.overview import asset_statuses
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.outbox import process_outbox
 from slicewise import PartitionAtRuntime, PartitionByInterval
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import asset, external, person
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting
 

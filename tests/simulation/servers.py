@@ -30,7 +30,7 @@ from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionKey
 from slicewise.keys.key_json import key_to_json
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.factories import outlet_of
 from tests.simulation.chance import Action, Partition, draw, fate_of
 from tests.simulation.declarations import DeclaredAsset, definition_file, instant_text

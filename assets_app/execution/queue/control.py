@@ -11,7 +11,7 @@ from assets_app.execution.queue.settling import release_canceled
 from assets_app.execution.queue.transitions import is_terminal, move_all
 from assets_app.models import Run, RunAttempt, RunGroup, RunState
 from assets_app.queries.clock import database_now
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 CANCELABLE_STATES = (
     RunState.WAITING,

@@ -10,7 +10,7 @@ from assets_app.execution.queue.settling import COUNTS_FOLLOW
 from assets_app.execution.request.requests import in_flight_sentence, selected_rows
 from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.clock import database_now
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 # The next version is the forgotten version plus one: no record is overwritten, and partitions that
 # read the forgotten version become stale with the next version.

@@ -18,7 +18,7 @@ from slicewise.partitions import dimension_names, folder_names, has_folder_of, p
 from slicewise.storage import StorageError
 from slicewise.storage.layout import UNPARTITIONED
 from slicewise.texts import masked_uri
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 # Rows stay locked while the data of so many partitions is removed.
 _REMOVED_AT_ONCE = 50

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.db import OperationalError, connection, transaction
 
 from assets_app.execution.database import is_lock_timeout, limit_lock_waits
-from slicewise_server.web.errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest
 
 # Every request is answered within a second.
 _LONGEST_WAIT = "300ms"

@@ -23,7 +23,7 @@ from assets_app.execution.request.requests import (
 from assets_app.models import Asset, Outbox, WriteReport
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow, partition_rows
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 # Rows and bytes of partitions, by key text.
 _Counts = dict[str, tuple[int | None, int | None]]

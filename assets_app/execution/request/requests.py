@@ -18,7 +18,7 @@ from assets_app.execution.request.patience import patient_transaction
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Target, Trigger
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow, partition_rows
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 T = TypeVar("T")
 Strategy = str | int

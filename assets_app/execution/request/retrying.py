@@ -37,7 +37,7 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from slicewise.partitions import PartitionRow, partition_rows
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
 

@@ -14,7 +14,7 @@ from assets_app.models import Asset, AssetPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise.partitions import runtime_key
-from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from slicewise_server.web.storable import is_storable
 
 _NAMED = 3

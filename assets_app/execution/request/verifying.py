@@ -15,7 +15,7 @@ from slicewise.io import NoStorageError, Storage
 from slicewise.io.recorded import Difference, find_differences
 from slicewise.keys import WHOLE
 from slicewise.storage import StorageError
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 _COMPARED_AT_ONCE = 2000
 

@@ -23,7 +23,7 @@ from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
 from slicewise_server.web.commands.work_progress import WorkProgress
-from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 # The number of runs whose errors are read.
 _MOST_ERRORS = 1000

@@ -14,7 +14,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from slicewise_server.web.errors import ConflictingRequest, FilesRefused, InvalidRequest
+from slicewise_server.web.request_errors import ConflictingRequest, FilesRefused, InvalidRequest
 
 log = logging.getLogger(__name__)
 
