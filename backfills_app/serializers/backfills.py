@@ -13,7 +13,7 @@ from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import Pace, paces_of
 from backfills_app.serializers.plans import CodeVersionSerializer, UpstreamGapSerializer
 from backfills_app.serializers.requests import DownstreamField
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.partitions.skipping import skips_of
 from partitions_app.labels import label_of
 from slicewise.texts import masked_text
 from slicewise_server.web.api.serializers import MaskedText

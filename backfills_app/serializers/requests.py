@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from assets_app.serializers import StrategyField
 from backfills_app.models import BackfillOrder, ExistingPolicy
-from backfills_app.services.bulk import ACTIONS
+from backfills_app.services.control.bulk import ACTIONS
 from slicewise_server.web.api.serializers import (
     JSONObject,
     StrictSerializer,

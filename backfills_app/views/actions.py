@@ -25,7 +25,7 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.retrying import retryable_counts
+from backfills_app.services.control.retrying_failed import retryable_counts
 from backfills_app.views.allowed import Allowed, reaches_of
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.web.request_errors import InvalidRequest

@@ -16,7 +16,7 @@ from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import MOST_RUNS_DRAWN
 from backfills_app.queries.partitions import interesting_position, partitions_from
 from backfills_app.queries.skips import lacks_upstream
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.partitions.skipping import skips_of
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import Progress, part_progress, progress_with_pace
 from backfills_app.views.timeline import timeline_of

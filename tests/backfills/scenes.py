@@ -16,7 +16,7 @@ from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from partitions_app.models import PartitionDefinition
 from slicewise.declaring import schedule_names
 from tests.factories import asset, outlet_of, together

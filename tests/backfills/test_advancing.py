@@ -15,9 +15,9 @@ from assets_app.models import Run, RunState
 from assets_app.scheduling.tasks import tick
 from backfills_app import tasks
 from backfills_app.models import Backfill, BackfillAsset
-from backfills_app.services import advancing, expansion
-from backfills_app.services.advancing import advance
-from backfills_app.services.estimates import runs_at_once
+from backfills_app.services.advance import advancing, expansion
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.request.estimates import runs_at_once
 from tests.backfills.test_life import start
 from tests.execution.conftest import make_gateway
 from tests.execution.test_at_once import elsewhere

@@ -23,7 +23,6 @@ from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.queries.failures import failures_of
 from backfills_app.services import (
     cancel_backfill,
-    carrying,
     change_backfill,
     clone_backfill,
     create_backfill,
@@ -34,8 +33,9 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance import carrying
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.backfills.scenes import following, state_of
 from tests.backfills.test_life import counts_of, run_all, start
@@ -267,7 +267,7 @@ def test_a_resumed_one_is_seen_to_at_once(
     alice: User, worker: Gateway, sent: list[tuple[str, Any, str]], monkeypatch: Any
 ) -> None:
     desk = Desk(alice, worker)
-    monkeypatch.setattr("backfills_app.services.messages.send", messages.send)
+    monkeypatch.setattr("backfills_app.services.bookkeeping.messages.send", messages.send)
     pause_backfill(desk.backfill, user=alice)
     sent.clear()
     resume_backfill(desk.backfill, user=alice)

@@ -16,9 +16,9 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
-from backfills_app.services.admission import AHEAD, admit
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.admission import AHEAD, admit
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import state_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
@@ -80,7 +80,7 @@ def test_two_within_one_second_have_names_of_their_own(alice: User) -> None:
 
 
 def test_expansion_goes_on_where_it_was_broken_off(alice: User, monkeypatch: Any) -> None:
-    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 10)
+    monkeypatch.setattr("backfills_app.services.advance.expansion.CHUNK", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
     assert expand(backfill.pk)
@@ -95,7 +95,7 @@ def test_expansion_goes_on_where_it_was_broken_off(alice: User, monkeypatch: Any
 def test_expansion_of_a_product_in_chunks_names_each_partition_once(
     alice: User, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 7)
+    monkeypatch.setattr("backfills_app.services.advance.expansion.CHUNK", 7)
     asset("weather", DAY_BY_AIRPORT)
     backfill = create_backfill(request_from_text("weather", "2013-01-01", "2013-01-31"), user=alice)
     while expand(backfill.pk):
@@ -250,7 +250,7 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
 def test_more_than_one_request_may_cancel_is_canceled_piece_by_piece(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.carrying.AT_A_TIME", 10)
+    monkeypatch.setattr("backfills_app.services.advance.carrying.AT_A_TIME", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice, max_active_runs=1)
     advance()
@@ -317,7 +317,7 @@ def test_admission_stops_while_a_group_is_paused(alice: User) -> None:
 def test_a_backfill_that_cannot_be_expanded_fails_and_says_why(
     alice: User, worker: Gateway, monkeypatch: Any, expanded: int
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 10)
+    monkeypatch.setattr("backfills_app.services.advance.expansion.CHUNK", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
     if expanded:
@@ -344,7 +344,7 @@ def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
         return real(backfill_id)
 
     with monkeypatch.context() as patched:
-        patched.setattr("backfills_app.services.advancing.expand", broken)
+        patched.setattr("backfills_app.services.advance.advancing.expand", broken)
         run_all(worker)
         assert (state_of(odd), state_of(other)) == ("creating", "succeeded")
     run_all(worker)

@@ -13,7 +13,7 @@ from assets_app.execution.attempt.inputs import read_inputs
 from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run, Target
 from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.partitions.skipping import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import partition_rows
 from tests.backfills.scenes import ask, drive, following, outcomes, plan_of

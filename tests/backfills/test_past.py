@@ -32,7 +32,7 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish

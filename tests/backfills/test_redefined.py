@@ -26,9 +26,9 @@ from assets_app.models import (
 )
 from backfills_app.models import Backfill
 from backfills_app.services import cancel_backfill, pause_backfill, resume_backfill, retry_failed
-from backfills_app.services.admission import AHEAD
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.admission import AHEAD
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
 from partitions_app.models import PartitionDefinition
 from slicewise import Keys
 from slicewise_server.web.request_errors import ConflictingRequest
@@ -201,7 +201,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     attempt = attempts.begin(running.pk, worker)
     assert attempt is not None
     # Fewer stand in the queue: it is looked at once more.
-    monkeypatch.setattr("backfills_app.services.admission.AHEAD", 5)
+    monkeypatch.setattr("backfills_app.services.advance.admission.AHEAD", 5)
     spoil_airports()
     advance()
     assert state_of(backfill) == "running"
@@ -210,7 +210,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     with pytest.raises(ConflictingRequest, match="was given up, and would be again: clone it"):
         retry_failed(backfill, user=alice)
     # What has begun goes on, and nothing of it is in anybody's way.
-    monkeypatch.setattr("backfills_app.services.advancing.give_up", None)
+    monkeypatch.setattr("backfills_app.services.advance.advancing.give_up", None)
     advance()
     publish(attempt)
     for run in backfill.group.runs.filter(state=RunState.QUEUED):
@@ -223,7 +223,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
 def test_a_run_of_one_that_was_given_up_can_be_tried_again(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.admission.AHEAD", 1)
+    monkeypatch.setattr("backfills_app.services.advance.admission.AHEAD", 1)
     backfill = keyed(alice)
     dispatch()
     failed = Run.objects.get()
@@ -265,7 +265,7 @@ def test_an_error_that_may_pass_is_no_reason_to_give_up(
         raise OperationalError("the connection was lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr("backfills_app.services.advancing.admit", broken)
+        patched.setattr("backfills_app.services.advance.advancing.admit", broken)
         drive(worker)
         assert (state_of(backfill), backfill.error) == ("running", "")
     drive(worker)

@@ -14,7 +14,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import BundleVersion, Producer, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.execution.test_attempts import begun, publish
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person

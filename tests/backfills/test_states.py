@@ -42,7 +42,7 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import ask, drive, following
 from tests.execution.conftest import make_gateway

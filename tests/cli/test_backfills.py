@@ -7,7 +7,7 @@ import pytest
 from accounts_app.models import AuditEntry, Grant, User
 from assets_app.models import Asset, Gateway, Run
 from backfills_app.models import Backfill
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from tests.backfills.conftest import worker
 from tests.backfills.scenes import following
 from tests.backfills.test_life import run_all

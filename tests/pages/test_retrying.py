@@ -14,7 +14,7 @@ from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from tests.api.test_retrying import put_on, worker
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.markup import compact
