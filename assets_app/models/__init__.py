@@ -1,5 +1,6 @@
 """Models of declarations, partitions, schedules and runs."""
 
+from assets_app.models.attempts import AttemptInput, AttemptOutlet, Lease, RunAttempt, RunLog
 from assets_app.models.catalogue import (
     Asset,
     AssetDependency,
@@ -11,18 +12,7 @@ from assets_app.models.catalogue import (
 from assets_app.models.gateways import Gateway
 from assets_app.models.hooks import RunHook
 from assets_app.models.queue_heads import QueueChange, QueueHead
-from assets_app.models.runs import (
-    AttemptInput,
-    AttemptOutlet,
-    FrozenUpstream,
-    Lease,
-    Run,
-    RunAttempt,
-    RunGroup,
-    RunLog,
-    RunNeed,
-    RunPartition,
-)
+from assets_app.models.runs import FrozenUpstream, Run, RunGroup, RunNeed, RunPartition
 from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
 from assets_app.models.slices import AssetPartition, Materialization, PartitionCount, WriteReport
 from assets_app.models.states import (

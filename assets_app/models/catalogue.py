@@ -6,7 +6,6 @@ from typing import Any
 from django.db import models
 
 import slicewise
-from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
 from slicewise.declaring import ProducerSpec, outlet_names
 from slicewise.uris import checked_location
@@ -112,6 +111,15 @@ class ProducerVersion(models.Model):
     def canonical_uris(self) -> dict[str, str]:
         """Canonical locations of the outlets by asset name; empty for an outlet without a URI."""
         return {name: checked_location(uri)[0] if uri else "" for name, uri in self.outlets.items()}
+
+
+class AssetQuerySet(models.QuerySet["Asset"]):
+    """Assets, with the related rows that lists and pages show."""
+
+    def declared(self) -> "AssetQuerySet":
+        """Select assets that a loaded file declares, with definition, producer and schedule."""
+        rows = self.filter(active=True)
+        return rows.select_related("partition_definition", "producer__schedule")
 
 
 class Asset(models.Model):

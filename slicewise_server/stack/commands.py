@@ -1,6 +1,6 @@
 """The commands of our own processes, the same in the embedded stack and in docker-compose.yml.
 
-What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT,
+Settings of a place come from the environment: GRANIAN_HOST, GRANIAN_PORT,
 GRANIAN_WORKERS, SLICEWISE_SLOTS and the settings. The first word, `python`, is the virtual
 environment's.
 """

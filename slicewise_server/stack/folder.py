@@ -123,7 +123,7 @@ class DataFolder:
         return made
 
     def state(self) -> dict[str, Any]:
-        """What the latest stack on this folder noted about itself; may be of one that has ended."""
+        """Read the notes of the latest stack on this folder; that stack may have ended."""
         try:
             noted = json.loads(self._state.read_text())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What this machine has of what the stack needs, and where it lies."""
+"""The programs that the stack needs, and their places on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the web pages and the API of all apps share: errors, answers, lists, checks of input.
+"""Shared parts of the web pages and of the API: errors, answers, lists, checks of input.
 
 These modules have no models and know none of the apps.
 """

@@ -1,1 +1,1 @@
-"""What all operations of the API share: pages of results, problem details, fields."""
+"""Shared parts of all operations of the API: pages of results, problem details, fields."""

@@ -1,1 +1,1 @@
-"""What commands share that wait for work."""
+"""Shared parts of commands that wait for work."""

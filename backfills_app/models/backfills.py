@@ -5,69 +5,54 @@ design), with a row for each asset and a row for each partition.
 from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 
 from assets_app.models import (
     Asset,
-    AssetPartition,
     BundleVersion,
     ProducerVersion,
-    Run,
     RunGroup,
-    SkipReason,
+)
+from backfills_app.models.states import (
+    ENDED_STATES,
+    AssetRole,
+    BackfillOrder,
+    BackfillState,
+    ExistingPolicy,
+    a_run_for_each,
 )
 from backfills_app.queries.chosen import chosen_text
-from backfills_app.queries.listing import BackfillQuerySet
 
 
-class BackfillState(models.TextChoices):
-    CREATING = "creating", "Creating"
-    SCHEDULED = "scheduled", "Scheduled"
-    RUNNING = "running", "Running"
-    PAUSED = "paused", "Paused"
-    CANCELING = "canceling", "Canceling"
-    CANCELED = "canceled", "Canceled"
-    SUCCEEDED = "succeeded", "Succeeded"
-    PARTIALLY_FAILED = "partially_failed", "Partially failed"
-    FAILED = "failed", "Failed"
+class BackfillQuerySet(models.QuerySet["Backfill"]):
+    """A queryset of backfills with the related rows that lists and pages show."""
 
+    def listed(self) -> "BackfillQuerySet":
+        """Select backfills that are not deleted, with the related rows of a line in a list: two
+        queries.
+        """
+        return self.recorded().filter(deleted=False)
 
-ENDED_STATES = (
-    BackfillState.CANCELED,
-    BackfillState.SUCCEEDED,
-    BackfillState.PARTIALLY_FAILED,
-    BackfillState.FAILED,
-)
+    def recorded(self) -> "BackfillQuerySet":
+        """Select all backfills, deleted ones too, with their assets and counts: two queries."""
+        return (
+            self.select_related("asset__partition_definition", "submitted_by", "group")
+            .defer("asset__partition_definition__spec")
+            .prefetch_related("assets__asset")
+        )
 
+    def choosing(self, name: str) -> "BackfillQuerySet":
+        """Select backfills for which the asset was chosen, alone or among several."""
+        chosen = self.model.objects.filter(assets__asset__name=name, assets__role="chosen")
+        return self.filter(pk__in=chosen.values("pk"))
 
-class ExistingPolicy(models.TextChoices):
-    """The partitions of the range that a backfill materializes, by their status."""
-
-    MISSING = "missing", "Missing only"
-    MISSING_AND_FAILED = "missing_and_failed", "Missing and failed"
-    STALE = "stale", "Missing, failed, stale or from older code"
-    ALL = "all", "All, including materialized"
-
-
-class BackfillOrder(models.TextChoices):
-    """The order in which a backfill materializes its partitions."""
-
-    OLDEST = "oldest", "Oldest first"
-    NEWEST = "newest", "Newest first"
-    LISTED = "listed", "As listed"
-
-
-class AssetRole(models.TextChoices):
-    """The reason why a backfill materializes an asset."""
-
-    CHOSEN = "chosen", "Chosen"
-    UPSTREAM = "upstream", "Upstream"
-    DOWNSTREAM = "downstream", "Downstream"
-
-
-def a_run_for_each() -> str:
-    """Return the strategy of an asset that declares none."""
-    return "partition"
+    def told(self) -> "BackfillQuerySet":
+        """Select backfills with their assets, counts and versions of the code: three queries."""
+        version = Prefetch(
+            "assets__producer_version", ProducerVersion.objects.only("digest", "producer")
+        )
+        rows = self.recorded().select_related("code_version").prefetch_related(version)
+        return rows.defer("asset__partition_definition__spec", "code_version__archive")
 
 
 class Backfill(models.Model):
@@ -251,123 +236,3 @@ class BackfillAsset(models.Model):
 
     def __str__(self) -> str:
         return f"{self.backfill_id} {self.asset_id}"
-
-
-class BackfillPartition(models.Model):
-    """The intent to materialize one partition: a row from expansion on, a claim and a run only from
-    admission on.
-    """
-
-    class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
-        ACTIVE = "active", "Active"
-        SUCCEEDED = "succeeded", "Succeeded"
-        FAILED = "failed", "Failed"
-        CANCELED = "canceled", "Canceled"
-        SKIPPED = "skipped", "Skipped"
-
-    backfill_asset = models.ForeignKey(
-        BackfillAsset, on_delete=models.CASCADE, related_name="partitions", db_index=False
-    )
-    # Position in the order of the asset's partitions: by time, then segment.
-    position = models.PositiveIntegerField()
-    # Ordered before the position: the number of the selection term where the order is "listed".
-    rank = models.PositiveIntegerField(default=0, db_default=0)
-    # Whether all upstream partitions in this backfill have ended. Only ready partitions are
-    # admitted.
-    ready = models.BooleanField(default=True, db_default=True)
-    key = models.CharField(max_length=1000, db_collation="C")
-    window_start = models.DateTimeField(null=True)
-    window_end = models.DateTimeField(null=True)
-    segment = models.CharField(max_length=1000, db_collation="C", blank=True, default="")
-    bucket = models.DateField(null=True)
-    state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_collation="C")
-    reason = models.CharField(max_length=20, choices=SkipReason, blank=True, default="")
-    slice = models.ForeignKey(
-        AssetPartition, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
-    )
-    run = models.ForeignKey(
-        Run,
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="backfill_partitions",
-        db_index=False,
-    )
-
-    class Meta:
-        ordering = ("position",)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("backfill_asset", "position"), name="backfill_partition_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(state="skipped") ^ Q(reason=""), name="backfill_skip_has_reason"
-            ),
-        )
-        indexes = (
-            models.Index(
-                fields=("backfill_asset", "ready", "rank", "position"),
-                condition=Q(state="waiting"),
-                name="backfill_partition_waiting",
-            ),
-            # Counts skipped partitions by reason in no time, even of a million.
-            models.Index(
-                fields=("backfill_asset", "reason"),
-                condition=Q(state="skipped"),
-                name="backfill_partition_skipped",
-            ),
-            models.Index(
-                fields=("run",), condition=Q(run__isnull=False), name="backfill_partition_run"
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.backfill_asset_id} {self.key}"
-
-
-class PendingControl(models.Model):
-    """A request about a backfill that the bulk worker has yet to carry out.
-
-    The insert waits for no lock. While such a row exists, no partition of the backfill is admitted.
-    Rows of the same verb are carried out together.
-    """
-
-    class Verb(models.TextChoices):
-        WITHDRAW = "withdraw", "Withdraw runs that have not begun"
-        RETRY = "retry", "Retry"
-        LOOK_AGAIN = "look_again", "Look again what waits for what"
-
-    backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="pending")
-    verb = models.CharField(max_length=10, choices=Verb)
-    # For a retry: whether it takes the newest code, and whether it takes canceled partitions too.
-    is_newest_code = models.BooleanField(default=False)
-    is_canceled_too = models.BooleanField(default=False)
-
-    class Meta:
-        ordering = ("id",)
-        constraints = (
-            models.CheckConstraint(
-                condition=Q(verb__in=("withdraw", "retry", "look_again")),
-                name="pending_control_verb_known",
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.backfill_id} {self.verb}"
-
-
-class EndedRun(models.Model):
-    """A run that has ended, or a run to which a backfill has left partitions. Once the run has
-    ended, the next admission marks partitions ready that follow.
-
-    A row is written in the transaction that ends the run, since two runs that end at once would not
-    see each other's end; and in the transaction that leaves partitions to a run of another request,
-    since that run may be ending just then. A row is never unique: an insert waits for no other
-    transaction.
-    """
-
-    backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="ended_runs")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
-
-    def __str__(self) -> str:
-        return f"{self.backfill_id} run {self.run_id}"
