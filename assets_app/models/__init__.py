@@ -11,10 +11,15 @@ from assets_app.models.catalogue import (
 )
 from assets_app.models.gateways import Gateway
 from assets_app.models.hooks import RunHook
+from assets_app.models.partitions import (
+    AssetPartition,
+    Materialization,
+    PartitionCount,
+    WriteReport,
+)
 from assets_app.models.queue_heads import QueueChange, QueueHead
 from assets_app.models.runs import FrozenUpstream, Run, RunGroup, RunNeed, RunPartition
 from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
-from assets_app.models.slices import AssetPartition, Materialization, PartitionCount, WriteReport
 from assets_app.models.states import (
     ACTIVE_STATES,
     NOTHING_LACKS,

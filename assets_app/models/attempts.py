@@ -5,8 +5,8 @@ from django.db.models import Q
 
 from assets_app.models.catalogue import Asset, ProducerVersion
 from assets_app.models.gateways import Gateway
+from assets_app.models.partitions import AssetPartition
 from assets_app.models.runs import Run
-from assets_app.models.slices import AssetPartition
 from assets_app.models.states import (
     AttemptOutcome,
 )

@@ -13,7 +13,7 @@ from assets_app.execution.attempt.frozen import as_frozen, frozen_definitions
 from assets_app.execution.attempt.keys import sent_keys
 from assets_app.execution.data.connections import connection_of
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunAttempt
-from assets_app.models.slices import AssetPartitionQuerySet
+from assets_app.models.partitions import AssetPartitionQuerySet
 from assets_app.queries.clock import database_now
 from assets_app.queries.edges import with_time_on_record
 from partitions_app.edges import Edge, mapping_of
