@@ -19,6 +19,7 @@ from backfills_app.api import backfills
 from backfills_app.api import control as backfill_control
 from slicewise_server.api_docs import DocsView, SchemaView
 from slicewise_server.api_health import HealthView
+from slicewise_server.events.api import EventsView
 
 v1 = [
     path("assets/", assets.AssetsView.as_view(), name="assets"),
@@ -67,6 +68,7 @@ v1 = [
     path("runs/<int:pk>/retry/", retrying.RunRetryView.as_view(), name="run-retry"),
     path("runs/<int:pk>/rerun/", retrying.RunRerunView.as_view(), name="run-rerun"),
     path("runs/retry/", retrying.RunsRetryView.as_view(), name="runs-retry"),
+    path("events/", EventsView.as_view(), name="events"),
     path("gateways/", gateways.GatewaysView.as_view(), name="gateways"),
     path("backfills/", backfills.BackfillsView.as_view(), name="backfills"),
     path("backfills/preview/", backfills.BackfillPreviewView.as_view(), name="backfill-preview"),

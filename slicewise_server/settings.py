@@ -66,6 +66,7 @@ MAX_SEGMENTS_PER_SEQUENCE = env.int("MAX_SEGMENTS_PER_SEQUENCE", default=10_000)
 MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
 MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", default=50_000)
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
+EVENT_DAYS = env.int("EVENT_DAYS", default=30)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
 # Limits of one run.
@@ -130,6 +131,7 @@ INSTALLED_APPS = [
     "partitions_app",
     "assets_app",
     "backfills_app",
+    "slicewise_server.events",
 ]
 
 if IS_COMMAND:
@@ -139,6 +141,7 @@ if IS_COMMAND:
         "slicewise_server.command_apps.ContentTypes",
         "knox",
         *(app for app in INSTALLED_APPS if app.endswith("s_app")),
+        "slicewise_server.events",
     ]
 
 MIDDLEWARE = [
@@ -336,6 +339,7 @@ CELERY_IMPORTS = [
     "assets_app.execution.tasks",
     "assets_app.catalogue.tasks",
     "backfills_app.tasks",
+    "slicewise_server.events.tasks",
 ]
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
@@ -372,6 +376,16 @@ CELERY_BEAT_SCHEDULE = {
     "forget old ticks": {
         "task": "assets_app.scheduling.tasks.forget",
         "schedule": 3600.0,
+        "options": {"queue": "bulk"},
+    },
+    "publish events": {
+        "task": "slicewise_server.events.tasks.publish",
+        "schedule": 0.5,
+        "options": {"queue": "bulk"},
+    },
+    "forget old events": {
+        "task": "slicewise_server.events.tasks.forget",
+        "schedule": 600.0,
         "options": {"queue": "bulk"},
     },
     "delete expired sessions": {

@@ -21,6 +21,7 @@ from assets_app.catalogue.storing import store
 from assets_app.catalogue.timetables import pause_schedule, stop_schedules
 from assets_app.models import Asset, Bundle, BundleVersion
 from assets_app.queries.clock import database_now
+from assets_app.signals import bundle_synced
 from slicewise_server.web.advisory_locks import AdvisoryLock, connection_lock
 
 log = logging.getLogger(__name__)
@@ -106,13 +107,18 @@ def sync_bundle(
             return _report(bundle, current, changed=False)
         loaded = (_load_unless_refused if hold_off else load)(digest, archive)
     except BundleNotLoaded as error:
-        Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
-        bundle.error = str(error)
+        with transaction.atomic():
+            bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
+            errors_before, bundle.error = _errors_of(bundle), str(error)
+            Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
+            _announce(bundle, errors_before)
         return _report(bundle, _in_force(bundle), changed=False)
     with transaction.atomic():
         # Two syncs of one bundle, one after the other.
         bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
+        errors_before = _errors_of(bundle)
         version = store(bundle, loaded)
+        _announce(bundle, errors_before)
         if user is not None:
             audit.record(user, "sync", "bundle", name, {"digest": digest})
     return _report(bundle, version, changed=True)
@@ -168,6 +174,22 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
             audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
     return asset
+
+
+def _errors_of(bundle: Bundle) -> list[str]:
+    """Return the import errors of a bundle, a line for each."""
+    version = _in_force(bundle)
+    errors = [
+        f"{error['path']}: {error['message']}"
+        for error in (version.import_errors if version else ())
+    ]
+    return [bundle.error, *errors] if bundle.error else errors
+
+
+def _announce(bundle: Bundle, errors_before: list[str]) -> None:
+    bundle_synced.send(
+        sender=None, name=bundle.name, errors_before=errors_before, errors=_errors_of(bundle)
+    )
 
 
 def _in_force(bundle: Bundle) -> BundleVersion | None:

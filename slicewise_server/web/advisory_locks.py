@@ -15,6 +15,7 @@ class AdvisoryLock(IntEnum):
     BACKFILL = 7_302
     SYNC = 7_303
     TICK = 7_304
+    EVENTS = 7_305
 
 
 def lock_until_commit(lock: AdvisoryLock, row_id: int) -> None:

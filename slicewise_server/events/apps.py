@@ -1,0 +1,11 @@
+from django.apps import AppConfig
+
+
+class EventsConfig(AppConfig):
+    name = "slicewise_server.events"
+    label = "events"
+    verbose_name = "Events"
+
+    def ready(self) -> None:
+        """Connect the receivers that write events."""
+        from slicewise_server.events import receivers  # noqa: F401
