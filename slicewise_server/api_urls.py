@@ -17,6 +17,7 @@ from assets_app.api import (
 )
 from backfills_app.api import backfills
 from backfills_app.api import control as backfill_control
+from slicewise_server.alerts import api as alerts
 from slicewise_server.api_docs import DocsView, SchemaView
 from slicewise_server.api_health import HealthView
 from slicewise_server.events.api import EventsView
@@ -69,6 +70,17 @@ v1 = [
     path("runs/<int:pk>/rerun/", retrying.RunRerunView.as_view(), name="run-rerun"),
     path("runs/retry/", retrying.RunsRetryView.as_view(), name="runs-retry"),
     path("events/", EventsView.as_view(), name="events"),
+    path("channels/", alerts.ChannelsView.as_view(), name="channels"),
+    path("channels/<str:name>/", alerts.ChannelView.as_view(), name="channel"),
+    path("channels/<str:name>/test/", alerts.ChannelTestView.as_view(), name="channel-test"),
+    path("alert-rules/", alerts.AlertRulesView.as_view(), name="alert-rules"),
+    path("alert-rules/<str:name>/", alerts.AlertRuleView.as_view(), name="alert-rule"),
+    path("deliveries/", alerts.DeliveriesView.as_view(), name="deliveries"),
+    path(
+        "deliveries/<uuid:key>/resend/",
+        alerts.DeliveryResendView.as_view(),
+        name="delivery-resend",
+    ),
     path("gateways/", gateways.GatewaysView.as_view(), name="gateways"),
     path("backfills/", backfills.BackfillsView.as_view(), name="backfills"),
     path("backfills/preview/", backfills.BackfillPreviewView.as_view(), name="backfill-preview"),

@@ -33,6 +33,7 @@ if not IS_COMMAND:
 
 # ---------------------------------------------------------------- locations
 SECRET_KEY = env.str("SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 DATABASES = {"default": env.db("DATABASE_URL")}
 REDIS_URL = env.str("REDIS_URL")
 SPARK_REMOTE = env.str("SPARK_REMOTE")
@@ -43,6 +44,8 @@ SPARK_HOME = env.str("SPARK_HOME", default="")
 JAVA_HOME = env.str("JAVA_HOME", default="")
 # The address of Spark's own pages; each run links to it.
 SPARK_UI_URL = web_address("SPARK_UI_URL", env.str("SPARK_UI_URL", default=""))
+# The address at which people open the pages, for links in messages.
+SLICEWISE_URL = web_address("SLICEWISE_URL", env.str("SLICEWISE_URL", default=""))
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
@@ -132,6 +135,7 @@ INSTALLED_APPS = [
     "assets_app",
     "backfills_app",
     "slicewise_server.events",
+    "slicewise_server.alerts",
 ]
 
 if IS_COMMAND:
@@ -340,6 +344,7 @@ CELERY_IMPORTS = [
     "assets_app.catalogue.tasks",
     "backfills_app.tasks",
     "slicewise_server.events.tasks",
+    "slicewise_server.alerts.tasks",
 ]
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
@@ -383,8 +388,18 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 0.5,
         "options": {"queue": "bulk"},
     },
+    "deliver alerts": {
+        "task": "slicewise_server.alerts.tasks.deliver",
+        "schedule": 1.0,
+        "options": {"queue": "bulk"},
+    },
     "forget old events": {
         "task": "slicewise_server.events.tasks.forget",
+        "schedule": 600.0,
+        "options": {"queue": "bulk"},
+    },
+    "forget old deliveries": {
+        "task": "slicewise_server.alerts.tasks.forget",
         "schedule": 600.0,
         "options": {"queue": "bulk"},
     },

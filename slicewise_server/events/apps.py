@@ -1,3 +1,5 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -8,4 +10,4 @@ class EventsConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the receivers that write events."""
-        from slicewise_server.events import receivers  # noqa: F401
+        import_module("slicewise_server.events.receivers")

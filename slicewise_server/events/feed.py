@@ -30,8 +30,7 @@ INSERT INTO events_event (kind, worker, detail)
 SELECT 'worker_lost', gateway.name, jsonb_build_object(
     'host', gateway.host, 'queue', gateway.queue, 'last_seen', gateway.last_seen)
 FROM assets_app_gateway AS gateway
-WHERE NOT gateway.draining AND gateway.last_seen < %(now)s - %(silence)s
-  AND gateway.last_seen > %(now)s - %(news)s
+WHERE NOT gateway.draining AND gateway.last_seen < %(silent)s AND gateway.last_seen > %(news)s
   AND NOT EXISTS (
     SELECT FROM events_event AS event
     WHERE event.kind = 'worker_lost' AND event.worker = gateway.name
@@ -46,10 +45,11 @@ def publish_events(now: datetime) -> int:
         if not try_lock_until_commit(AdvisoryLock.EVENTS):
             return 0
         with connection.cursor() as cursor:
-            bounds = {"now": now, "silence": GATEWAY_SILENCE, "news": _NEWS}
+            bounds = {"silent": now - GATEWAY_SILENCE, "news": now - _NEWS}
             cursor.execute(_LOST_WORKERS, bounds)
             cursor.execute(_POSITIONS, [_AT_ONCE])
-            return cursor.rowcount
+            count: int = cursor.rowcount
+            return count
 
 
 def events_after(

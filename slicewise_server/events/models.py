@@ -11,7 +11,9 @@ class EventKind(models.TextChoices):
     RUN_RECOVERED = "run_recovered", "Run succeeded after a failure"
     VALIDATION_FAILED = "validation_failed", "Validation failed"
     VALIDATION_WARNED = "validation_warned", "Validation warned"
-    BACKFILL_ENDED = "backfill_ended", "Backfill ended"
+    BACKFILL_SUCCEEDED = "backfill_succeeded", "Backfill succeeded"
+    BACKFILL_FAILED = "backfill_failed", "Backfill failed, in part or whole"
+    BACKFILL_CANCELED = "backfill_canceled", "Backfill canceled"
     WORKER_LOST = "worker_lost", "Worker offline"
     BUNDLE_BROKEN = "bundle_broken", "Bundle has import errors"
     BUNDLE_MENDED = "bundle_mended", "Bundle loads again"
@@ -48,6 +50,11 @@ class Event(models.Model):
                 name="event_without_position",
             ),
             models.Index(fields=("at",), name="event_by_time"),
+            models.Index(
+                fields=("backfill_id", "id"),
+                condition=models.Q(kind="run_failed"),
+                name="event_by_backfill",
+            ),
             models.Index(
                 fields=("worker", "-at"),
                 condition=models.Q(kind="worker_lost"),

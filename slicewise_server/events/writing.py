@@ -5,10 +5,16 @@ from collections.abc import Sequence
 from django.db import connection
 
 from assets_app.models import LeftOut
-from backfills_app.models import Backfill
+from backfills_app.models import Backfill, BackfillState
 from slicewise_server.events.models import Event, EventKind
 
 ERROR_LENGTH = 2_000
+_BACKFILL_KINDS = {
+    BackfillState.SUCCEEDED: EventKind.BACKFILL_SUCCEEDED,
+    BackfillState.PARTIALLY_FAILED: EventKind.BACKFILL_FAILED,
+    BackfillState.FAILED: EventKind.BACKFILL_FAILED,
+    BackfillState.CANCELED: EventKind.BACKFILL_CANCELED,
+}
 
 # Failed runs; runs of a schedule or of a person that succeed where the asset's last run of these
 # kinds had failed; and validations that did not pass, one event for each run and severity.
@@ -68,7 +74,7 @@ def write_ended_backfill(backfill: Backfill) -> None:
     for values in backfill.assets.values(*names):
         counts = {name: counts[name] + values[name] for name in names}
     Event.objects.create(
-        kind=EventKind.BACKFILL_ENDED,
+        kind=_BACKFILL_KINDS[BackfillState(backfill.state)],
         asset=backfill.asset.name if backfill.is_of_one else "",
         backfill_id=backfill.pk,
         error=backfill.error[:ERROR_LENGTH],

@@ -35,9 +35,9 @@ COMMANDS = {
     "worker-scheduled": worker("scheduled"),
     "worker-backfill": worker("backfill"),
     "worker-control": worker("control", "-c", "4"),
-    # A thread each for backfills, bundles and old records, none of which runs twice at once, and a
-    # thread that relieves the first where a step of one backfill takes seconds.
-    "worker-bulk": worker("bulk", "-c", "4"),
+    # A thread each for backfills, bundles, old records, events and messages, none of which runs
+    # twice at once, and a thread that relieves the first where a step of a backfill takes long.
+    "worker-bulk": worker("bulk", "-c", "6"),
 }
 
 # Once, before the others: the database's tables, the first account, the bundles.

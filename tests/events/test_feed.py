@@ -59,7 +59,7 @@ def test_pages_hold_every_event_once(api: APIClient) -> None:
     write(*names)
     listed, cursor = [], ""
     while True:
-        page = api.get(ADDRESS, {"after": cursor, "page_size": 10}).json()
+        page = api.get(ADDRESS, {"after": cursor, "page_size": "10"}).json()
         if not page["results"]:
             break
         listed += assets_of(page)
@@ -84,11 +84,11 @@ def test_an_event_without_a_place_is_not_listed(api: APIClient) -> None:
 
 def test_a_filter_moves_the_cursor_past_other_events(api: APIClient) -> None:
     write("a", "b")
-    write("a", kind="backfill_ended")
+    write("a", kind="backfill_failed")
     by_asset = api.get(ADDRESS, {"asset": "b"}).json()
     assert assets_of(by_asset) == ["b"]
-    by_kind = api.get(f"{ADDRESS}?kind=backfill_ended&kind=worker_lost").json()
-    assert [event["kind"] for event in by_kind["results"]] == ["backfill_ended"]
+    by_kind = api.get(f"{ADDRESS}?kind=backfill_failed&kind=worker_lost").json()
+    assert [event["kind"] for event in by_kind["results"]] == ["backfill_failed"]
     nothing = api.get(ADDRESS, {"asset": "c"}).json()
     assert nothing == {"cursor": str(end_of_feed()), "results": []}
 

@@ -103,8 +103,8 @@ def test_a_backfill_is_one_event_with_its_counts_beside_its_failed_runs(
     request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
     backfill = create_backfill(request, user=alice)
     run_all(worker, failing=("2013-01-02",))
-    assert kinds(backfill_id=backfill.pk) == ["run_failed", "backfill_ended"]
-    ended = Event.objects.get(kind=EventKind.BACKFILL_ENDED)
+    assert kinds(backfill_id=backfill.pk) == ["run_failed", "backfill_failed"]
+    ended = Event.objects.get(kind=EventKind.BACKFILL_FAILED)
     assert ended.asset == "raw_flights"
     assert ended.detail["state"] == "partially_failed"
     counts = {"total": 3, "succeeded": 2, "failed": 1, "canceled": 0, "skipped": 0}
