@@ -77,7 +77,7 @@ v1 = [
     path("alert-rules/<str:name>/", alerts.AlertRuleView.as_view(), name="alert-rule"),
     path("deliveries/", alerts.DeliveriesView.as_view(), name="deliveries"),
     path(
-        "deliveries/<uuid:key>/resend/",
+        "deliveries/<uuid:delivery_id>/resend/",
         alerts.DeliveryResendView.as_view(),
         name="delivery-resend",
     ),

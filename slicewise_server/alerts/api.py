@@ -191,12 +191,12 @@ class DeliveryResendView(ApiView):
         request=None,
         responses={202: DeliverySerializer} | problems(401, 403, 404, 409),
     )
-    def post(self, request: Request, key: UUID) -> Response:
+    def post(self, request: Request, delivery_id: UUID) -> Response:
         """Send the message again, with the same id and the same body."""
         policy.require(signed_in(request), Action.ALERTS)
-        delivery = Delivery.objects.select_related("channel").filter(key=key).first()
+        delivery = Delivery.objects.select_related("channel").filter(key=delivery_id).first()
         if delivery is None:
-            raise Http404(f"There is no delivery {key}.")
+            raise Http404(f"There is no delivery {delivery_id}.")
         delivery = services.resend(delivery, user=signed_in(request))
         return Response(DeliverySerializer(delivery).data, status=202)
 

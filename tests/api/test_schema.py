@@ -40,6 +40,8 @@ def test_it_has_every_address_and_no_warning(
             "backfills/{id}/partitions/", "backfills/{id}/outcome/", "backfills/{id}/cancel/",
             "backfills/{id}/pause/", "backfills/{id}/resume/", "backfills/{id}/retry-failed/",
             "backfills/{id}/clone/", "health/", "tokens/",
+            "events/", "channels/", "channels/{name}/", "channels/{name}/test/", "alert-rules/",
+            "alert-rules/{name}/", "deliveries/", "deliveries/{delivery_id}/resend/",
         )
     }  # fmt: skip
     assert "Warning" not in capsys.readouterr().err

@@ -195,6 +195,40 @@ API_OTHERS: Rules = {
     r"api/^[\s\S]*\Z": Rule(open_to_all=frozenset({200, 404})),
 }
 
+
+def _channel_fields(_: Things) -> Mapping[str, Any]:
+    return {"name": "new", "kind": "webhook", "address": "https://hooks.example/y"}
+
+
+def _rule_fields(things: Things) -> Mapping[str, Any]:
+    return {"name": "new", "channel": things["channel"]}
+
+
+_ONE_CHANNEL, _ONE_RULE = "api/v1/channels/<str:name>/", "api/v1/alert-rules/<str:name>/"
+API_ALERTS: Rules = {
+    **readable("api/v1/events/", "api/v1/deliveries/"),
+    "api/v1/channels/": Rule(writes={"POST": Write(who=ADMINS, body=_channel_fields)}),
+    _ONE_CHANNEL: Rule(
+        of="channel",
+        writes={
+            "PATCH": Write(who=ADMINS, body=lambda _: {"active": False}),
+            "DELETE": Write(who=ADMINS),
+        },
+    ),
+    _ONE_CHANNEL + "test/": written("used_channel", Write(who=EDITORS, answers=frozenset({202}))),
+    "api/v1/alert-rules/": Rule(writes={"POST": Write(who=EDITORS, body=_rule_fields)}),
+    _ONE_RULE: Rule(
+        of="alert_rule",
+        writes={
+            "PATCH": Write(who=EDITORS, body=lambda _: {"gather_seconds": 5}),
+            "DELETE": Write(who=EDITORS),
+        },
+    ),
+    "api/v1/deliveries/<uuid:delivery_id>/resend/": written(
+        "delivery", Write(who=EDITORS, answers=frozenset({202}))
+    ),
+}
+
 # ---------------------------------------------------------------- pages
 PAGES_ACCOUNTS: Rules = {
     "sign-in/": Rule(open_to_all=frozenset({200, 302, 405})),
@@ -405,6 +439,7 @@ FAMILIES: dict[str, Rules] = {
     "API: assets": API_ASSETS,
     "API: runs": API_RUNS,
     "API: backfills": API_BACKFILLS,
+    "API: alerts": API_ALERTS,
     "API: others": API_OTHERS,
     "pages: accounts": PAGES_ACCOUNTS,
     "pages: assets": PAGES_ASSETS,
