@@ -123,8 +123,8 @@ class AlertRulesView(ApiList[AlertRule]):
         policy.require(signed_in(request), Action.ALERTS)
         body = AlertRuleFieldsSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        rule = services.save_rule(None, body.validated_data, user=signed_in(request))
-        return Response(AlertRuleSerializer(rule).data, status=201)
+        alert_rule = services.save_rule(None, body.validated_data, user=signed_in(request))
+        return Response(AlertRuleSerializer(alert_rule).data, status=201)
 
 
 class AlertRuleView(ApiView):
@@ -146,10 +146,10 @@ class AlertRuleView(ApiView):
     def patch(self, request: Request, name: str) -> Response:
         """Change the given fields. A rule that is active again begins with the next event."""
         policy.require(signed_in(request), Action.ALERTS)
-        rule = _rule(name)
+        alert_rule = _rule(name)
         body = AlertRuleChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        changed = services.save_rule(rule, body.validated_data, user=signed_in(request))
+        changed = services.save_rule(alert_rule, body.validated_data, user=signed_in(request))
         return Response(AlertRuleSerializer(changed).data)
 
     @extend_schema(
@@ -169,7 +169,7 @@ class DeliveryFilter(django_filters.FilterSet):
     """Filters of the list of deliveries."""
 
     channel = django_filters.CharFilter(field_name="channel__name")
-    rule = django_filters.CharFilter(field_name="rule_name")
+    alert_rule = django_filters.CharFilter(field_name="rule_name")
     state = django_filters.MultipleChoiceFilter(choices=DeliveryState.choices)
 
 
@@ -209,7 +209,7 @@ def _channel(name: str) -> Channel:
 
 
 def _rule(name: str) -> AlertRule:
-    rule = AlertRule.objects.select_related("channel").filter(name=name).first()
-    if rule is None:
+    alert_rule = AlertRule.objects.select_related("channel").filter(name=name).first()
+    if alert_rule is None:
         raise Http404(f"There is no alert rule {name!r}.")
-    return rule
+    return alert_rule

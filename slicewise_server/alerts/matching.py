@@ -27,35 +27,35 @@ def match_events(now: datetime) -> None:
         if not try_lock_until_commit(AdvisoryLock.ALERTS):
             return
         # Paused channels lose no event: their deliveries wait, and are given up after a day.
-        rules = AlertRule.objects.filter(active=True).select_related("channel")
-        for rule in rules.select_for_update(of=("self",)):
-            _read_on(rule, now)
+        alert_rules = AlertRule.objects.filter(active=True).select_related("channel")
+        for alert_rule in alert_rules.select_for_update(of=("self",)):
+            _read_on(alert_rule, now)
         due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
         for delivery in due.select_related("rule").select_for_update(of=("self",)):
             if delivery.rule is not None:
                 close_message(delivery.rule, delivery)
 
 
-def _read_on(rule: AlertRule, now: datetime) -> None:
-    events = list(events_after(rule.position)[:_AT_ONCE])
+def _read_on(alert_rule: AlertRule, now: datetime) -> None:
+    events = list(events_after(alert_rule.position)[:_AT_ONCE])
     if not events:
         return
-    wanted = list(wanted_events(rule, events))
-    if wanted and (rule.channel.kind == ChannelKind.WEBHOOK or not rule.gather_seconds):
-        Delivery.objects.bulk_create(_alone(rule, event, now) for event in wanted)
+    wanted = list(wanted_events(alert_rule, events))
+    if wanted and (alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds):
+        Delivery.objects.bulk_create(_alone(alert_rule, event, now) for event in wanted)
     elif wanted:
-        _gather(rule, wanted, now)
-    AlertRule.objects.filter(pk=rule.pk).update(position=events[-1].position)
+        _gather(alert_rule, wanted, now)
+    AlertRule.objects.filter(pk=alert_rule.pk).update(position=events[-1].position)
 
 
-def wanted_events(rule: AlertRule, events: Iterable[Event]) -> Iterator[Event]:
+def wanted_events(alert_rule: AlertRule, events: Iterable[Event]) -> Iterator[Event]:
     """Yield the events that the rule is for, by the assets' present groups, tags and owners."""
     of_kind = [
         event
         for event in events
-        if rule.wants_kind(event.kind, of_backfill=event.backfill_id is not None)
+        if alert_rule.wants_kind(event.kind, of_backfill=event.backfill_id is not None)
     ]
-    if rule.is_for_all:
+    if alert_rule.is_for_all:
         yield from of_kind
         return
     names = {event.asset for event in of_kind}
@@ -65,24 +65,24 @@ def wanted_events(rule: AlertRule, events: Iterable[Event]) -> Iterator[Event]:
         for name, *values in Asset.objects.filter(name__in=names).values_list("name", *fields)
     }
     for event in of_kind:
-        if event.asset and _names(rule, event.asset, assets.get(event.asset, {})):
+        if event.asset and _names(alert_rule, event.asset, assets.get(event.asset, {})):
             yield event
 
 
-def _names(rule: AlertRule, name: str, asset: Mapping[str, Any]) -> bool:
+def _names(alert_rule: AlertRule, name: str, asset: Mapping[str, Any]) -> bool:
     return (
-        name in rule.assets
-        or (asset.get("group") or None) in rule.groups
-        or not set(rule.tags).isdisjoint(asset.get("tags", ()))
-        or not set(rule.owners).isdisjoint(asset.get("owners", ()))
+        name in alert_rule.assets
+        or (asset.get("group") or None) in alert_rule.groups
+        or not set(alert_rule.tags).isdisjoint(asset.get("tags", ()))
+        or not set(alert_rule.owners).isdisjoint(asset.get("owners", ()))
     )
 
 
-def _alone(rule: AlertRule, event: Event, now: datetime) -> Delivery:
+def _alone(alert_rule: AlertRule, event: Event, now: datetime) -> Delivery:
     return Delivery(
-        channel=rule.channel,
-        rule=rule,
-        rule_name=rule.name,
+        channel=alert_rule.channel,
+        alert_rule=alert_rule,
+        rule_name=alert_rule.name,
         state=DeliveryState.WAITING,
         first_position=event.position,
         last_position=event.position,
@@ -93,16 +93,16 @@ def _alone(rule: AlertRule, event: Event, now: datetime) -> Delivery:
     )
 
 
-def _gather(rule: AlertRule, events: Sequence[Event], now: datetime) -> None:
+def _gather(alert_rule: AlertRule, events: Sequence[Event], now: datetime) -> None:
     """Add events to the open message of the rule; open a message where there is none."""
     delivery, _ = Delivery.objects.get_or_create(
-        rule=rule,
+        alert_rule=alert_rule,
         state=DeliveryState.GATHERING,
         defaults={
-            "channel": rule.channel,
-            "rule_name": rule.name,
+            "channel": alert_rule.channel,
+            "rule_name": alert_rule.name,
             "first_position": events[0].position,
-            "send_at": now + timedelta(seconds=rule.gather_seconds),
+            "send_at": now + timedelta(seconds=alert_rule.gather_seconds),
             "give_up_at": now + KEPT_FOR,
         },
     )
@@ -111,20 +111,20 @@ def _gather(rule: AlertRule, events: Sequence[Event], now: datetime) -> None:
     delivery.save(update_fields=["last_position", "event_count"])
 
 
-def close_message(rule: AlertRule, delivery: Delivery) -> None:
+def close_message(alert_rule: AlertRule, delivery: Delivery) -> None:
     """Write the text of a message whose events are complete: from now on the message is fixed."""
     events = events_after((delivery.first_position or 1) - 1)
     events = events.filter(position__lte=delivery.last_position)
-    delivery.body = message(_in_batches(rule, events.iterator()))
+    delivery.body = message(_in_batches(alert_rule, events.iterator()))
     delivery.state = DeliveryState.WAITING
     delivery.save(update_fields=["body", "state"])
 
 
-def _in_batches(rule: AlertRule, events: Iterator[Event]) -> Iterator[Event]:
+def _in_batches(alert_rule: AlertRule, events: Iterator[Event]) -> Iterator[Event]:
     batch: list[Event] = []
     for event in events:
         batch.append(event)
         if len(batch) == _AT_ONCE:
-            yield from wanted_events(rule, batch)
+            yield from wanted_events(alert_rule, batch)
             batch = []
-    yield from wanted_events(rule, batch)
+    yield from wanted_events(alert_rule, batch)

@@ -92,10 +92,10 @@ def link(event: Event) -> str:
 
 
 def _title(counts: Counter[str], groups: Sequence[Group]) -> str:
-    parts = ", ".join(counted(kind, count) for kind, count in counts.most_common(3))
+    counts_text = ", ".join(counted(kind, count) for kind, count in counts.most_common(3))
     subjects = {entry.last.asset or entry.last.bundle or entry.last.worker for entry in groups}
     subject = subjects.pop() if len(subjects) == 1 else ""
-    return f"Slicewise: {parts}" + (f" ({subject})" if subject else "")
+    return f"Slicewise: {counts_text}" + (f" ({subject})" if subject else "")
 
 
 def _lines(entry: Group) -> list[str]:

@@ -133,54 +133,58 @@ def resend(delivery: Delivery, *, user: User) -> Delivery:
 
 
 @transaction.atomic
-def save_rule(rule: AlertRule | None, fields: Mapping[str, Any], *, user: User) -> AlertRule:
+def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: User) -> AlertRule:
     """Create a rule, or change the named fields of one. A new rule begins with the next event."""
     policy.require(user, Action.ALERTS)
-    _check_rule(fields, exclude=rule)
-    if rule is None:
-        rule = AlertRule.objects.create(position=end_of_feed(), **fields)
-        audit.record(user, "create", "alert rule", rule.name, rule_facts(rule))
-        return rule
-    rule = (
-        AlertRule.objects.select_for_update(of=("self",)).select_related("channel").get(pk=rule.pk)
+    _check_rule(fields, exclude=alert_rule)
+    if alert_rule is None:
+        alert_rule = AlertRule.objects.create(position=end_of_feed(), **fields)
+        audit.record(user, "create", "alert rule", alert_rule.name, rule_facts(alert_rule))
+        return alert_rule
+    alert_rule = (
+        AlertRule.objects.select_for_update(of=("self",))
+        .select_related("channel")
+        .get(pk=alert_rule.pk)
     )
-    before = rule_facts(rule)
-    if fields.get("active") and not rule.active:
+    before = rule_facts(alert_rule)
+    if fields.get("active") and not alert_rule.active:
         # Events of the pause are not told of afterwards.
-        rule.position = end_of_feed()
+        alert_rule.position = end_of_feed()
     for name, value in fields.items():
-        setattr(rule, name, value)
-    rule.save()
-    detail = {"before": before, "after": rule_facts(rule)}
-    audit.record(user, "change", "alert rule", rule.name, detail)
-    return rule
+        setattr(alert_rule, name, value)
+    alert_rule.save()
+    detail = {"before": before, "after": rule_facts(alert_rule)}
+    audit.record(user, "change", "alert rule", alert_rule.name, detail)
+    return alert_rule
 
 
 @transaction.atomic
-def delete_rule(rule: AlertRule, *, user: User) -> None:
+def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     """Delete a rule; its deliveries stay, and an open message is closed with its events."""
     policy.require(user, Action.ALERTS)
-    rule = (
-        AlertRule.objects.select_for_update(of=("self",)).select_related("channel").get(pk=rule.pk)
+    alert_rule = (
+        AlertRule.objects.select_for_update(of=("self",))
+        .select_related("channel")
+        .get(pk=alert_rule.pk)
     )
-    for delivery in rule.deliveries.select_for_update().filter(state=DeliveryState.GATHERING):
-        close_message(rule, delivery)
-    audit.record(user, "delete", "alert rule", rule.name, rule_facts(rule))
-    rule.delete()
+    for delivery in alert_rule.deliveries.select_for_update().filter(state=DeliveryState.GATHERING):
+        close_message(alert_rule, delivery)
+    audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
+    alert_rule.delete()
 
 
-def _locked(rule: AlertRule) -> AlertRule:
-    rules = AlertRule.objects.select_related("channel").select_for_update(of=("self",))
-    return rules.get(pk=rule.pk)
+def _locked(alert_rule: AlertRule) -> AlertRule:
+    alert_rules = AlertRule.objects.select_related("channel").select_for_update(of=("self",))
+    return alert_rules.get(pk=alert_rule.pk)
 
 
-def rule_facts(rule: AlertRule) -> dict[str, Any]:
+def rule_facts(alert_rule: AlertRule) -> dict[str, Any]:
     """Return the fields of a rule as JSON values, for the audit trail."""
     names = ("kinds", "assets", "groups", "tags", "owners", "gather_seconds", "backfill_runs")
     return {
-        "channel": rule.channel.name,
-        "active": rule.active,
-        **{name: getattr(rule, name) for name in names},
+        "channel": alert_rule.channel.name,
+        "active": alert_rule.active,
+        **{name: getattr(alert_rule, name) for name in names},
     }
 
 
@@ -214,14 +218,14 @@ def _checked_address(kind: str, address: str) -> str:
     """Return the address without secrets; raise InvalidRequest if nothing can be sent to it."""
     if kind == ChannelKind.WEBHOOK:
         try:
-            parts = urlsplit(address)
-            is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+            url = urlsplit(address)
+            is_web = url.scheme in ("http", "https") and bool(url.hostname)
         except ValueError:
             is_web = False
         if not is_web:
             raise InvalidRequest({"address": "A webhook has an address with http:// or https://."})
         # The path of a webhook is often its secret.
-        return masked_uri(f"{parts.scheme}://{parts.hostname}/…")[:500]
+        return masked_uri(f"{url.scheme}://{url.hostname}/…")[:500]
     service = apprise.Apprise.instantiate(address, suppress_exceptions=True)
     if service is None:
         raise InvalidRequest({"address": "Apprise knows no service with such an address."})
