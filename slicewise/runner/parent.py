@@ -115,7 +115,12 @@ class WarmParentLoop:
         return True
 
     def _fork(
-        self, header: Message, channel: int, log: int, status: socket.socket, group: GroupEntry
+        self,
+        header: Message,
+        channel: int,
+        log: int,
+        status: socket.socket,
+        group: GroupEntry = GroupEntry(),  # noqa: B008 - without descriptors nothing changes
     ) -> bool:
         """Fork a runner, or tell the worker why not; return whether there is a runner."""
         parent = os.getpid()

@@ -214,7 +214,7 @@ class GroupEntry:
     ``descriptors`` come from `RunGroup.entry`; none for a run without a group.
     """
 
-    def __init__(self, descriptors: Sequence[int]) -> None:
+    def __init__(self, descriptors: Sequence[int] = ()) -> None:
         self._descriptors = descriptors
 
     def enter(self) -> None:

@@ -58,7 +58,7 @@ def test_a_worker_with_groups_says_where(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     started: list[RunGroups] = []
-    monkeypatch.setattr(RunGroups, "start", started.append)
+    monkeypatch.setattr(RunGroups, "start", lambda groups: started.append(groups))
     with caplog.at_level(logging.INFO):
         assert started_with(monkeypatch, GroupFolder(tmp_path)) is not None
     assert len(started) == 1
