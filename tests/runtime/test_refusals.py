@@ -130,7 +130,7 @@ ARGUMENTS = [
     (
         "outlet_validations=[AssetValidation.has_columns('a')]",
         "flights",
-        "outlet_validations read back what a run has written, and it has no uri",
+        "outlet_validations read back what a run has written, and the asset has no uri",
     ),
     (
         "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
@@ -173,10 +173,10 @@ ARGUMENTS = [
         "flights",
         "has the parameter 'spark'; a function that is called after",
     ),
-    ("on_failure=lambda self, /: 1", "flights", "is given self and context alone, by name"),
+    ("on_failure=lambda self, /: 1", "flights", "gets self and context only, by name"),
     ("on_success=lambda **facts: 1", "flights", "has the parameter '**facts'"),
     ("on_success=lambda: (yield)", "flights", "yields, and hooks are not iterated"),
-    ("on_success=min", "flights", "does not say what its parameters are"),
+    ("on_success=min", "flights", "the parameters of on_success=min cannot be read"),
     # facts of the catalogue
     ("uri=5", "flights", "uri is a text or a path"),
     ("uri=__import__('pathlib').Path('lake')", "flights", "write an absolute one"),
@@ -330,7 +330,7 @@ OUTLETS = [
     ("outlets=[raw], dag_id='x'", "write name=..."),
     (
         "outlets=[Asset('x', partition=PartitionByInterval('@daily'))]",
-        "write it in @asset.multi(partition=...) only",
+        "write partition= in @asset.multi only",
     ),
 ]
 

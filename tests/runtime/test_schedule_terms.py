@@ -134,7 +134,7 @@ def test_a_joined_schedule_infers_no_partition() -> None:
         ("schedule=Cron('@daily') | 'up'", "not the text 'up'; write Asset.ref('up')"),
         (
             "schedule=Cron('@daily', 'Europe/Berlin'), timezone='UTC'",
-            "timezone='UTC' is not that of Cron('@daily', timezone='Europe/Berlin')",
+            "timezone='UTC' is not the time zone of Cron('@daily', timezone='Europe/Berlin')",
         ),
         (
             "schedule=Asset.ref('up') | Cron('@daily'), start_date='2024-01-01'",
