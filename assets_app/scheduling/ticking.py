@@ -72,11 +72,6 @@ class _Tick:
     ended: Ended
 
     @property
-    def asset(self) -> Asset:
-        """The asset that the tick is about."""
-        return self.target.asset
-
-    @property
     def partition_count(self) -> int:
         """How many partitions are examined or recorded."""
         ended = self.ended
@@ -155,7 +150,7 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
         if room < 0 and ticks:
             break
         ticks.append(tick)
-    return sorted(ticks, key=lambda tick: tick.asset.pk), errors
+    return sorted(ticks, key=lambda tick: tick.target.asset.pk), errors
 
 
 def _tick(schedule: Schedule, target: Target | None, ended: EndedPartitions) -> _Tick | None:
@@ -241,12 +236,12 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
     mark_skipped([(tick.target, row) for tick in ticks for row in tick.ended.passed_over])
     blocked = Counter(partition.terms.asset.pk for partition in held_partitions)
     for tick, result in zip(ticks, results, strict=True):
-        result.in_flight = blocked[tick.asset.pk]
+        result.in_flight = blocked[tick.target.asset.pk]
     record_ticks(results)
     for tick in ticks:
         if tick.ended.left_out is not None:
             queued = len(tick.ended.refreshed)
-            record_left_out(tick.asset, tick.ended.left_out, queued=queued, now=now)
+            record_left_out(tick.target.asset, tick.ended.left_out, queued=queued, now=now)
     _advance(ticks)
     handled.update(tick.schedule.pk for tick in ticks)
 
@@ -256,17 +251,17 @@ def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
     has locked is put off, and its partitions stay due.
     """
     locked = locked_assets((tick.target, tick.ended.keys) for tick in ticks)
-    late = [tick.schedule.pk for tick in ticks if tick.asset.pk in locked]
+    late = [tick.schedule.pk for tick in ticks if tick.target.asset.pk in locked]
     if late:
         Schedule.objects.filter(pk__in=late).update(next_at=now + LOOK_AGAIN)
-    return [tick for tick in ticks if tick.asset.pk not in locked]
+    return [tick for tick in ticks if tick.target.asset.pk not in locked]
 
 
 def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:
     """Return the result of a tick: due partitions without data, and partitions to be refreshed."""
     ended = tick.ended
     missing_rows = [row for row in ended.due if not _is_up_to_date(tick, row, facts)]
-    refreshed_rows = [row for row in ended.refreshed if facts.version(tick.asset, row.key)]
+    refreshed_rows = [row for row in ended.refreshed if facts.version(tick.target.asset, row.key)]
     return TickResult(
         schedule=tick.schedule,
         at=ended.at,
@@ -285,10 +280,10 @@ def _is_up_to_date(tick: _Tick, row: PartitionRow, facts: PartitionFacts) -> boo
     discovers partitions is never spared: the known keys say nothing of new ones.
     """
     if row.end is not None:
-        return facts.version(tick.asset, row.key) > 0
+        return facts.version(tick.target.asset, row.key) > 0
     if tick.target.is_discovering:
         return False
-    began_at = facts.made_otherwise_at(tick.asset, row.key)
+    began_at = facts.made_otherwise_at(tick.target.asset, row.key)
     return began_at is not None and began_at > tick.schedule.handled_until
 
 

@@ -22,6 +22,7 @@ from assets_app.models import (
     RunAttempt,
     Schedule,
     ScheduleTick,
+    Target,
     TickReason,
     Trigger,
 )
@@ -569,8 +570,8 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     judge_rows = queueing.evaluate_rows
 
-    def failing(of: Asset, *others: object) -> object:
-        if of == bad:
+    def failing(of: Target, *others: object) -> object:
+        if of.asset == bad:
             raise RuntimeError("no")
         return judge_rows(of, *others)  # type: ignore[arg-type]
 
