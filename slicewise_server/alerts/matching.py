@@ -81,7 +81,7 @@ def _names(alert_rule: AlertRule, name: str, asset: Mapping[str, Any]) -> bool:
 def _alone(alert_rule: AlertRule, event: Event, now: datetime) -> Delivery:
     return Delivery(
         channel=alert_rule.channel,
-        alert_rule=alert_rule,
+        rule=alert_rule,
         rule_name=alert_rule.name,
         state=DeliveryState.WAITING,
         first_position=event.position,
@@ -96,7 +96,7 @@ def _alone(alert_rule: AlertRule, event: Event, now: datetime) -> Delivery:
 def _gather(alert_rule: AlertRule, events: Sequence[Event], now: datetime) -> None:
     """Add events to the open message of the rule; open a message where there is none."""
     delivery, _ = Delivery.objects.get_or_create(
-        alert_rule=alert_rule,
+        rule=alert_rule,
         state=DeliveryState.GATHERING,
         defaults={
             "channel": alert_rule.channel,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from slicewise.loading.archives import DEFAULT_LIMIT_BYTES, BundleError, archive
+from slicewise.runner import loader_process
 from slicewise.runner.loader_process import (
     DEFAULT_SECONDS,
     PASSED_ON,
@@ -27,6 +29,8 @@ def load_apart(path: Path) -> LoaderReport:
     through the folder. Raises StackError.
     """
     is_root = os.geteuid() == 0
+    # A server's log warns of files that are loaded as root; here a person loads files on purpose.
+    logging.getLogger(loader_process.__name__).setLevel(logging.ERROR)
     options = LoaderOptions(
         env=_environment(os.environ, is_root=is_root),
         seconds=_number("LOADER_TIMEOUT_SECONDS", DEFAULT_SECONDS),
