@@ -9,7 +9,7 @@ from django.db import transaction
 from assets_app.models import Asset
 from slicewise_server.alerts.messages import message
 from slicewise_server.alerts.models import AlertRule, ChannelKind, Delivery, DeliveryState
-from slicewise_server.events.feed import events_after
+from slicewise_server.events.feed import end_of_feed, events_after
 from slicewise_server.events.models import Event
 from slicewise_server.events.serializers import EventSerializer
 from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
@@ -27,17 +27,31 @@ def match_events(now: datetime) -> None:
         if not try_lock_until_commit(AdvisoryLock.ALERTS):
             return
         # Paused channels lose no event: their deliveries wait, and are given up after a day.
-        alert_rules = AlertRule.objects.filter(active=True).select_related("channel")
-        for alert_rule in alert_rules.select_for_update(of=("self",)):
-            _read_on(alert_rule, now)
+        behind = AlertRule.objects.filter(active=True, position__lt=end_of_feed())
+        feed = FeedReader()
+        for alert_rule in behind.select_related("channel").select_for_update(of=("self",)):
+            _read_on(alert_rule, feed, now)
         due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
         for delivery in due.select_related("rule").select_for_update(of=("self",)):
             if delivery.rule is not None:
                 close_message(delivery.rule, delivery)
 
 
-def _read_on(alert_rule: AlertRule, now: datetime) -> None:
-    events = list(events_after(alert_rule.position)[:_AT_ONCE])
+class FeedReader:
+    """Events after a position, read once for all rules at that position."""
+
+    def __init__(self) -> None:
+        self._by_position: dict[int, list[Event]] = {}
+
+    def after(self, position: int) -> list[Event]:
+        """Return the next events after a position."""
+        if position not in self._by_position:
+            self._by_position[position] = list(events_after(position)[:_AT_ONCE])
+        return self._by_position[position]
+
+
+def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> None:
+    events = feed.after(alert_rule.position)
     if not events:
         return
     wanted = list(wanted_events(alert_rule, events))

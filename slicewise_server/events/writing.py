@@ -17,7 +17,8 @@ _BACKFILL_KINDS = {
 }
 
 # Failed runs; runs of a schedule or of a person that succeed where the asset's last run of these
-# kinds had failed; and validations that did not pass, one event for each run and severity.
+# kinds had failed; and validations that did not pass, one event for each run and severity. Of the
+# asset's earlier runs a hundred are read: the cost must not grow with a backfill's million runs.
 _ENDED_RUNS = """
 WITH ended AS MATERIALIZED (
     SELECT run.id, run.asset_id, run.state, run.trigger, run.error, run.error_kind, run.selection,
@@ -49,9 +50,12 @@ SELECT 'run_recovered', asset, id, backfill_id, '',
                           'selection', left(selection, 200))
 FROM ended
 WHERE state = 'succeeded' AND trigger <> 'backfill' AND (
-    SELECT earlier.state FROM assets_app_run AS earlier
-    WHERE earlier.asset_id = ended.asset_id AND earlier.id < ended.id
-      AND earlier.trigger <> 'backfill' AND earlier.state IN ('failed', 'succeeded')
+    SELECT earlier.state FROM (
+        SELECT run.id, run.trigger, run.state FROM assets_app_run AS run
+        WHERE run.asset_id = ended.asset_id AND run.id < ended.id
+        ORDER BY run.id DESC LIMIT 100
+    ) AS earlier
+    WHERE earlier.trigger <> 'backfill' AND earlier.state IN ('failed', 'succeeded')
     ORDER BY earlier.id DESC LIMIT 1
 ) = 'failed'
 UNION ALL

@@ -125,7 +125,7 @@ def test_rows_whose_columns_do_not_fit_are_not_appended(spark_runs: Runs) -> Non
     for name, sql, said in (
         ("log", "select 1.5 as n, 'y' as t", "'n' of type int; rows with a column of type decimal"),
         ("log", "select 1 as n", "a column 't', which the rows to be appended do not have"),
-        ("lines", "select 'y' as t, 2 as n", "CSV knows columns by their place"),
+        ("lines", "select 'y' as t, 2 as n", "CSV knows columns by position"),
     ):
         assert said in spark_runs.run(name, params={"sql": sql}).failure["error"]
     spark_runs.make("log", params={"sql": "select 2 as n, 'y' as t, true as late"})
