@@ -12,8 +12,10 @@ from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from tests import factories
+from tests.attempts import publish
 from tests.backfills.conftest import worker
-from tests.backfills.test_life import run_all
+from tests.backfills.desk import Desk
+from tests.backfills.scenes import run_all
 from tests.execution.conftest import sent
 
 __all__ = ["sent", "worker"]
@@ -135,14 +137,10 @@ def test_what_was_skipped_is_told_by_reason_and_by_who_had_it(api: APIClient, ad
 def test_while_it_runs_it_tells_how_far_it_is(
     api: APIClient, address: str, worker: Gateway
 ) -> None:
-    from tests.backfills.test_control import Desk
-
     desk = Desk.__new__(Desk)
     desk.worker, desk.backfill = worker, Backfill.objects.get()
     for _ in range(2):
         for attempt in desk.run_some(2):
-            from tests.execution.test_attempts import publish
-
             publish(attempt)
     desk.run_some(1)
     progress = api.get(address).json()["progress"]
@@ -302,13 +300,9 @@ def test_the_whole_matrix_of_addresses_and_people(
 def test_of_a_canceled_one_only_what_was_made_counts_as_done(
     api: APIClient, address: str, worker: Gateway
 ) -> None:
-    from tests.backfills.test_control import Desk
-
     desk = Desk.__new__(Desk)
     desk.worker, desk.backfill = worker, Backfill.objects.get()
     for attempt in desk.run_some(2):
-        from tests.execution.test_attempts import publish
-
         publish(attempt)
     progress = api.get(address).json()["progress"]
     assert progress["running"] + progress["queued"] == 4

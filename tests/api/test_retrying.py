@@ -1,8 +1,6 @@
 """Ended runs once more, and the workers that execute runs, through the API."""
 
-from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -10,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from assets_app.models import Asset, Gateway, Run, RunAttempt, RunGroup, RunState
+from assets_app.models import Asset, Gateway, Run, RunGroup, RunState
+from tests.gateways import record_attempt, record_gateway
 
 MATERIALIZE = "/api/v1/assets/raw_flights/materialize/"
 RETRY = "/api/v1/runs/retry/"
@@ -127,24 +126,11 @@ def test_who_may_not_and_what_is_not_there(
     assert not Run.objects.filter(state=RunState.QUEUED).exists()
 
 
-def worker(name: str, *, heard: float = 0, queue: str = "scheduled", **fields: Any) -> Gateway:
-    now = timezone.now()
-    return Gateway.objects.create(
-        name=name, host="here", process_id=7, queue=queue, slots=3, started_at=now,
-        last_seen=now - timedelta(seconds=heard), **fields,
-    )  # fmt: skip
-
-
-def put_on(gateway: Gateway, run: Run) -> None:
-    now = timezone.now()
-    RunAttempt.objects.create(run=run, number=1, gateway=gateway, token=uuid4(), started_at=now)
-
-
 def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: list[Run]) -> None:
-    put_on(worker("a"), failed[0])
-    worker("b", draining=True)
-    worker("c", heard=60)
-    worker("d", heard=60, draining=True, queue="backfill")
+    record_attempt(record_gateway("a"), failed[0])
+    record_gateway("b", draining=True)
+    record_gateway("c", heard=60)
+    record_gateway("d", heard=60, draining=True, queue="backfill")
     Gateway.objects.filter(name="b").update(spark_away_since="2026-01-02T03:04:05Z")
     found = {row["name"]: row for row in api.get("/api/v1/gateways/").json()["results"]}
     assert [found[name]["spark_away_since"] for name in "ab"] == [None, "2026-01-02T03:04:05Z"]
@@ -167,8 +153,8 @@ def test_many_gateways_cost_as_many_statements_as_one(api: APIClient, failed: li
             assert api.get("/api/v1/gateways/").status_code == 200
         return len(found)
 
-    put_on(worker("a"), failed[0])
+    record_attempt(record_gateway("a"), failed[0])
     few = statements()
     for number, run in enumerate(failed[1:]):
-        put_on(worker(f"b{number}"), run)
+        record_attempt(record_gateway(f"b{number}"), run)
     assert statements() == few

@@ -9,17 +9,7 @@ import pytest
 from assets_app.models import ProducerVersion, Run, RunAttempt, RunPartition, RunState
 from slicewise import storage
 from tests.execution.conftest import alice, gateway
-from tests.execution.test_supervision import (
-    BY_CODE,
-    ENDED,
-    Message,
-    Worker,
-    execute,
-    root,
-    run,
-    spark,
-    worker,
-)
+from tests.supervised_runs import BY_CODE, ENDED, Message, Worker, execute, root, run, spark, worker
 
 __all__ = ["alice", "gateway", "root", "run", "spark", "worker"]
 

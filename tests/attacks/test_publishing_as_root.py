@@ -24,15 +24,7 @@ from slicewise import storage
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Storage
 from tests.execution.conftest import alice, gateway
-from tests.execution.test_supervision import (
-    ENDED,
-    Message,
-    Worker,
-    execute,
-    run,
-    spark,
-    worker,
-)
+from tests.supervised_runs import ENDED, Message, Worker, execute, run, spark, worker
 
 __all__ = ["alice", "gateway", "run", "spark", "worker"]
 

@@ -17,7 +17,7 @@ from assets_app.execution.worker import GatewayWorker
 from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
-from tests.attacks.test_spying import REFUSED, SPY, started
+from tests.attacks.spying import REFUSED, SPY, read_pid
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, parent_of_each
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -133,7 +133,7 @@ def test_a_run_reaches_no_other_one(runs: Runs, folder: Path) -> None:
     """
     )
     runner = runs.launch("victim")
-    pid, said = started(runner)
+    pid, said = read_pid(runner)
     uid = os.stat(f"/proc/{pid}").st_uid
     outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
     assert json.loads(outcome.log)[1] == {"victim": REFUSED, "parent": REFUSED}
@@ -171,7 +171,7 @@ def test_nothing_that_a_killed_run_leaves_behind_goes_on(alone: Runs) -> None:
     """
     )
     runner = alone.launch("leaves")
-    pid, said = started(runner)
+    pid, said = read_pid(runner)
     runner.kill()
     assert list(said)[-1]["is_user_gone"] is True
     assert not is_alive(pid)

@@ -5,83 +5,15 @@ import os
 import site
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.runner.client import WarmParent
+from tests.attacks.spying import REFUSED, SPY, read_pid, spied
 from tests.attacks.users import FIRST_USER, GROUP, environment, open_folder, other_user
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
-
-# What a debugger and a thief of descriptors do; each says what came of it.
-SPY = """
-    import ctypes, errno, json
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    @asset()
-    def victim():
-        secret = "the victim's" + " own secret"
-        print(os.getpid(), flush=True)
-        time.sleep(300)
-
-    def tried(act):
-        ctypes.set_errno(0)
-        try:
-            found = act()
-            number = ctypes.get_errno()
-            return "got it" if found != -1 else errno.errorcode[number]
-        except OSError as error:
-            return errno.errorcode[error.errno]
-
-    def stolen(pid):
-        return libc.syscall(438, os.pidfd_open(pid), 3, 0)
-
-    def traced(pid):
-        found = libc.ptrace(0x4206, pid, None, None)  # PTRACE_SEIZE
-        return found
-
-    @asset()
-    def spy(context):
-        answers = {}
-        for name, pid in context["params"].items():
-            answers[name] = {
-                "memory": tried(lambda: open(f"/proc/{pid}/mem", "rb").fileno()),
-                "environment": tried(lambda: open(f"/proc/{pid}/environ", "rb").fileno()),
-                "descriptors": tried(lambda: len(os.listdir(f"/proc/{pid}/fd"))),
-                "another's descriptor": tried(lambda: stolen(pid)),
-                "as a debugger": tried(lambda: traced(pid)),
-            }
-        print(json.dumps([os.getuid(), answers]), flush=True)
-"""
-REFUSED = {
-    "memory": "EACCES",
-    "environment": "EACCES",
-    "descriptors": "EACCES",
-    "another's descriptor": "EPERM",
-    "as a debugger": "EPERM",
-}
-
-
-def started(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
-    """The number that a run has printed, and what else it says."""
-    said = runner.messages(60)
-    pid = next(int(message["text"]) for message in said if message["type"] == "log")
-    return pid, said
-
-
-def spied(runs: Runs) -> tuple[int, dict[str, Any]]:
-    """The user of a spy, and what it could do to another run and to the warm parent."""
-    runs.define(SPY)
-    runner = runs.launch("victim")
-    pid, said = started(runner)
-    outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
-    runner.kill()
-    assert list(said)[-1]["type"] == "exited"
-    user, answers = json.loads(outcome.log)
-    return user, answers
 
 
 def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
@@ -126,7 +58,7 @@ UNDER_ONE_USER = """
 import json, os, sys
 from pathlib import Path
 from slicewise.runner.client import WarmParent
-from tests.attacks.test_spying import spied
+from tests.attacks.spying import spied
 from tests.attacks.users import environment
 from tests.runtime.runs import Runs
 folder, user = Path(sys.argv[1]), int(sys.argv[2])
@@ -201,6 +133,6 @@ def test_a_run_has_no_right_of_root_and_gets_none(runs: Runs) -> None:
 
 def test_a_run_ends_with_its_parent_though_it_became_another_user(runs: Runs) -> None:
     runs.define(SPY)
-    _, said = started(runs.launch("victim"))
+    _, said = read_pid(runs.launch("victim"))
     runs.parent.close()
     assert list(said)[-1]["signal"] == 9

@@ -1,8 +1,10 @@
 """Assets that follow each other, and backfills that are driven to their end without a worker."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
@@ -13,12 +15,14 @@ from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
+from assets_app.execution.inputs import read_inputs
 from assets_app.execution.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from partitions_app.models import PartitionDefinition
+from tests.attempts import publish
 from tests.factories import asset, outlet_of, together
 
 Mappings = Mapping[str, slicewise.PartitionMapping | None]
@@ -147,3 +151,45 @@ def outcomes(backfill: Backfill, name: str) -> dict[str, int]:
         )
     assert piece.expanded == piece.total == sum(counted.values())
     return {reason or state: number for (state, reason), number in counted.items()}
+
+
+def lacking_input(attempt: Attempt) -> bool:
+    """The runner refuses to go on where something is missing that the run needs."""
+    return any(upstream.missing for upstream in read_inputs(attempt.run, attempt.keys))
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Nothing that happens inside remains."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def start(alice: User, start: str = "2013-01-01", end: str = "2013-01-31", **more: Any) -> Backfill:
+    return create_backfill(request_from_text("raw_flights", start, end, **more), user=alice)
+
+
+def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
+    """Bring every run that can start to its end."""
+    advance()
+    while dispatch():
+        # Heard of, however slow the machine is.
+        Gateway.objects.update(last_seen=timezone.now())
+        for run_id in Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True):
+            attempt = attempts.begin(run_id, worker)
+            assert attempt is not None
+            if set(attempt.keys) & set(failing):
+                ending.fail(attempt.row, Failure(error="ValueError: no"))
+            else:
+                publish(attempt)
+        advance()
+
+
+def counts_of(backfill: Backfill) -> dict[str, int]:
+    """The stored counts, after checking that they are what counting the rows gives."""
+    piece = BackfillAsset.objects.get(backfill=backfill)
+    states = list(piece.partitions.values_list("state", flat=True))
+    stored = {state: getattr(piece, state) for state in BackfillPartition.State.values}
+    assert stored == {state: states.count(state) for state in stored}
+    return {state: number for state, number in stored.items() if number}

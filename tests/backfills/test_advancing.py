@@ -18,10 +18,10 @@ from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import advancing, expansion
 from backfills_app.services.advancing import advance
 from backfills_app.services.estimates import runs_at_once
-from tests.backfills.test_life import start
+from tests.backfills.scenes import start
 from tests.execution.conftest import make_gateway
-from tests.execution.test_at_once import elsewhere
 from tests.factories import DAILY_2013, asset, person
+from tests.threads import elsewhere
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from backfills_app.services import admission, pause_backfill
 from backfills_app.services.admission import admit
 from backfills_app.services.decisions import BatchDecision, decide
 from backfills_app.services.expansion import expand
-from tests.backfills.test_life import start
-from tests.execution.test_at_once import elsewhere
+from tests.backfills.scenes import start
 from tests.factories import DAILY_2013, asset
+from tests.threads import elsewhere
 
 
 def written(alice: User, **more: Any) -> Backfill:

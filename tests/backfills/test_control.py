@@ -13,7 +13,6 @@ from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
 from assets_app.execution import attempts, ending, messages
-from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
@@ -36,10 +35,11 @@ from backfills_app.services import (
 )
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
-from tests.backfills.scenes import following, state_of
-from tests.backfills.test_life import counts_of, run_all, start
-from tests.execution.test_attempts import counts_agree_with_slices, publish
+from tests.attempts import publish
+from tests.backfills.desk import Desk
+from tests.backfills.scenes import counts_of, following, run_all, start, state_of
 from tests.factories import DAILY_2013, asset, person, together
+from tests.partition_records import counts_agree_with_slices
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,
@@ -49,55 +49,6 @@ ACTIONS: dict[str, Callable[..., Backfill]] = {
     "change": lambda backfill, user: change_backfill(backfill, max_active_runs=7, user=user),
     "describe": lambda backfill, user: change_backfill(backfill, description="why", user=user),
     "delete": delete_backfill,
-}
-
-
-class Desk:
-    """A backfill of six days, two at once, and the worker that makes them."""
-
-    def __init__(self, alice: User, worker: Gateway) -> None:
-        self.alice, self.worker = alice, worker
-        asset("raw_flights", DAILY_2013)
-        self.backfill = start(alice, end="2013-01-06", max_active_runs=2)
-
-    def run_some(self, number: int = 2) -> list[Attempt]:
-        advance()
-        dispatch()
-        sent = Run.objects.filter(state=RunState.DISPATCHED).order_by("id")[:number]
-        begun = [attempts.begin(run.pk, self.worker) for run in sent]
-        return [attempt for attempt in begun if attempt is not None]
-
-    def end_all(self, *failing: str) -> None:
-        run_all(self.worker, failing=failing)
-
-    def bring_to(self, state: str) -> None:
-        """Bring it into a state; in those on the way two runs are at work."""
-        begin = state in ("running", "running with failures", "paused", "canceling")
-        begun = self.run_some() if begin else []
-        if state == "running with failures":
-            ending.fail(begun[0].row, Failure(error="ValueError: no"))
-        if state in ("scheduled", "canceled"):
-            advance()
-        if state in ENDING:
-            self.end_all(*ENDING[state])
-        for act in LAST_STEPS.get(state, ()):
-            act(self.backfill, user=self.alice)
-        self.backfill.refresh_from_db()
-
-
-ENDING = {
-    "succeeded": (),
-    "deleted": (),
-    "partially_failed": ("2013-01-03",),
-    "failed": tuple(f"2013-01-0{day}" for day in range(1, 7)),
-}
-LAST_STEPS = {
-    "scheduled": (pause_backfill, resume_backfill),
-    "paused": (pause_backfill,),
-    "paused while creating": (pause_backfill,),
-    "canceling": (cancel_backfill,),
-    "canceled": (cancel_backfill,),
-    "deleted": (delete_backfill,),
 }
 
 

@@ -10,6 +10,7 @@ from backfills_app.models import BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, request_from_text, retry_failed
 from backfills_app.services.advancing import advance
 from backfills_app.views.plans import planned_page
+from tests.attempts import begun, publish
 from tests.backfills.scenes import (
     ask,
     drive,
@@ -20,8 +21,8 @@ from tests.backfills.scenes import (
     plan_of,
     state_of,
 )
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.partition_records import counts_agree_with_slices
 
 WEEKLY = slicewise.PartitionByInterval("@weekly", start="2013-01-01", end="2014-01-01")
 MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")

@@ -6,52 +6,22 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, OperationalError, transaction
-from django.utils import timezone
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Gateway, Run, RunState
-from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.models import BackfillAsset, BackfillPartition
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
 from backfills_app.services.admission import AHEAD, admit
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
-from tests.backfills.scenes import state_of
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.attempts import begun, publish
+from tests.backfills.scenes import counts_of, run_all, start, state_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
-
-
-def start(alice: User, start: str = "2013-01-01", end: str = "2013-01-31", **more: Any) -> Backfill:
-    return create_backfill(request_from_text("raw_flights", start, end, **more), user=alice)
-
-
-def counts_of(backfill: Backfill) -> dict[str, int]:
-    """The stored counts, after checking that they are what counting the rows gives."""
-    piece = BackfillAsset.objects.get(backfill=backfill)
-    states = list(piece.partitions.values_list("state", flat=True))
-    stored = {state: getattr(piece, state) for state in BackfillPartition.State.values}
-    assert stored == {state: states.count(state) for state in stored}
-    return {state: number for state, number in stored.items() if number}
-
-
-def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
-    """Bring every run that can start to its end."""
-    advance()
-    while dispatch():
-        # Heard of, however slow the machine is.
-        Gateway.objects.update(last_seen=timezone.now())
-        for run_id in Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True):
-            attempt = attempts.begin(run_id, worker)
-            assert attempt is not None
-            if set(attempt.keys) & set(failing):
-                ending.fail(attempt.row, Failure(error="ValueError: no"))
-            else:
-                publish(attempt)
-        advance()
+from tests.partition_records import counts_agree_with_slices
 
 
 def test_it_is_there_at_once_and_is_expanded_by_the_worker(alice: User) -> None:

@@ -9,8 +9,8 @@ from assets_app.execution import attempts
 from assets_app.models import Asset, Gateway, Run
 from assets_app.queries.staleness import newer_inputs
 from slicewise import All, Keys, Latest, PartitionByInterval, PartitionDefinition, PartitionMapping
+from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, plan_of
-from tests.execution.test_attempts import begun, publish
 from tests.factories import DAILY_2013, asset
 
 BOUNDED = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")

@@ -38,8 +38,8 @@ from backfills_app.services.locks import lock
 from backfills_app.services.stored import stored_scopes
 from backfills_app.services.waiting import mark_all_ready
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, state_of
-from tests.execution.test_at_once import elsewhere, locked_slices
 from tests.factories import DAILY_2013, asset
+from tests.threads import elsewhere, locked_slices
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,10 +16,10 @@ from backfills_app.services import retry_failed
 from backfills_app.services.skipping import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import partition_rows
+from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, following, outcomes, plan_of
-from tests.execution.test_attempts import begun, publish
-from tests.execution.test_past import made
 from tests.factories import asset
+from tests.partition_records import made
 from tests.scheduling.scenes import at, by
 
 pytestmark = pytest.mark.django_db

@@ -34,9 +34,10 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
+from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import AIRPORTS, DAILY_2013, asset
+from tests.partition_records import counts_agree_with_slices
 
 BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
 

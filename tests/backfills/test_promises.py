@@ -4,13 +4,10 @@
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from django.db import transaction
 from hypothesis import HealthCheck, given, note, reject, settings
 from hypothesis import strategies as st
 
@@ -22,9 +19,9 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunPartition, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
-from tests.backfills.scenes import drive, end, following, never, outcomes
+from tests.backfills.scenes import drive, end, following, never, outcomes, undone
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_slices
 
 FIRST, AFTER = "2024-03-25", "2024-04-09"
 BERLIN = "Europe/Berlin"
@@ -193,14 +190,6 @@ def check_runs(backfill: Backfill, planned: PlannedAsset, *, is_exact: bool) -> 
         assert len({rank for _, rank in places}) <= 1
         if not backfill.allow_holes and places:
             assert places[-1][0] - places[0][0] == len(places) - 1
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Nothing that happens inside remains."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 @pytest.mark.django_db

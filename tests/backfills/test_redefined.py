@@ -11,11 +11,9 @@ import slicewise
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
-from assets_app.execution.inputs import read_inputs
 from assets_app.execution.retrying import retry_run
 from assets_app.models import (
     Asset,
@@ -30,20 +28,21 @@ from backfills_app.services import cancel_backfill, pause_backfill, resume_backf
 from backfills_app.services.admission import AHEAD
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
-from partitions_app.models import PartitionDefinition
 from slicewise import Keys
+from tests.attempts import publish
 from tests.backfills.scenes import (
     ask,
     drive,
     failing_keys,
     following,
+    lacking_input,
     outcomes,
     redefine,
     state_of,
 )
-from tests.execution.test_attempts import publish
-from tests.execution.test_past import made
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.partition_records import made
+from tests.runtime_keys import find_keys
 
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2013-01-01", end="2014-01-01")
 IN_BERLIN = slicewise.PartitionByInterval(
@@ -53,17 +52,6 @@ MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="201
 MORE_AIRPORTS = slicewise.PartitionBySequence(["EWR", "JFK", "LGA", "TEB"])
 DAY_BY_MORE_AIRPORTS = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": MORE_AIRPORTS})
 SHOPS = slicewise.PartitionAtRuntime("shop")
-
-
-def lacking_input(attempt: Attempt) -> bool:
-    """The runner refuses to go on where something is missing that the run needs."""
-    return any(upstream.missing for upstream in read_inputs(attempt.run, attempt.keys))
-
-
-def find_keys(definition: slicewise.PartitionAtRuntime, *names: str) -> None:
-    """Runs have found these keys of the set."""
-    row = PartitionDefinition.of(definition.to_json())
-    row.add_keys([(slicewise.PartitionKey.of(name), name) for name in names], run_id=None)
 
 
 @pytest.mark.parametrize("present", [HOURLY, IN_BERLIN, None], ids=["hourly", "zone", "whole"])

@@ -23,14 +23,15 @@ from tests.backfills.scenes import (
     drive,
     failing_keys,
     following,
+    lacking_input,
     outcomes,
     plan_of,
     redefine,
     state_of,
 )
-from tests.backfills.test_redefined import find_keys, lacking_input
-from tests.execution.test_past import made
 from tests.factories import asset
+from tests.partition_records import made
+from tests.runtime_keys import find_keys
 
 # Two whole weeks, which begin on Sundays.
 DAYS, SECOND_WEEK = "2024-03-24..2024-04-06", "2024-03-31..2024-04-06"

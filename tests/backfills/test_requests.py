@@ -16,7 +16,7 @@ from assets_app.models import BundleVersion, Producer, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
-from tests.execution.test_attempts import begun, publish
+from tests.attempts import begun, publish
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 

@@ -40,11 +40,10 @@ from backfills_app.services import (
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
-from tests.backfills.scenes import drive, failing_keys, following, outcomes, state_of
-from tests.backfills.test_promises import undone
-from tests.execution.test_attempts import counts_agree_with_slices
+from tests.backfills.scenes import drive, failing_keys, following, outcomes, state_of, undone
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, person
 from tests.pages.shelf import record
+from tests.partition_records import counts_agree_with_slices
 
 # Two whole weeks, which begin on Sundays.
 FIRST, AFTER = datetime(2024, 3, 24, tzinfo=UTC), datetime(2024, 4, 7, tzinfo=UTC)

@@ -44,10 +44,11 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
+from tests.attempts import staged
 from tests.backfills.scenes import ask, drive, following
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import counts_agree_with_slices, staged
 from tests.factories import DAILY_2013, asset, outlet_of
+from tests.partition_records import counts_agree_with_slices
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset
-from tests.scheduling.scenes import any_of, at, by, cron, scheduled, write
+from tests.scheduling.scenes import DAILY, HOURLY, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.usefixtures("ada")
 BEGAN = at(2024, 7, 1)
@@ -68,8 +68,6 @@ def test_a_schedule_that_fails_is_shown_with_its_error() -> None:
 
 
 def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> None:
-    from tests.pages.test_schedules import DAILY, HOURLY
-
     hourly = asset("hourly", HOURLY)
     scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", make_gateway("scheduled"), ada)
@@ -97,8 +95,6 @@ def test_an_asset_without_a_schedule_says_so() -> None:
 
 
 def test_what_a_paused_asset_has_missed_is_shown(ada: User) -> None:
-    from tests.pages.test_schedules import DAILY, HOURLY
-
     hourly = asset("hourly", HOURLY)
     set_paused(scheduled("daily", by("hourly"), DAILY, since=BEGAN), True, user=ada)
     assert "Missed" not in said("daily")

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)]+)\)")
+
 PROJECT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = (
     PROJECT / "README.md",

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.docs.documents import DOCUMENTS, PROJECT
-from tests.docs.test_references import LINK
+from tests.docs.documents import DOCUMENTS, LINK, PROJECT
 
 LISTS = (PROJECT / "README.md", PROJECT / "docs/README.md")
 GUIDES = [d for d in DOCUMENTS if d.parent.name in ("guides", "reference")]

@@ -18,9 +18,8 @@ from assets_app.serializers import MaterializeSerializer, ReportedWriteSerialize
 from backfills_app.serializers import BackfillRequestSerializer
 from slicewise_server import api_urls
 from slicewise_server.stack import cli, up
-from tests.docs.documents import DOCUMENTS, PROJECT, Block, commands, spans
+from tests.docs.documents import DOCUMENTS, LINK, PROJECT, Block, commands, spans
 
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)]+)\)")
 TARGETS = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
 BODIES: dict[str, type[Serializer[object]]] = {
     "asset": MaterializeSerializer,

@@ -10,15 +10,8 @@ from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.machine import find_chromium
 from slicewise_server.stack.stack import ADMIN
+from tests.browser import PATIENCE_MILLISECONDS, QUIET
 
-# Nothing of the browser's own is to be looked up or downloaded.
-QUIET = [
-    *["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
-    *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
-]
-# It ends a hang, and is no claim. Playwright waits 5 s for what is expected of a page. That is too
-# short for a run on real workers where the machine is busy.
-PATIENCE_MILLISECONDS = 120_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 

@@ -1,10 +1,8 @@
 """Runs on real workers: killed, canceled, failing, silent and curious."""
 
-import json
 import os
 import signal
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import psycopg
 from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, eventually, log_of, run_of
+from tests.spark_jobs import Spark
 
 
 def pulses(lake: Path) -> dict[tuple[int, int], list[float]]:
@@ -85,22 +84,6 @@ def active_spark_jobs(stack: Stack) -> list[Any]:
     """Jobs that Spark itself says are running."""
     ui = Spark(stack.environment()["SPARK_UI_URL"])
     return ui.jobs("running")
-
-
-class Spark:
-    """Spark's own account of its work."""
-
-    def __init__(self, url: str) -> None:
-        self._url = f"{url}/api/v1/applications"
-
-    def jobs(self, status: str) -> list[Any]:
-        (application,) = self._get("")
-        jobs: list[Any] = self._get(f"/{application['id']}/jobs?status={status}")
-        return jobs
-
-    def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(self._url + path, timeout=60) as response:
-            return json.load(response)
 
 
 def test_a_failure_says_what_and_where(api: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts_app.errors import ConflictingRequest
@@ -20,8 +20,6 @@ from assets_app.execution.leases import end_lease, renew_all
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import rerun, retry_run
 from assets_app.models import (
-    Asset,
-    AssetPartition,
     FailureKind,
     Lease,
     ProducerVersion,
@@ -29,25 +27,12 @@ from assets_app.models import (
     RunGroup,
     RunState,
 )
+from tests.attempts import begun
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset, person
+from tests.threads import elsewhere, locked_slices
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def elsewhere(work: Callable[[], Any]) -> threading.Thread:
-    """The work, begun on a connection of its own."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
 
 
 def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() -> None:
@@ -69,21 +54,6 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
         assert cancel_group(attempt.run.group, user=alice) == 1
     others[0].join()
     assert Run.objects.get().state == RunState.CANCELING
-
-
-def locked_slices(of: Asset, may_end: threading.Event) -> threading.Thread:
-    """Another transaction locks the slices of an asset, as a run does that records many."""
-    are_locked = threading.Event()
-
-    def hold() -> None:
-        with transaction.atomic():
-            assert list(AssetPartition.objects.filter(asset=of).select_for_update())
-            are_locked.set()
-            may_end.wait(120)
-
-    thread = elsewhere(hold)
-    assert are_locked.wait(120)
-    return thread
 
 
 @pytest.mark.parametrize("asked_for", ["materialize", "retry", "rerun"])

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db.models import Count
 from django.utils import timezone
 
 import slicewise
@@ -29,46 +28,9 @@ from assets_app.models import (
     RunState,
 )
 from partitions_app.models import PartitionDefinition
+from tests.attempts import begun, publish, staged
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
-
-
-def begun(
-    flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any
-) -> Attempt:
-    """A run of the selection, begun by the gateway."""
-    group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
-    dispatch()
-    attempt = attempts.begin(group.runs.get().pk, gateway)
-    assert attempt is not None
-    return attempt
-
-
-def staged(attempt: Attempt) -> list[dict[str, Any]]:
-    return [
-        {"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50} for key in attempt.keys
-    ]
-
-
-def publish(attempt: Attempt) -> None:
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert ending.succeed(attempt.row)
-
-
-def counts_agree_with_slices() -> bool:
-    """Whether the rollup says of every asset, bucket and state what counting the slices says."""
-    keys = ("asset", "identity", "bucket", "segment", "state")
-    counted = {
-        tuple(row[key] for key in keys): row["number"]
-        for row in AssetPartition.objects.exclude(state="missing")
-        .order_by()
-        .values(*keys)
-        .annotate(number=Count("pk"))
-    }
-    rolled_up = {
-        tuple(row[key] for key in keys): row["count"]
-        for row in PartitionCount.objects.exclude(count=0).values(*keys, "count")
-    }
-    return counted == rolled_up
+from tests.partition_records import counts_agree_with_slices
 
 
 def test_what_is_published_is_recorded_once(alice: User, gateway: Gateway) -> None:

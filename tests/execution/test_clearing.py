@@ -19,10 +19,11 @@ from assets_app.execution.engines import WorkMayContinueError
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunAttempt, RunState
 from slicewise.io import find_storage
 from slicewise.plugins import PluginError
+from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun, counts_agree_with_slices
-from tests.execution.test_publishing import Ready, ready
+from tests.execution.staged_attempts import Ready, ready
 from tests.factories import DAILY_2013, asset
+from tests.partition_records import counts_agree_with_slices
 
 __all__ = ["ready"]
 

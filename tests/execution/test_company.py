@@ -18,8 +18,8 @@ from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Asset, Gateway, Run, RunAttempt, RunState
+from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset
 
 JOINED, WAITS, REFUSED, KNOWN = Answer.JOINED, Answer.WAITS, Answer.REFUSED, Answer.KNOWN

@@ -16,8 +16,8 @@ from assets_app.execution.connections import ConnectionsError, connection_of
 from assets_app.execution.outputs import StagedOutlet
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
+from tests.attempts import begun
 from tests.execution.conftest import at_work, lose_the_worker
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset, outlet_of
 
 SHOP = {"user": "runs", "password": "s3cret"}

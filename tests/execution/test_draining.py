@@ -19,8 +19,8 @@ from assets_app.execution.dispatch import live_gateways
 from assets_app.execution.worker import GatewayWorker
 from assets_app.models import Gateway, Lease, RunAttempt
 from assets_app.models.gateways import GatewayState
+from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,6 +1,5 @@
 """Runs that find partitions: what they hold, what they add, and who knows of it (AIP-76)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import slicewise
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
 from assets_app.execution.intending import DiscoveredKeysHeld
@@ -21,57 +19,11 @@ from assets_app.execution.past_partitions import PastPartitions
 from assets_app.execution.requests import MaterializeRequest, materialize, selected_rows
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
-from slicewise.keys.key_json import key_to_json
-from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import asset, outlet_of, together
+from tests.partition_records import counts_agree_with_slices
+from tests.runtime_keys import CUSTOMERS, Position, discover, discovering, found, known
 
-CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
 pytestmark = pytest.mark.django_db
-
-
-class Position(slicewise.PartitionKey):
-    """A place, as people may name their partitions."""
-
-    x: int
-    y: int
-
-    def __str__(self) -> str:
-        return f"{self.x} right, {self.y} up"
-
-
-def found(*keys: object) -> list[dict[str, Any]]:
-    """Keys of the set, as an attempt keeps them."""
-    return [
-        {"set": "active_customers", "key": key_to_json(slicewise.PartitionKey.of(key))}
-        for key in keys
-    ]
-
-
-def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
-    """A run that finds partitions, begun by the gateway."""
-    group = materialize(MaterializeRequest(asset=of), user=user)
-    dispatch()
-    attempt = attempts.begin(group.runs.get().pk, gateway)
-    assert attempt is not None
-    return attempt
-
-
-def discover(
-    of: Asset, user: User, gateway: Gateway, *keys: object, written: Sequence[str] = ()
-) -> Run:
-    """A run that has found keys, and written the data of some, to its success."""
-    attempt = discovering(of, user, gateway)
-    staged = [{"key": key, "path": key, "rows": 3, "bytes": 30} for key in written]
-    outlets = [outlet_of(attempt, staged)] if staged else []
-    assert attempts.intend_to_publish(attempt.row, outlets, found(*keys))
-    assert ending.succeed(attempt.row)
-    return Run.objects.get(pk=attempt.run.pk)
-
-
-def known(of: Asset) -> list[str]:
-    """Texts of the keys that a reader of the catalogue sees now."""
-    keys = Asset.objects.get(pk=of.pk).definition.keys()
-    return [key.text for key in keys]
 
 
 def states(of: Asset) -> dict[str, tuple[str, int]]:

@@ -22,8 +22,8 @@ from assets_app.execution.intending import PartialFailure
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.client import WarmParentError
+from tests.attempts import begun, publish, staged
 from tests.execution.conftest import lose_the_worker, make_gateway
-from tests.execution.test_attempts import begun, publish, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 Message = dict[str, Any]

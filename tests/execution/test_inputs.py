@@ -12,9 +12,10 @@ from assets_app.execution.inputs import forget_superseded, read_inputs
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, AttemptInput, Gateway, RunAttempt
 from assets_app.queries import pages
-from tests.execution.test_attempts import begun, publish
-from tests.execution.test_past import made, run_of
+from tests.attempts import begun, publish
 from tests.factories import DAILY_2013, asset
+from tests.partition_records import made
+from tests.queued_runs import run_of
 
 
 def test_of_what_reads_all_of_another_only_the_present_version_keeps_its_inputs(

@@ -10,8 +10,8 @@ from accounts_app.models import User
 from assets_app.execution import attempts, ending, leases
 from assets_app.execution.ending import Failure
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
+from tests.attempts import begun, publish, staged
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun, publish, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 _WRITTEN = """

@@ -20,8 +20,8 @@ from assets_app.models import Asset, AssetPartition, FailureKind, Gateway, Mater
 from slicewise.io import recorded
 from slicewise.io.file import FileStorage
 from slicewise.storage import StorageError, TryAgainError
-from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import DAILY_2013, asset, outlet_of, person
+from tests.partition_records import counts_agree_with_slices
 
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 

@@ -25,9 +25,10 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
+from tests.attempts import begun
 from tests.execution.conftest import at_work, lose_the_worker
-from tests.execution.test_attempts import begun, counts_agree_with_slices
 from tests.factories import DAILY_2013, outlet_of, together
+from tests.partition_records import counts_agree_with_slices
 
 DAYS = ["2013-01-01", "2013-01-02"]
 Pair = tuple[Asset, Asset]

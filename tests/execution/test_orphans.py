@@ -30,8 +30,8 @@ from slicewise.io.objects import S3Storage
 from slicewise.io.postgres import PostgresStorage
 from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.layout import marker_name, version_of
-from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, outlet_of, person
+from tests.partition_records import counts_agree_with_slices
 
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 

@@ -21,9 +21,11 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
-from tests.execution.test_attempts import counts_agree_with_slices
-from tests.execution.test_publishing import Ready
-from tests.execution.test_supervision import (  # fmt: skip
+from tests.attempts import begun
+from tests.execution.staged_attempts import Ready
+from tests.factories import DAILY_2013, asset
+from tests.partition_records import counts_agree_with_slices
+from tests.supervised_runs import (
     BY_CODE,
     BY_PLATFORM,
     ENDED,
@@ -34,7 +36,6 @@ from tests.execution.test_supervision import (  # fmt: skip
     spark,
     worker,
 )
-from tests.factories import DAILY_2013, asset
 
 __all__ = ["root", "run", "spark", "worker"]
 WHY = "It does not pass row_count: There are 0 rows."
@@ -213,7 +214,6 @@ def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
     alice: User, gateway: Gateway, tmp_path: Path
 ) -> None:
     from assets_app.execution.intending import PartialFailure
-    from tests.execution.test_attempts import begun
 
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")

@@ -1,6 +1,6 @@
 """What a worker answers when a run asks for the past of its asset."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,45 +14,19 @@ from assets_app.execution import attempts, past_partitions, supervision
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.past_partitions import PastPartitions
-from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
-    AssetPartition,
     Gateway,
     ProducerVersion,
-    Run,
     RunState,
 )
 from slicewise.partitions.rows import partition_rows
-from tests.execution.test_supervision import ENDED, Worker
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.partition_records import made
+from tests.queued_runs import run_of
+from tests.supervised_runs import ENDED, Worker
 
 ASK = {"type": "ask", "question": "past_partitions", "after": None}
-
-
-def made(of: Asset, selection: str, *, version: int = 1, at: int = 0) -> None:
-    """Slices that are there; ``at`` orders them by when they were made last."""
-    rows = partition_rows(of.definition, of.definition.select(selection))
-    instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=at)
-    AssetPartition.objects.bulk_create(
-        AssetPartition(
-            asset=of,
-            identity=of.identity,
-            key=row.key,
-            window_start=row.start,
-            window_end=row.end,
-            segment=row.segment,
-            bucket=row.bucket,
-            version=version,
-            materialized_at=instant if version else None,
-        )
-        for row in rows
-    )
-
-
-def run_of(of: Asset, selection: str | None, user: User) -> Run:
-    asked = materialize(MaterializeRequest(asset=of, selection=selection or ""), user=user)
-    return asked.runs.get()
 
 
 def begun(of: Asset, selection: str | None, user: User, gateway: Gateway) -> Attempt:

@@ -19,8 +19,8 @@ from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.recovery import recover
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
+from tests.attempts import begun, staged
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 Sent = list[tuple[str, tuple[Any, ...], str]]

@@ -34,8 +34,9 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.attempts import begun, publish
 from tests.factories import DAILY_2013, asset, person
+from tests.partition_records import counts_agree_with_slices
 
 THREE_DAYS = "2013-01-01..2013-01-03"
 

@@ -1,6 +1,5 @@
 """Assets with ``depends_on_past``: a partition is made when the one before it is there."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -27,10 +26,12 @@ from assets_app.models import (
     Trigger,
 )
 from slicewise import PartitionByProduct
-from slicewise.partitions.rows import PartitionRow, partition_rows
-from tests.execution.test_attempts import counts_agree_with_slices, staged
+from slicewise.partitions.rows import partition_rows
+from tests.attempts import staged
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
+from tests.partition_records import counts_agree_with_slices
 from tests.plans import rows_read
+from tests.queued_runs import claim_runs
 
 
 @pytest.fixture
@@ -41,23 +42,7 @@ def balances(db: None) -> Asset:
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
     """A run for each selection, as a schedule or a backfill makes them in one claim."""
     planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
-    return ask_for(of, planned, trigger=trigger)
-
-
-def ask_for(
-    of: Asset, planned: Sequence[Sequence[PartitionRow]], *, trigger: Trigger = Trigger.SCHEDULE
-) -> list[Run]:
-    """A run for each list of partitions, made in one claim."""
-    group = RunGroup.objects.create(kind="schedule")
-    assert of.producer
-    assert of.producer.current_version
-    terms = RunSpec(
-        asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
-        params={}, requested_by=None,
-    )  # fmt: skip
-    claimed, _ = claim(terms, planned)
-    assert claimed
-    return list(group.runs.order_by("id"))
+    return claim_runs(of, planned, trigger=trigger)
 
 
 def make(run: Run, gateway: Gateway) -> None:

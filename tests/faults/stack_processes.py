@@ -21,6 +21,10 @@ from slicewise_server.stack.stack import EMBEDDED, runnable
 from slicewise_server.stack.supervision import TETHER
 from tests.processes import is_alive
 
+# A shorter one than by default: what is waited for is the same, and there are many moments.
+SHORT_LEASE = {"LEASE_SECONDS": "9"}
+NOBODY = "nobody"
+
 PROJECT = Path(__file__).resolve().parents[2]
 SERVERS = ("postgresql", "redis", "spark")
 _READY_SECONDS = 240.0

@@ -12,8 +12,8 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.runs import running_runs
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_peer import at_work
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(8)
@@ -46,7 +46,7 @@ def three_at_work(
     """Such a backfill, and the runs of it whose code has begun."""
     backfill = asked(api, year, seconds=seconds)
     runs: list[int] = until(
-        lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work"
+        lambda: running_runs(crew, lake, backfill["group"], 3), "three of it are at work"
     )
     return backfill, runs
 

@@ -15,10 +15,8 @@ from slicewise_server.stack.commands import worker
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import runnable
 from tests.e2e.conftest import log_of
-from tests.faults.stack_processes import Crew
+from tests.faults.stack_processes import NOBODY, Crew
 from tests.reachable_python import reaching_python
-
-NOBODY = "nobody"
 
 pytestmark = [
     pytest.mark.fault(13),

@@ -18,8 +18,8 @@ from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.marks import Mark, await_attempts, marks_of
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(6)
 
@@ -148,8 +148,8 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
 ) -> None:
     day, every = f"2024-01-{fault_round:02}", 0.2
     params = {"seconds": LONG_RUN_SECONDS, "said": f"round {fault_round}"}
-    quiet = asked(api, "lasting", day, **params)
-    prints = asked(api, "lasting", f"2024-02-{fault_round:02}", every=every, **params)
+    quiet = request_run(api, "lasting", day, **params)
+    prints = request_run(api, "lasting", f"2024-02-{fault_round:02}", every=every, **params)
     runs = (quiet, prints)
     for run in runs:
         await_attempts(lake, run, 1)

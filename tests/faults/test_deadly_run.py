@@ -9,8 +9,8 @@ from slicewise_server.stack.commands import worker
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import run_of
 from tests.faults.marks import number_of
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import asked
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(1)
@@ -30,7 +30,7 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
     crew.hire("control", worker("control", "-n", "control@%h", "-c", "4"), brief)
     deadly = number_of(run_of(api, "deadly"))
     days = ("2024-02-15", "2024-02-16", "2024-02-17")
-    neighbours = [asked(api, "steady", day, seconds=_NEIGHBOUR_SECONDS) for day in days]
+    neighbours = [request_run(api, "steady", day, seconds=_NEIGHBOUR_SECONDS) for day in days]
     crew.hire_frail("frail", tmp_path, "scheduled", "-c", "4", env=brief)
 
     for loss in range(1, _LIMIT + 1):

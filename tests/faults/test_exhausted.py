@@ -20,8 +20,8 @@ from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
 from tests.faults.crash_points import arm, has_fallen
 from tests.faults.pages import Pages
-from tests.faults.stack_processes import PROJECT, Crew, until
-from tests.faults.test_named_moments import BRIEF, asked
+from tests.faults.runs import request_run
+from tests.faults.stack_processes import PROJECT, SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(11)
@@ -57,9 +57,9 @@ def test_a_disk_that_is_full_while_publishing_is_waited_for(
 ) -> None:
     crew.halt("worker-scheduled")
     folder = tmp_path / "moments"
-    run = asked(api, "nested", _KEY, said="new")
+    run = request_run(api, "nested", _KEY, said="new")
     arm(folder, run, "after:running-publishing", signal.SIGSTOP)
-    crew.hire_frail("frail", folder, "scheduled", env=BRIEF)
+    crew.hire_frail("frail", folder, "scheduled", env=SHORT_LEASE)
     until(lambda: has_fallen(folder, run), "all is staged")
     stopped = crew.await_gateway("frail")
     fill(disk / "filling")
@@ -67,7 +67,7 @@ def test_a_disk_that_is_full_while_publishing_is_waited_for(
 
     until(lambda: "No space left on device" in pages.text(f"/runs/{run}/"), "its page says so")
     assert crew.run_state(run) == "publishing"
-    assert crew.await_run(asked(api, "steady", "2024-02-11", seconds=0.1)) == "succeeded"
+    assert crew.await_run(request_run(api, "steady", "2024-02-11", seconds=0.1)) == "succeeded"
 
     empty(disk / "filling")
     emptied_at = time.monotonic()
@@ -97,14 +97,14 @@ def test_a_disk_that_is_full_while_writing_fails_the_run_and_keeps_the_old_data(
     crew: Crew, api: Client, pages: Pages, disk: Path
 ) -> None:
     day = "2024-01-01"
-    assert crew.await_run(asked(api, "large", day, rows=1)) == "succeeded"
+    assert crew.await_run(request_run(api, "large", day, rows=1)) == "succeeded"
     before = [file.name for file in (disk / "large" / f"partition={day}").iterdir()]
-    run = asked(api, "large", day, rows=1_000_000)
+    run = request_run(api, "large", day, rows=1_000_000)
     assert crew.await_run(run) == "failed"
     assert "No space left on device" in pages.text(f"/runs/{run}/")
     assert [file.name for file in (disk / "large" / f"partition={day}").iterdir()] == before
     until(lambda: not list((disk / "large").glob("_slicewise*")), "what was staged is removed")
-    assert crew.await_run(asked(api, "large", day, rows=2)) == "succeeded"
+    assert crew.await_run(request_run(api, "large", day, rows=2)) == "succeeded"
 
 
 def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(

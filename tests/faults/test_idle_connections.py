@@ -20,8 +20,8 @@ from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.firewall import Firewall, Manner, may_drop_packets
 from tests.faults.marks import await_attempts
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(15)
 
@@ -130,7 +130,7 @@ def test_a_run_outlives_that_all_idle_connections_are_dropped(
     recovered: Recovered,
 ) -> None:
     day = "2024-02-20"
-    run = asked(behind.api, "steady", day, said=manner, seconds=_RUN_SECONDS)
+    run = request_run(behind.api, "steady", day, said=manner, seconds=_RUN_SECONDS)
     await_attempts(lake, run, 1)
     behind.read_together()
     with behind.dropping(manner):

@@ -11,9 +11,9 @@ from pyarrow import parquet
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_killed_worker import jobs_of
-from tests.faults.test_named_moments import asked
+from tests.spark_jobs import jobs_of
 
 pytestmark = pytest.mark.fault(7)
 
@@ -68,11 +68,11 @@ class Reader(threading.Thread):
 def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, number: signal.Signals
 ) -> None:
-    assert crew.await_run(asked(api, "ranged", SELECTION, said="old")) == "succeeded"
+    assert crew.await_run(request_run(api, "ranged", SELECTION, said="old")) == "succeeded"
     before = crew.materializations("ranged")
     reader = Reader(lake / "faults" / "ranged")
     reader.start()
-    run = asked(api, "ranged", SELECTION, said="new", seconds=5)
+    run = request_run(api, "ranged", SELECTION, said="new", seconds=5)
     until(lambda: jobs_of(crew.stack, run, 1), "Spark is at work")
     crew.kill("spark", number)
     killed_at = time.monotonic()

@@ -9,12 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyarrow import parquet
 
 from slicewise_server.stack import machine
 from slicewise_server.stack.commands import COMMANDS
@@ -23,31 +20,13 @@ from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crash_points import ANY, arm, has_fallen
 from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
-from tests.faults.stack_processes import PROJECT, Crew, frail, until
+from tests.faults.runs import Case, assert_made, assert_published, request_run
+from tests.faults.stack_processes import PROJECT, SHORT_LEASE, Crew, frail, until
 
 pytestmark = pytest.mark.fault(2)
 
 KILL = signal.SIGKILL
-# A shorter one than by default: what is waited for is the same, and there are many moments.
-BRIEF = {"LEASE_SECONDS": "9"}
 _ALL_ENDED_SECONDS = 240.0
-
-
-@dataclass(frozen=True)
-class Case:
-    """A run whose worker is killed at a moment, and how it is to end."""
-
-    asset: str
-    selection: str
-    moment: str
-    end: str = "succeeded"
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Work that waits to be canceled does not end by itself."""
-        if self.asset == "failing":
-            return {}
-        return {"said": self.moment, "seconds": 600 if self.end == "canceled" else 0.2}
 
 
 # All of them in `make faults`; those alone in `make test` that tell most.
@@ -91,23 +70,16 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def asked(api: Client, asset: str, selection: str, **params: Any) -> int:
-    """The one run of a request."""
-    body = {"selection": selection, "strategy": "range", "params": params}
-    (run,) = api.post(f"/assets/{asset}/materialize/", **body)["runs"]
-    return int(run)
-
-
 def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
     crew: Crew, api: Client, lake: Path, folder: Path, refusing: None, recovered: Recovered
 ) -> None:
     crew.halt("worker-scheduled")
     before = crew.materializations("steady")
-    runs = {asked(api, case.asset, case.selection, **case.params): case for case in CASES}
+    runs = {request_run(api, case.asset, case.selection, **case.params): case for case in CASES}
     for run, case in runs.items():
         arm(folder, run, case.moment, KILL)
     for name in ("frail-1", "frail-2"):
-        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF)
+        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=SHORT_LEASE)
 
     for run in [run for run, case in runs.items() if case.end == "canceled"]:
         await_attempts(lake, run, 1)
@@ -145,27 +117,6 @@ def refusing(lake: Path) -> Iterator[None]:
         folder.rmdir()
 
 
-def assert_made(crew: Crew, run: int, case: Case, before: dict[str, tuple[int, int]]) -> None:
-    """Each partition has one more version and materialization where it was made, else no more."""
-    made, now = int(case.end == "succeeded"), crew.materializations("steady")
-    for (day,) in crew.rows(_KEYS, run):
-        version, count = before.get(day, (0, 0))
-        assert now.get(day, (0, 0)) == (version + made, count + made), (case, day)
-
-
-def assert_published(crew: Crew, lake: Path, run: int, case: Case) -> None:
-    """What lies in the lake is what the attempt that is on record has made."""
-    ((winner, session),) = crew.rows(_WINNER, run)
-    days = crew.rows(_KEYS, run)
-    assert len(days) == len(case.selection.split(".."))
-    for (day,) in days:
-        place = lake / "faults" / "steady" / f"partition={day}"
-        rows = parquet.read_table(place, columns=["said", "n"]).to_pylist()
-        assert rows == [{"said": case.moment, "n": winner}], case
-        (marker,) = place.glob("_slicewise-*")
-        assert marker.name == f"_slicewise-{run}-{winner}-{session[:12]}", case
-
-
 @pytest.mark.rounds
 def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
     crew: Crew, api: Client, lake: Path, folder: Path, recovered: Recovered
@@ -173,12 +124,12 @@ def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
     for name in ("worker-control", "worker-scheduled"):
         crew.halt(name)
     sent = {
-        asked(api, "steady", "2024-01-16", seconds=600): "before:queued-dispatched",
-        asked(api, "steady", "2024-01-17", seconds=600): "after:queued-dispatched",
+        request_run(api, "steady", "2024-01-16", seconds=600): "before:queued-dispatched",
+        request_run(api, "steady", "2024-01-17", seconds=600): "after:queued-dispatched",
     }
     for run, moment in sent.items():
         arm(folder, run, moment, KILL)
-    crew.hire_gateway("brief", env=BRIEF)
+    crew.hire_gateway("brief", env=SHORT_LEASE)
     crew.hire("frail", frail(folder, COMMANDS["worker-control"]))
     for run, moment in sent.items():
         await_attempts(lake, run, 1)
@@ -294,14 +245,5 @@ def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
     crew.assert_sound()
 
 
-_KEYS = """
-SELECT piece.key FROM assets_app_runpartition AS made
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-WHERE made.run_id = %s ORDER BY piece.key
-"""
-_WINNER = """
-SELECT number, replace(spark_session_id::text, '-', '') FROM assets_app_runattempt
-WHERE run_id = %s AND outcome = 'succeeded'
-"""
 _ENDED_AT = "SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s"
 _ERROR = "SELECT error, error_kind FROM assets_app_run WHERE id = %s"

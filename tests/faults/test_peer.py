@@ -14,6 +14,7 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.marks import marks_of
+from tests.faults.runs import running_runs
 from tests.faults.stack_processes import Crew, until
 
 pytestmark = pytest.mark.fault(14)
@@ -59,7 +60,7 @@ def test_cancel_stops_what_runs_and_shows_it_as_canceled(
         params={"seconds": 600.0}, max_active_runs=2, existing="all",
     )  # fmt: skip
     address = f"/backfills/{backfill['id']}/"
-    running = until(lambda: at_work(crew, lake, backfill["group"], 2), "two of it are at work")
+    running = until(lambda: running_runs(crew, lake, backfill["group"], 2), "two of it are at work")
     api.post(f"{address}cancel/")
     asked, asked_at = time.monotonic(), time.time()
     done = ended(api, address)
@@ -75,12 +76,3 @@ def test_cancel_stops_what_runs_and_shows_it_as_canceled(
         assert crew.run_state(run) == "canceled"
     states = {run["state"] for run in api.every(f"/runs/?group={backfill['group']}")}
     assert states == {"canceled"}
-
-
-def at_work(crew: Crew, lake: Path, group: int, number: int) -> list[int]:
-    """The runs of a request whose code runs, once there are so many."""
-    runs = crew.rows(
-        "SELECT id FROM assets_app_run WHERE group_id = %s AND state = 'running'", group
-    )
-    begun = [run for (run,) in runs if marks_of(lake, run)]
-    return begun if len(begun) == number else []

@@ -14,8 +14,8 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.marks import assert_never_twice_at_once, marks_of
-from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import BRIEF, Case, asked, assert_made, assert_published
+from tests.faults.runs import Case, assert_made, assert_published, request_run
+from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = [pytest.mark.fault(2), pytest.mark.rounds]
@@ -36,8 +36,8 @@ def test_whatever_is_killed_when_each_partition_is_made_once(
     chance = random.Random(fault_round)
     crew.halt("worker-scheduled")
     before = crew.materializations("steady")
-    runs = {asked(api, case.asset, case.selection, **case.params): case for case in CASES}
-    crew.hire_frail("mortal", tmp_path, "scheduled", "-c", "2", env=BRIEF)
+    runs = {request_run(api, case.asset, case.selection, **case.params): case for case in CASES}
+    crew.hire_frail("mortal", tmp_path, "scheduled", "-c", "2", env=SHORT_LEASE)
     fallen = []
     for _ in range(KILLS):
         worker = crew.await_gateway("mortal")

@@ -14,8 +14,8 @@ from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crash_points import arm, has_fallen, let_go
 from tests.faults.kept import Kept, kept
-from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import BRIEF, asked
+from tests.faults.runs import request_run
+from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(3)
@@ -63,7 +63,7 @@ def store(crew: Crew, request: pytest.FixtureRequest) -> Iterator[Kept]:
 
 def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], said: str) -> None:
     """Have a run of each asset make some days, and wait until they are made."""
-    runs = [asked(api, name, ",".join(own), said=said) for name, own in days.items()]
+    runs = [request_run(api, name, ",".join(own), said=said) for name, own in days.items()]
     for run in runs:
         assert crew.await_run(run) == "succeeded", crew.attempts(run)
 
@@ -81,13 +81,13 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
     folder = tmp_path / "moments"
     folder.mkdir()
     crew.halt("worker-scheduled")
-    crew.hire_frail("late", folder, "scheduled", "-c", str(len(tried)), env=BRIEF)
+    crew.hire_frail("late", folder, "scheduled", "-c", str(len(tried)), env=SHORT_LEASE)
     late = crew.await_gateway("late")
     make(crew, api, {case.asset: case.days for case in tried}, "seed")
 
     runs = {}
     for case in tried:
-        run = asked(api, case.asset, ",".join(case.days), said="older")
+        run = request_run(api, case.asset, ",".join(case.days), said="older")
         arm(folder, run, case.moment, None)
         runs[run] = case
     for run, case in runs.items():

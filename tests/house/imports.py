@@ -1,7 +1,9 @@
-"""Measure imports: modules in circles, and imports inside functions or for type checkers alone."""
+"""Measure imports: modules in circles, imports inside functions or for type checkers alone, and
+imports of test modules.
+"""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from tests.house.checkout import Checkout, Module
@@ -13,7 +15,7 @@ _ADVICE = "Move the shared name below both modules, so that imports go one way."
 
 
 class Import(NamedTuple):
-    """An import of one module of the product by another one."""
+    """An import of one module by another one."""
 
     importer: str
     imported: str
@@ -23,7 +25,7 @@ class Import(NamedTuple):
 
 def measures(checkout: Checkout) -> list[Measure]:
     """Measure the imports of a checkout."""
-    imports = list(_imports(checkout))
+    imports = list(_imports(checkout.modules))
     return [
         _largest_circle("circle", "at import time", imports, "module"),
         _largest_circle("circle_functions", "with functions", imports, "module", "function"),
@@ -34,6 +36,7 @@ def measures(checkout: Checkout) -> list[Measure]:
             "function_imports", "imports of own modules inside functions", imports, "function"
         ),
         _of_kind("typing_imports", "imports of own modules under TYPE_CHECKING", imports, "typing"),
+        _of_test_modules(checkout),
     ]
 
 
@@ -57,12 +60,25 @@ def _of_kind(limit_name: str, title: str, imports: list[Import], kind: Kind) -> 
     return Measure(limit_name, title, len(places), places, _ADVICE)
 
 
-def _imports(checkout: Checkout) -> Iterator[Import]:
-    modules = {module.name: module for module in checkout.modules}
-    for module in checkout.modules:
+def _of_test_modules(checkout: Checkout) -> Measure:
+    lines = list(_imports([*checkout.modules, *checkout.suite]))
+    lines = [line for line in lines if line.imported.rpartition(".")[2].startswith("test_")]
+    places = [f"{line.location} {line.imported}" for line in lines]
+    return Measure(
+        "test_module_imports",
+        "test modules imported by other modules",
+        len({line.imported for line in lines}),
+        list(dict.fromkeys(places)),
+        "Move the shared name to a module beside, named for the things that it holds.",
+    )
+
+
+def _imports(modules: Sequence[Module]) -> Iterator[Import]:
+    by_name = {module.name: module for module in modules}
+    for module in modules:
         for node, kind in _statements(module.tree, "module"):
             for name in _imported_names(module, node):
-                imported = _module_of(name, modules)
+                imported = _module_of(name, by_name)
                 if imported is not None and imported != module.name:
                     yield Import(module.name, imported, kind, module.location(node))
 
@@ -92,7 +108,7 @@ def _imported_names(module: Module, node: ast.Import | ast.ImportFrom) -> list[s
 
 
 def _module_of(name: str, modules: Mapping[str, Module]) -> str | None:
-    """Return the module that `name` is or lies in, None where the product has no such module."""
+    """Return the module that `name` is or lies in, None where there is no such module."""
     if name in modules:
         return name
     parent = name.rpartition(".")[0]

@@ -8,3 +8,10 @@ def compact(page: str) -> str:
     the end of a tag.
     """
     return re.sub(r" ?(<[^>]*?) ?(/?>) ?", r"\1\2", re.sub(r"\s+", " ", page))
+
+
+def polled_address(text: str) -> str:
+    """The address that a page asks again."""
+    found = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
+    assert found, text
+    return found[1].replace("&amp;", "&")

@@ -15,7 +15,7 @@ from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.asked import asked, runs_of
-from tests.pages.test_live import polled
+from tests.pages.markup import polled_address
 
 pytestmark = pytest.mark.django_db
 
@@ -98,7 +98,7 @@ def test_it_takes_as_many_statements_for_one_as_for_many(
 def test_it_answers_nothing_until_something_has_changed(
     browser: Client, january: Backfill, weather: Backfill
 ) -> None:
-    again = polled(listed(browser, "state=unfinished&sort=oldest"))
+    again = polled_address(listed(browser, "state=unfinished&sort=oldest"))
     assert again.startswith("/backfills/listed/?state=unfinished&sort=oldest&version=")
     assert browser.get(again).status_code == 204
     runs_of(january, "running", 2)

@@ -19,8 +19,7 @@ from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
 from tests.pages.asked import asked, held, runs_of, skip
-from tests.pages.markup import compact
-from tests.pages.test_live import polled
+from tests.pages.markup import compact, polled_address
 
 pytestmark = pytest.mark.django_db
 
@@ -214,16 +213,16 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
 def test_each_part_answers_nothing_until_it_has_changed_and_ends_with_the_backfill(
     browser: Client, january: Backfill, part: str
 ) -> None:
-    again = polled(browser.get(f"/backfills/{january.pk}/{part}/").content.decode())
+    again = polled_address(browser.get(f"/backfills/{january.pk}/{part}/").content.decode())
     assert browser.get(again).status_code == 204
     runs_of(january, "succeeded", 1)
     answer = browser.get(again)
     assert answer.status_code == 200
     text = answer.content.decode()
     assert "<html" not in text
-    assert browser.get(polled(text)).status_code == 204
+    assert browser.get(polled_address(text)).status_code == 204
     runs_of(january, "succeeded", 30)
-    answer = browser.get(polled(text))
+    answer = browser.get(polled_address(text))
     assert answer.status_code == 286
     assert "hx-get" not in answer.content.decode()
 

@@ -7,8 +7,8 @@ from accounts_app.models import User
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run
 from tests.execution.conftest import alice, gateway, sent
-from tests.execution.test_found_partitions import CUSTOMERS, Position, discover, discovering
 from tests.factories import DAILY_2013, asset, together
+from tests.runtime_keys import CUSTOMERS, Position, discover, discovering
 
 __all__ = ["alice", "gateway", "sent"]
 pytestmark = pytest.mark.django_db

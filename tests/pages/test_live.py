@@ -1,7 +1,6 @@
 """Lists that keep themselves up to date: what is answered, and that nobody is disturbed."""
 
 import os
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +12,9 @@ from pytest_django.live_server_helper import LiveServer
 from accounts_app.models import User
 from assets_app.models import Asset, Run, RunGroup, RunState
 from slicewise_server.stack.machine import find_chromium
-from tests.e2e.test_browser import PATIENCE_MILLISECONDS, QUIET
+from tests.browser import PATIENCE_MILLISECONDS, QUIET
 from tests.factories import DAILY_2013, asset
+from tests.pages.markup import polled_address
 
 # How many requests begin with the event itself.
 _SHOW_AGAIN = """() => {
@@ -39,19 +39,12 @@ def failed_run(made: Asset, selection: str = "2013-01-05") -> Run:
     )  # fmt: skip
 
 
-def polled(text: str) -> str:
-    """The address that a page asks again."""
-    found = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
-    assert found, text
-    return found[1].replace("&amp;", "&")
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize("address", ["/", "/runs/", "/runs/?asset=raw&state=failed"])
 def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: str) -> None:
     flights = asset("raw_flights", DAILY_2013)
     failed_run(flights)
-    again = polled(browser.get(address).content.decode())
+    again = polled_address(browser.get(address).content.decode())
     assert browser.get(again).status_code == 204
     run = failed_run(flights)
     answer = browser.get(again)
@@ -59,14 +52,14 @@ def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: s
     text = answer.content.decode()
     assert f"/runs/{run.pk}/" in text
     assert "<html" not in text
-    assert browser.get(polled(text)).status_code == 204
+    assert browser.get(polled_address(text)).status_code == 204
 
 
 @pytest.mark.django_db
 def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Client) -> None:
     flights, other = asset("raw_flights", DAILY_2013), asset("other", DAILY_2013)
     runs = [failed_run(flights) for _ in range(51)]
-    again = polled(browser.get("/runs/?asset=raw&page=2&zzz=1").content.decode())
+    again = polled_address(browser.get("/runs/?asset=raw&page=2&zzz=1").content.decode())
     assert again.startswith("/runs/listed/?asset=raw&page=2&version=")
     failed_run(other)
     assert browser.get(again).status_code == 204

@@ -15,10 +15,9 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
-from tests.api.test_retrying import put_on, worker
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.markup import compact
-from tests.pages.test_live import polled
+from tests.gateways import record_attempt, record_gateway
+from tests.pages.markup import compact, polled_address
 
 pytestmark = pytest.mark.django_db
 
@@ -170,10 +169,10 @@ def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
 def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
     assert "No workers" in page_of(browser, "/gateways/")
     run = canceled(flights)[0]
-    put_on(worker("fine"), run)
-    worker("going", draining=True)
-    worker("gone", heard=60)
-    worker("ended", heard=60, draining=True)
+    record_attempt(record_gateway("fine"), run)
+    record_gateway("going", draining=True)
+    record_gateway("gone", heard=60)
+    record_gateway("ended", heard=60, draining=True)
     text = page_of(browser, "/gateways/")
     assert f'<a href="/runs/{run.pk}/">{run.pk}</a> of raw_flights' in " ".join(text.split())
     for word in ("Online", "Draining", "Offline", "Stopped", "takes no new runs"):
@@ -186,8 +185,8 @@ def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
 def test_the_page_of_workers_answers_nothing_until_something_has_changed(
     browser: Client, flights: Asset
 ) -> None:
-    worker("fine")
-    again = polled(page_of(browser, "/gateways/"))
+    record_gateway("fine")
+    again = polled_address(page_of(browser, "/gateways/"))
     Gateway.objects.update(process_id=8)
     assert browser.get(again).status_code == 204
     Gateway.objects.update(spark_away_since=timezone.now())

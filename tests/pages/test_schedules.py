@@ -23,11 +23,9 @@ from slicewise import PartitionByInterval
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, external, person
 from tests.pages.markup import compact
-from tests.scheduling.scenes import all_of, any_of, at, by, cron, scheduled, write
+from tests.scheduling.scenes import DAILY, HOURLY, all_of, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.django_db
-HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
-DAILY = PartitionByInterval("@daily", start="2024-01-01")
 MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
 WORKDAYS = PartitionByInterval("@daily", start="2024-01-08", exclude="0 0 * * 6,0")
 YEARLY = PartitionByInterval("@yearly", start="2020-01-01")

@@ -9,8 +9,8 @@ from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from assets_app.queries.overview import asset_statuses
+from tests.attempts import begun, publish
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import begun, publish
 from tests.factories import DAILY_2013, asset, outlet_of, together
 
 pytestmark = pytest.mark.django_db

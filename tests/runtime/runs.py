@@ -201,3 +201,8 @@ class Runs:
         if self.remote is None:
             return None
         return {"remote": self.remote, "session_id": str(uuid.uuid4()), "tag": tag}
+
+
+def unmade_errors(outcome: Outcome) -> dict[str, str]:
+    pages = outcome.of_type("unmade")
+    return {one["key"]: one["error"] for page in pages for one in page["partitions"]}

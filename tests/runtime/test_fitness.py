@@ -15,7 +15,7 @@ import pytest
 from slicewise.io import Place, storage_at
 from slicewise.storage import UnfitFileSystemError, UnfitLocationError, exchange, fitness
 from slicewise.storage.layout import TRIAL_PREFIX
-from tests.runtime.test_write_modes import Lake
+from tests.runtime.lake import Lake
 
 WORKS = r"ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI$"
 

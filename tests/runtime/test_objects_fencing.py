@@ -22,7 +22,7 @@ from slicewise.io.files import Files
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage import StagingLostError
-from tests.runtime.test_fencing import Worker
+from tests.runtime.stepped_worker import SteppedWorker
 
 DEFINITION = PartitionBySequence(["mon", "tue"], name="day")
 MODES = pytest.mark.parametrize("mode", ["replace", "append", "version"])
@@ -98,7 +98,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     def asking(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
             thread = current_thread()
-            if isinstance(thread, Worker):
+            if isinstance(thread, SteppedWorker):
                 thread.before_change()
             return real(*args, **options)
 
@@ -134,9 +134,9 @@ def test_a_late_worker_beside_its_successor_neither_stops_it_nor_changes_its_dat
             lake = Lake(tmp_path / str(next(number)), mode)
             lake.write(1)
             writer = lake.stage(2)
-            late = Worker(partial(lake.publish, writer), late_step)
+            late = SteppedWorker(partial(lake.publish, writer), late_step)
             is_late = late.reach()
-            successor = Worker(partial(lake.publish, replace(writer, fence=2)), step)
+            successor = SteppedWorker(partial(lake.publish, replace(writer, fence=2)), step)
             is_paused = successor.reach()
             late.end()
             successor.end()
@@ -160,7 +160,7 @@ def test_a_worker_that_wakes_up_after_its_successor_gave_up_changes_nothing(
         lake = Lake(tmp_path / str(step), mode)
         lake.write(1)
         writer = lake.stage(2)
-        late = Worker(partial(lake.publish, writer), step)
+        late = SteppedWorker(partial(lake.publish, writer), step)
         is_late = late.reach()
         recorded = lake.give_up(replace(writer, fence=2))
         assert recorded in ([], [path("mon")])
@@ -191,7 +191,7 @@ def test_of_two_runs_that_write_one_partition_each_is_in_once(tmp_path: Path, mo
                 told[run] = lake.publish(writer)[path("mon")].get("version")
 
             first, second = (
-                Worker(partial(publish, run, lake.stage(run)), at)
+                SteppedWorker(partial(publish, run, lake.stage(run)), at)
                 for run, at in ((2, first_step), (3, step))
             )
             is_first_paused, is_second_paused = first.reach(), second.reach()

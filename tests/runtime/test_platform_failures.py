@@ -14,6 +14,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException, Unknown
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
 from slicewise.texts.tracebacks import one_line
+from tests.runtime.errors import raised_by
 
 
 @pytest.fixture
@@ -23,12 +24,6 @@ def closed_port() -> int:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]
         return port
-
-
-def raised_by(act: Callable[[], object]) -> Exception:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it raises is looked at
-        act()
-    return caught.value
 
 
 def ask_a_service(port: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 from slicewise.io import Writer
 from slicewise.storage import StagingLostError, TryAgainError
 from tests.runtime.shop import PATHS, Shop
-from tests.runtime.test_fencing import Worker
+from tests.runtime.stepped_worker import SteppedWorker
 
 MODES = pytest.mark.parametrize("mode", ["replace", "append"])
 DAYS = ("mon", "tue")
@@ -26,7 +26,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def execute(connection: Any, *args: Any, **options: Any) -> Any:
         thread = current_thread()
-        if isinstance(thread, Worker):
+        if isinstance(thread, SteppedWorker):
             thread.before_change()
         return real(connection, *args, **options)
 
@@ -44,7 +44,7 @@ def test_a_late_worker_changes_nothing_of_newer_data(shop: Shop, mode: str) -> N
         table = f"sales{step}"
         run = 100 * step
         late = shop.stage(run, ROWS)
-        worker = Worker(partial(shop.publish, late, *DAYS, mode=mode, table=table), step)
+        worker = SteppedWorker(partial(shop.publish, late, *DAYS, mode=mode, table=table), step)
         is_late = worker.reach()
         shop.publish(replace(late, fence=2), *DAYS, mode=mode, table=table)
         shop.write(run + 1, [("mon", 3)], "mon", mode=mode, table=table)
@@ -64,7 +64,7 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
     shop.write(1, [("mon", 1)], "mon", mode=mode)
     for step in count(1, 2):
         late = shop.stage(100 * step, ROWS)
-        worker = Worker(partial(shop.publish, late, *DAYS, mode=mode), step)
+        worker = SteppedWorker(partial(shop.publish, late, *DAYS, mode=mode), step)
         is_late = worker.reach()
         check(shop, replace(late, fence=2), mode)
         recorded = shop.storage(mode).published(list(PATHS.values()), late)
@@ -80,7 +80,7 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
 
 def test_a_late_worker_is_told_and_does_not_end_the_session_of_its_successor(shop: Shop) -> None:
     late = shop.stage(1, ROWS)
-    successor = Worker(partial(shop.publish, replace(late, fence=3), *DAYS), 8)
+    successor = SteppedWorker(partial(shop.publish, replace(late, fence=3), *DAYS), 8)
     assert successor.reach()
     with pytest.raises((StagingLostError, TryAgainError)):
         check(shop, replace(late, fence=2), "replace")

@@ -22,7 +22,7 @@ from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import scrubbed, write_private
 from slicewise_server.stack.pytest_plugin import BRIEF
 from tests.runtime.door import Door
-from tests.runtime.test_platform_failures import raised_by
+from tests.runtime.errors import raised_by
 
 _SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
 

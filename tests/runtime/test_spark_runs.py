@@ -6,19 +6,8 @@ import pytest
 from pyarrow import parquet
 
 from slicewise import PartitionByInterval
+from tests.runtime.definition_texts import HOURS_BY_DAY
 from tests.runtime.runs import Outcome, Runs
-
-DAYS = """
-    DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
-    @asset(uri=f"{LAKE}/hours", partition=DAYS, strategy="range")
-    def hours(spark, context):
-        from pyspark.sql import functions as F
-        first = context["partition"].interval.start.timestamp()
-        last = context["partition"].interval.end.timestamp()
-        at = F.timestamp_seconds(F.col("id"))
-        return spark.range(int(first), int(last), 3600).select(at.alias("at"),
-            partition_column(at, context["asset"]).alias("partition"))
-"""
 
 
 def rows_on_disk(folder: Path) -> int:
@@ -45,7 +34,7 @@ def test_a_returned_frame_is_written_and_read_downstream(spark_runs: Runs) -> No
 
 
 def test_one_range_run_fills_one_folder_for_each_day(spark_runs: Runs) -> None:
-    spark_runs.define(DAYS)
+    spark_runs.define(HOURS_BY_DAY)
     days = [f"2013-01-0{day}" for day in range(1, 5)]
     made = spark_runs.make("hours", days)
     assert {key: (one["path"], one["rows"]) for key, one in made.staged.items()} == {
@@ -59,7 +48,7 @@ def test_one_range_run_fills_one_folder_for_each_day(spark_runs: Runs) -> None:
 
 
 def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
-    spark_runs.define(DAYS)
+    spark_runs.define(HOURS_BY_DAY)
     first = spark_runs.make("hours", ["2013-01-01", "2013-01-02"])
     second = spark_runs.make("hours", ["2013-01-02"])
     root = spark_runs.lake / "hours"
@@ -74,7 +63,7 @@ def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
 
 def test_reading_names_the_folders_it_needs_and_no_others(spark_runs: Runs) -> None:
     spark_runs.define(
-        DAYS
+        HOURS_BY_DAY
         + """
     @asset(partition=DAYS)
     def count_hours(hours, context):
@@ -94,7 +83,7 @@ def test_reading_names_the_folders_it_needs_and_no_others(spark_runs: Runs) -> N
 
 def test_missing_upstream_partitions_are_named(spark_runs: Runs) -> None:
     spark_runs.define(
-        DAYS
+        HOURS_BY_DAY
         + """
     @asset(partition=DAYS)
     def reader(hours):

@@ -14,7 +14,11 @@ from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
+from slicewise import PartitionByInterval
 from tests.factories import asset, outlet_of
+
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 
 
 def at(*parts: int) -> datetime:

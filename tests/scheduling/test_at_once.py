@@ -24,9 +24,9 @@ from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests.catalogue.conftest import Bundle, bundle
 from tests.execution.conftest import make_gateway
-from tests.execution.test_at_once import elsewhere
 from tests.factories import asset, person
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled, waiting, write
+from tests.threads import elsewhere
 
 __all__ = ["bundle"]
 

@@ -25,9 +25,9 @@ from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval
 from slicewise.partitions.due import ended_between
 from slicewise.partitions.rows import partition_rows
-from tests.execution.test_waiting import ask_for
 from tests.factories import asset
 from tests.plans import rows_read
+from tests.queued_runs import claim_runs
 from tests.scheduling.scenes import at, by, cron, make, make_all, scheduled, waiting, write
 
 BEGAN = at(2024, 7, 1)
@@ -77,7 +77,7 @@ def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gat
     definition = PartitionByInterval("@hourly", start="2024-01-01")
     hours = asset("hours", definition, options={"depends_on_past": True})
     asked_for = ended_between(definition, BEGAN, BEGAN + timedelta(hours=1_500))
-    runs = ask_for(hours, [[row] for row in partition_rows(definition, asked_for)])
+    runs = claim_runs(hours, [[row] for row in partition_rows(definition, asked_for)])
     assert [run.state for run in runs[:3]] == ["queued", "waiting", "waiting"]
     asked_at = timezone.now()
     # In the first minutes, and then every quarter of an hour.

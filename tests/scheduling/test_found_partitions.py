@@ -19,8 +19,8 @@ from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionAtRuntime, PartitionByInterval
-from tests.execution.test_found_partitions import CUSTOMERS, discover, discovering, found, known
 from tests.factories import asset
+from tests.runtime_keys import CUSTOMERS, discover, discovering, found, known
 from tests.scheduling.scenes import at, begin, by, cron, make_all, scheduled, waiting, write
 
 BEGAN = at(2024, 7, 1)

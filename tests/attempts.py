@@ -1,0 +1,33 @@
+"""Attempts at runs: begun, staged and published without a worker's process."""
+
+from typing import Any
+
+from accounts_app.models import User
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, Gateway
+from tests.factories import outlet_of
+
+
+def begun(
+    flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any
+) -> Attempt:
+    """A run of the selection, begun by the gateway."""
+    group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
+    dispatch()
+    attempt = attempts.begin(group.runs.get().pk, gateway)
+    assert attempt is not None
+    return attempt
+
+
+def staged(attempt: Attempt) -> list[dict[str, Any]]:
+    return [
+        {"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50} for key in attempt.keys
+    ]
+
+
+def publish(attempt: Attempt) -> None:
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
+    assert ending.succeed(attempt.row)

@@ -1,0 +1,45 @@
+"""Partitions put on record without a run, and a check of the stored counts of partitions."""
+
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Count
+
+from assets_app.models import Asset, AssetPartition, PartitionCount
+from slicewise.partitions.rows import partition_rows
+
+
+def counts_agree_with_slices() -> bool:
+    """Whether the rollup says of every asset, bucket and state what counting the slices says."""
+    keys = ("asset", "identity", "bucket", "segment", "state")
+    counted = {
+        tuple(row[key] for key in keys): row["number"]
+        for row in AssetPartition.objects.exclude(state="missing")
+        .order_by()
+        .values(*keys)
+        .annotate(number=Count("pk"))
+    }
+    rolled_up = {
+        tuple(row[key] for key in keys): row["count"]
+        for row in PartitionCount.objects.exclude(count=0).values(*keys, "count")
+    }
+    return counted == rolled_up
+
+
+def made(of: Asset, selection: str, *, version: int = 1, at: int = 0) -> None:
+    """Slices that are there; ``at`` orders them by when they were made last."""
+    rows = partition_rows(of.definition, of.definition.select(selection))
+    instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=at)
+    AssetPartition.objects.bulk_create(
+        AssetPartition(
+            asset=of,
+            identity=of.identity,
+            key=row.key,
+            window_start=row.start,
+            window_end=row.end,
+            segment=row.segment,
+            bucket=row.bucket,
+            version=version,
+            materialized_at=instant if version else None,
+        )
+        for row in rows
+    )

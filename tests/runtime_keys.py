@@ -1,0 +1,68 @@
+"""Sets of partitions that runs find: keys, and runs that find keys."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import slicewise
+from accounts_app.models import User
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, Gateway, Run
+from partitions_app.models import PartitionDefinition
+from slicewise.keys.key_json import key_to_json
+from tests.factories import outlet_of
+
+CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
+
+
+class Position(slicewise.PartitionKey):
+    """A place, as people may name their partitions."""
+
+    x: int
+    y: int
+
+    def __str__(self) -> str:
+        return f"{self.x} right, {self.y} up"
+
+
+def found(*keys: object) -> list[dict[str, Any]]:
+    """Keys of the set, as an attempt keeps them."""
+    return [
+        {"set": "active_customers", "key": key_to_json(slicewise.PartitionKey.of(key))}
+        for key in keys
+    ]
+
+
+def known(of: Asset) -> list[str]:
+    """Texts of the keys that a reader of the catalogue sees now."""
+    keys = Asset.objects.get(pk=of.pk).definition.keys()
+    return [key.text for key in keys]
+
+
+def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
+    """A run that finds partitions, begun by the gateway."""
+    group = materialize(MaterializeRequest(asset=of), user=user)
+    dispatch()
+    attempt = attempts.begin(group.runs.get().pk, gateway)
+    assert attempt is not None
+    return attempt
+
+
+def discover(
+    of: Asset, user: User, gateway: Gateway, *keys: object, written: Sequence[str] = ()
+) -> Run:
+    """A run that has found keys, and written the data of some, to its success."""
+    attempt = discovering(of, user, gateway)
+    staged = [{"key": key, "path": key, "rows": 3, "bytes": 30} for key in written]
+    outlets = [outlet_of(attempt, staged)] if staged else []
+    assert attempts.intend_to_publish(attempt.row, outlets, found(*keys))
+    assert ending.succeed(attempt.row)
+    return Run.objects.get(pk=attempt.run.pk)
+
+
+def find_keys(definition: slicewise.PartitionAtRuntime, *names: str) -> None:
+    """Runs have found these keys of the set."""
+    row = PartitionDefinition.of(definition.to_json())
+    row.add_keys([(slicewise.PartitionKey.of(name), name) for name in names], run_id=None)
