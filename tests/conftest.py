@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from slicewise_server.stack import Services, Stack
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
 from slicewise_server.static_collection import collect_static_files
+from tests.folders import reachable_folder
 
 PROJECT = Path(__file__).resolve().parent.parent
 # Tests that break, load or time a whole stack, and those with Spark servers of their own: each of
@@ -146,10 +146,8 @@ def django_db_modify_db_settings(
 @pytest.fixture(scope="session")
 def data_folder() -> Iterator[Path]:
     """A folder for a stack of the test's own, which PostgreSQL's user can reach even for root."""
-    path = Path(tempfile.mkdtemp(prefix="slicewise-stack-"))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    with reachable_folder("slicewise-stack-") as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

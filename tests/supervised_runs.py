@@ -109,14 +109,26 @@ def worker(gateway: Gateway, spark: None, settings: Any, tmp_path: Path) -> Iter
         yield played
 
 
-@pytest.fixture
-def run(alice: User, root: Path, worker: Worker) -> Run:
+def request_day(root: Path, user: User) -> Run:
+    """Request one day of an asset whose data is kept in a folder."""
     flights = asset("raw_flights", DAILY_2013)
     version = ProducerVersion.objects.get()
     version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{root}"}]
     version.save()
     request = MaterializeRequest(asset=flights, selection="2013-01-01")
-    return materialize(request, user=alice).runs.get()
+    return materialize(request, user=user).runs.get()
+
+
+@pytest.fixture
+def run(alice: User, root: Path, worker: Worker) -> Run:
+    return request_day(root, alice)
+
+
+def change_options(**options: Any) -> None:
+    """Change options of the one producer, as if a sync had done so."""
+    version = ProducerVersion.objects.get()
+    version.definition |= options
+    version.save()
 
 
 def execute(run: Run) -> Run:

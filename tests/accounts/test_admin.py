@@ -14,6 +14,7 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run
 from backfills_app.services import create_backfill, request_from_text
 from tests import factories
+from tests.clients import browser_of
 
 SHOWN = [
     "assets_app.asset", "assets_app.bundle", "assets_app.gateway", "assets_app.materialization",
@@ -31,9 +32,7 @@ def ada(db: None) -> User:
 
 @pytest.fixture
 def client(ada: User) -> Client:
-    client = Client()
-    client.force_login(ada)
-    return client
+    return browser_of(ada)
 
 
 @pytest.fixture
@@ -127,8 +126,7 @@ def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) 
 
 
 def test_a_viewer_on_the_staff_looks_and_has_no_actions(run: Run) -> None:
-    client = Client()
-    client.force_login(factories.person("vera", Role.VIEWER, is_staff=True))
+    client = browser_of(factories.person("vera", Role.VIEWER, is_staff=True))
     assert client.get(page("assets_app.run")).status_code == 200
     client.post(page("assets_app.run"), {"action": "cancel", "_selected_action": [run.pk]})
     run.refresh_from_db()
@@ -183,8 +181,7 @@ def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
 
 
 def test_only_admins_grant(carriers: Asset) -> None:
-    client = Client()
-    client.force_login(factories.person("edna", Role.EDITOR, is_staff=True))
+    client = browser_of(factories.person("edna", Role.EDITOR, is_staff=True))
     assert client.get(page("accounts_app.grant")).status_code == 403
     assert client.get(page("accounts_app.grant", "add")).status_code == 403
 

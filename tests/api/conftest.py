@@ -1,21 +1,21 @@
 from collections.abc import Iterator
 
 import pytest
-from django.core.cache import cache
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
 from tests import factories
+from tests.clients import api_client_of, forget_token_requests
 
 
 @pytest.fixture(autouse=True)
-def forget_token_requests() -> Iterator[None]:
-    """Other tests have asked for tokens from the same address."""
-    cache.delete("throttle-tokens-127.0.0.1")
+def no_token_requests() -> Iterator[None]:
+    """Forget requests for tokens before and after the test: all clients have one address."""
+    forget_token_requests()
     yield
-    cache.delete("throttle-tokens-127.0.0.1")
+    forget_token_requests()
 
 
 @pytest.fixture
@@ -33,16 +33,12 @@ def vera(db: None) -> User:
 @pytest.fixture
 def api(olga: User) -> APIClient:
     """Signed in as the operator; an error of the server is an answer here, not a traceback."""
-    client = APIClient(raise_request_exception=False)
-    client.force_login(olga)
-    return client
+    return api_client_of(olga)
 
 
 @pytest.fixture
 def viewer_api(vera: User) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_login(vera)
-    return client
+    return api_client_of(vera)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from assets_app.models import AssetPartition, Materialization, WriteReport
 from tests import factories
+from tests.clients import browser_of
 
 ADDRESS = "/api/v1/assets/stock/events/"
 
@@ -140,9 +141,7 @@ def test_a_wrong_list_of_partitions_is_refused(
 
 @pytest.fixture
 def browser(olga: User) -> Client:
-    client = Client()
-    client.force_login(olga)
-    return client
+    return browser_of(olga)
 
 
 def test_a_person_tells_of_a_write_on_a_page(browser: Client) -> None:
@@ -172,8 +171,7 @@ def test_where_a_run_makes_it_there_is_no_such_button(browser: Client) -> None:
 
 
 def test_who_may_only_look_has_no_button(vera: User) -> None:
-    client = Client()
-    client.force_login(vera)
+    client = browser_of(vera)
     assert "report-write" not in client.get("/assets/stock/").content.decode()
     answer = client.post("/assets/stock/report-write/", {"selection": "2013-01-05"})
     assert answer.status_code == 403

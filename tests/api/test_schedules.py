@@ -12,6 +12,7 @@ from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests import factories
+from tests.clients import api_client_of
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled
 
 BEGAN = at(2024, 7, 1)
@@ -25,9 +26,7 @@ def daily(db: None) -> Asset:
 
 @pytest.fixture
 def editor_api(db: None) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_login(factories.person("edith", Role.EDITOR))
-    return client
+    return api_client_of(factories.person("edith", Role.EDITOR))
 
 
 def test_an_asset_tells_of_its_schedule(api: APIClient, daily: Asset) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -14,6 +13,7 @@ from assets_app.models import Asset
 from slicewise.runner.client import WarmParent
 from tests import factories
 from tests.attacks.users import open_folder, parent_of_others
+from tests.clients import api_client_of, forget_token_requests
 from tests.runtime.runs import Runs
 
 
@@ -26,9 +26,7 @@ def vera(db: None) -> User:
 @pytest.fixture
 def viewer_api(vera: User) -> APIClient:
     """The viewer's program; an error of the server is an answer here, not a traceback."""
-    client = APIClient(raise_request_exception=False)
-    client.force_login(vera)
-    return client
+    return api_client_of(vera)
 
 
 @pytest.fixture
@@ -45,10 +43,10 @@ def raw_flights(db: None) -> Asset:
 
 @pytest.fixture
 def tokens_asked_for_anew(db: None) -> Iterator[None]:
-    """Other tests have asked for tokens from the same address."""
-    cache.delete("throttle-tokens-127.0.0.1")
+    """Forget requests for tokens before and after the test: all clients have one address."""
+    forget_token_requests()
     yield
-    cache.delete("throttle-tokens-127.0.0.1")
+    forget_token_requests()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from tests import factories
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts_app/user/"
@@ -34,10 +35,7 @@ def vera() -> User:
 
 @pytest.fixture
 def admin(db: None) -> Client:
-    client = Client()
-    ada = factories.person("ada", Role.ADMIN, is_staff=True)
-    client.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(factories.person("ada", Role.ADMIN, is_staff=True))
 
 
 def sign_in(name: str, password: str, address: str = "/sign-in/") -> Client:

@@ -14,6 +14,7 @@ from accounts_app.policy import Role
 from slicewise_server.stack import Services
 from tests import factories
 from tests.attacks.web_server import exchange, request, web_server
+from tests.clients import api_client_of
 
 LIMIT = 2_621_440
 PAGES = ("/sign-in/", "/admin/login/", "/", "/nowhere/")
@@ -44,8 +45,7 @@ def test_a_file_is_not_written_before_it_is_refused(
 
 
 def test_a_file_is_refused_by_the_api(db: None) -> None:
-    operator = APIClient(raise_request_exception=False)
-    operator.force_login(factories.person("olga", Role.OPERATOR))
+    operator = api_client_of(factories.person("olga", Role.OPERATOR))
     sent = {"asset": "x", "file": SimpleUploadedFile("f", b"y")}
     for address in ("/api/v1/backfills/", "/api/v1/tokens/"):
         answer = operator.post(address, sent, format="multipart")

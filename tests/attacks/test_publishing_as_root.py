@@ -19,12 +19,21 @@ from accounts_app.models import User
 from assets_app.execution import data_files
 from assets_app.execution.data_files import storage_of
 from assets_app.execution.verifying import verify_partitions
-from assets_app.models import Asset, ProducerVersion, Run, RunState
+from assets_app.models import Asset, Run, RunState
 from slicewise import storage
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Storage
 from tests.execution.conftest import alice, gateway
-from tests.supervised_runs import ENDED, Message, Worker, execute, run, spark, worker
+from tests.supervised_runs import (
+    ENDED,
+    Message,
+    Worker,
+    change_options,
+    execute,
+    run,
+    spark,
+    worker,
+)
 
 __all__ = ["alice", "gateway", "run", "spark", "worker"]
 
@@ -57,12 +66,6 @@ def give(folder: Path) -> None:
             os.lchown(place, NOBODY.pw_uid, NOBODY.pw_gid)
 
 
-def change(**options: Any) -> None:
-    version = ProducerVersion.objects.get()
-    version.definition |= options
-    version.save()
-
-
 class Code:
     """User code that writes its partition, and does something else with its folders."""
 
@@ -91,7 +94,7 @@ class Code:
 def test_what_is_published_is_the_runs_user_s(
     worker: Worker, run: Run, root: Path, alice: User, mode: str
 ) -> None:
-    change(write_mode=mode)
+    change_options(write_mode=mode)
     Code(worker, root)
     assert execute(run).state == RunState.SUCCEEDED, run.error
     assert (root / FOLDER / "part.parquet").read_text() == "rows"
@@ -142,7 +145,7 @@ def test_a_folder_that_became_a_link_is_not_published_into(
 def test_a_marker_that_leads_to_a_file_of_root_s_is_not_written_through(
     worker: Worker, run: Run, root: Path
 ) -> None:
-    change(write_mode="append")
+    change_options(write_mode="append")
     secret = root.parent.parent / "secret"
     secret.write_text("theirs")
     secret.chmod(0o600)

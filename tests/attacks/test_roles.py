@@ -12,6 +12,7 @@ from django.test import Client
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from tests import factories
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts_app/user/"
@@ -39,12 +40,6 @@ def root() -> User:
 @pytest.fixture
 def browser(ada: User) -> Client:
     return browser_of(ada)
-
-
-def browser_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client
 
 
 def form_of(user: User, **changes: Any) -> dict[str, Any]:

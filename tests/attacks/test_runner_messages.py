@@ -7,7 +7,6 @@ from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from accounts_app.models import User
@@ -17,6 +16,7 @@ from assets_app.models import Asset, Run, RunAttempt
 from slicewise.runner.messages import FAILURE_KINDS, refuse_malformed
 from slicewise.runner.wire import WireError
 from tests import factories
+from tests.clients import browser_of
 from tests.runtime.conftest import runs, warm_parent
 from tests.runtime.runs import Runs
 
@@ -124,10 +124,7 @@ def test_an_address_on_record_that_is_no_web_page_is_no_link(
     attempt: RunAttempt, address: str
 ) -> None:
     RunAttempt.objects.update(application_ui=address)
-    browser = Client()
-    browser.force_login(
-        User.objects.get(username="ada"), backend="django.contrib.auth.backends.ModelBackend"
-    )
+    browser = browser_of(User.objects.get(username="ada"))
     page = browser.get(f"/runs/{attempt.run_id}/").content.decode()
     assert "application_1_0001" in page
     assert address not in page

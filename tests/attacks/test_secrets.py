@@ -34,6 +34,7 @@ from backfills_app.models import Backfill
 from slicewise_server.logging import EventFormatter
 from slicewise_server.stack import definitions
 from tests import factories
+from tests.clients import browser_of
 from tests.scheduling.scenes import at, cron, scheduled
 
 SECRET = "hunter2"
@@ -49,9 +50,7 @@ def ada() -> User:
 
 @pytest.fixture
 def browser(ada: User) -> Client:
-    client = Client()
-    client.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(ada)
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
 import slicewise
+from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution import attempts, ending
@@ -75,6 +77,17 @@ def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> Non
 def ask(user: User, name: str, **fields: Any) -> Backfill:
     """A backfill of an asset."""
     return create_backfill(request_from_text(name, **fields), user=user)
+
+
+def refusal_of(user: User, **fields: Any) -> dict[str, list[str]]:
+    """Return the errors with which a request is refused, at the preview as at the creation."""
+    with pytest.raises(InvalidRequest) as preview:
+        check_backfill(request_from_text(**fields), user=user)
+    with pytest.raises(InvalidRequest) as creation:
+        create_backfill(request_from_text(**fields), user=user)
+    assert creation.value.errors == preview.value.errors
+    assert not Backfill.objects.exists()
+    return creation.value.errors
 
 
 def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:

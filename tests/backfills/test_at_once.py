@@ -14,7 +14,7 @@ from backfills_app.services import admission, pause_backfill
 from backfills_app.services.admission import admit
 from backfills_app.services.decisions import BatchDecision, decide
 from backfills_app.services.expansion import expand
-from tests.backfills.scenes import start
+from tests.backfills.scenes import counts_of, start
 from tests.factories import DAILY_2013, asset
 from tests.threads import elsewhere
 
@@ -47,17 +47,8 @@ def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
     admit(backfill.pk)
     # It was not looked at over and over.
     assert len(verdicts) == 2
-    assert counts(backfill) == {"active": 2}
+    assert counts_of(backfill) == {"active": 2}
     assert set(Run.objects.values_list("group", flat=True)) == {backfill.group_id}
-
-
-def counts(backfill: Backfill) -> dict[str, int]:
-    """Its rows by state, after checking that its counts say the same."""
-    (piece,) = backfill.assets.all()
-    states = list(piece.partitions.values_list("state", flat=True))
-    counted = {state: states.count(state) for state in BackfillPartition.State.values}
-    assert counted == {state: getattr(piece, state) for state in counted}
-    return {state: number for state, number in counted.items() if number}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -81,11 +72,11 @@ def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> No
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '5s'")
             admit(backfill.pk)
-        assert counts(backfill) == {"waiting": 2}
+        assert counts_of(backfill) == {"waiting": 2}
     finally:
         may_go.set()
         thread.join()
     admit(backfill.pk)
-    assert counts(backfill) == {"active": 2}
+    assert counts_of(backfill) == {"active": 2}
     holders = AssetPartition.objects.values_list("held_by__group", flat=True)
     assert set(holders) == {backfill.group_id}

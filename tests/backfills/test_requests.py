@@ -17,18 +17,13 @@ from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from tests.attempts import begun, publish
+from tests.backfills.scenes import refusal_of
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 
 def refusal(alice: User, name: str, start: Any, end: Any, **more: Any) -> dict[str, list[str]]:
     """The errors with which the request is refused, at the preview as at the creation."""
-    with pytest.raises(InvalidRequest) as checked:
-        check_backfill(request_from_text(name, start, end, **more), user=alice)
-    with pytest.raises(InvalidRequest) as created:
-        create_backfill(request_from_text(name, start, end, **more), user=alice)
-    assert created.value.errors == checked.value.errors
-    assert not Backfill.objects.exists()
-    return checked.value.errors
+    return refusal_of(alice, asset=name, start=start, end=end, **more)
 
 
 def test_the_plan_says_what_the_request_comes_to(alice: User) -> None:

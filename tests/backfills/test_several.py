@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import AuditEntry, Grant, User
 from assets_app.models import (
     Asset,
@@ -40,7 +39,15 @@ from backfills_app.services import (
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
-from tests.backfills.scenes import drive, failing_keys, following, outcomes, state_of, undone
+from tests.backfills.scenes import (
+    drive,
+    failing_keys,
+    following,
+    outcomes,
+    refusal_of,
+    state_of,
+    undone,
+)
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, person
 from tests.pages.shelf import record
 from tests.partition_records import counts_agree_with_slices
@@ -469,14 +476,9 @@ def test_what_something_else_writes_is_told_of_and_not_made(alice: User) -> None
 
 def refusal(alice: User, **asked: Any) -> dict[str, list[str]]:
     """The errors with which a request is refused, at the preview as at the creation."""
-    with pytest.raises(InvalidRequest) as checked:
-        check_backfill(request_from_text(**asked), user=alice)
-    with pytest.raises(InvalidRequest) as created:
-        create_backfill(request_from_text(**asked), user=alice)
-    assert created.value.errors == checked.value.errors
-    assert not Backfill.objects.exists()
+    errors = refusal_of(alice, **asked)
     assert not AuditEntry.objects.exists()
-    return checked.value.errors
+    return errors
 
 
 @pytest.mark.usefixtures("pair")

@@ -18,6 +18,14 @@ from tests.execution.conftest import at_work, lose_the_worker
 from tests.factories import DAILY_2013, asset, outlet_of
 
 
+def finish_publication(attempt: RunAttempt, gateway: Gateway) -> None:
+    """Have a gateway finish the publication of an attempt whose worker is lost."""
+    lose_the_worker()
+    recover()
+    with patch.object(publishing, "current", lambda: at_work(gateway)):
+        publishing.finish_publishing(attempt.pk, str(RunAttempt.objects.get().token))
+
+
 class Ready:
     """An attempt at three days whose data is staged and is going to be published."""
 
@@ -46,10 +54,7 @@ class Ready:
 
     def finish(self, gateway: Gateway) -> None:
         """What a gateway does when it is asked to, the worker being lost."""
-        lose_the_worker()
-        recover()
-        with patch.object(publishing, "current", lambda: at_work(gateway)):
-            publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
+        finish_publication(self.attempt, gateway)
 
 
 @pytest.fixture

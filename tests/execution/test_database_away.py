@@ -26,11 +26,12 @@ from assets_app.execution.database import check_pool
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.worker import GatewayWorker, Watched
-from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunLog, RunState
+from assets_app.models import Gateway, Run, RunAttempt, RunLog, RunState
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.storage.layout import marker_name
 from tests.factories import DAILY_2013, asset, person
+from tests.supervised_runs import request_day
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,12 +115,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(lake: Path, played: Worker) -> Run:
-    flights = asset("raw_flights", DAILY_2013)
-    version = ProducerVersion.objects.get()
-    version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{lake}"}]
-    version.save()
-    request = MaterializeRequest(asset=flights, selection="2013-01-01")
-    run: Run = materialize(request, user=person("alice", is_superuser=True)).runs.get()
+    run = request_day(lake, person("alice", is_superuser=True))
     dispatch()
     return run
 

@@ -13,7 +13,6 @@ from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.ending import Failure
 from assets_app.execution.outputs import Output
-from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -21,12 +20,11 @@ from assets_app.models import (
     Gateway,
     Materialization,
     Run,
-    RunAttempt,
     RunState,
 )
 from slicewise import storage
 from tests.attempts import begun
-from tests.execution.conftest import at_work, lose_the_worker
+from tests.execution.staged_attempts import finish_publication
 from tests.factories import DAILY_2013, outlet_of, together
 from tests.partition_records import counts_agree_with_slices
 
@@ -78,10 +76,7 @@ class Staged:
 
     def finish(self, gateway: Gateway) -> None:
         """What a gateway does when it is asked to, the worker being lost."""
-        lose_the_worker()
-        recover()
-        with patch.object(publishing, "current", lambda: at_work(gateway)):
-            publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
+        finish_publication(self.attempt, gateway)
 
     def in_place(self) -> set[str]:
         found = self.lake.glob("*/partition=*")

@@ -15,7 +15,6 @@ from assets_app.models import (
     Gateway,
     Materialization,
     Outbox,
-    ProducerVersion,
     Run,
     RunPartition,
     RunState,
@@ -30,6 +29,7 @@ from tests.supervised_runs import (
     BY_PLATFORM,
     ENDED,
     Worker,
+    change_options,
     execute,
     root,
     run,
@@ -53,12 +53,6 @@ def three(run: Run, alice: User) -> Run:
         asset=run.asset, selection="2013-01-01..2013-01-03", strategy="range"
     )
     return materialize(request, user=alice).runs.get()
-
-
-def change_options(**options: Any) -> None:
-    version = ProducerVersion.objects.get()
-    version.definition |= options
-    version.save()
 
 
 def says(worker: Worker, root: Path, made: list[str], left_out: list[str], end: Any) -> None:

@@ -20,6 +20,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from tests.runtime.bucket_server import arrow_uri
+
 _DATE = "2024-01-01T00:00:00.000Z"
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
@@ -38,8 +40,7 @@ class BucketServer(ThreadingHTTPServer):
 
     def arrow(self, bucket: str) -> str:
         """A bucket's URI, as pyarrow has it."""
-        address = f"127.0.0.1:{self.server_port}"
-        return f"s3://key:secret@{bucket}?endpoint_override={address}&scheme=http&region=us-east-1"
+        return arrow_uri(bucket, self.server_port)
 
 
 class _Request(BaseHTTPRequestHandler):

@@ -6,7 +6,6 @@ sets, and a step of the database's is what its rows look like after one.
 
 import random
 import time
-import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -21,6 +20,7 @@ from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.stack_processes import Crew, until
 from tests.faults.ticking import Metronome
+from tests.health import is_healthy
 from tests.scheduling.scenes import cron, scheduled
 
 pytestmark = pytest.mark.fault(12)
@@ -133,16 +133,7 @@ def hosts_apart(crew: Crew, tmp_path: Path) -> None:
         else:
             crew.hire(f"apart-{name}", COMMANDS[command], env)
     until(lambda: "maxinterval" in crew.log("apart-beat"), "beat has begun")
-    until(lambda: answers(crew.stack.web_url), "the pages answer")
-
-
-def answers(url: str) -> bool:
-    """Whether the pages can be used."""
-    try:
-        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+    until(lambda: is_healthy(crew.stack.web_url, seconds=5), "the pages answer")
 
 
 @pytest.mark.rounds

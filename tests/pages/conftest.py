@@ -5,6 +5,7 @@ from django.test import Client
 
 from accounts_app.models import User
 from accounts_app.policy import Role
+from tests.clients import browser_of
 from tests.factories import person
 
 
@@ -17,6 +18,4 @@ def vera(db: None) -> User:
 @pytest.fixture
 def browser(vera: User) -> Client:
     """Vera's browser."""
-    client = Client()
-    client.force_login(vera, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(vera)

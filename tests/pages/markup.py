@@ -2,6 +2,15 @@
 
 import re
 
+from django.test import Client
+
+
+def page_at(browser: Client, address: str) -> str:
+    """Return the markup of a page that the server answers with status 200."""
+    answer = browser.get(address)
+    assert answer.status_code == 200, address
+    return answer.content.decode()
+
 
 def compact(page: str) -> str:
     """Return the markup with one space for each stretch of whitespace, and none beside tags or at

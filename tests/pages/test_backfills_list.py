@@ -13,9 +13,10 @@ from accounts_app.policy import Role
 from assets_app.models import Asset
 from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
+from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.asked import asked, runs_of
-from tests.pages.markup import polled_address
+from tests.pages.markup import page_at, polled_address
 
 pytestmark = pytest.mark.django_db
 
@@ -39,9 +40,7 @@ def weather(vera: User) -> Backfill:
 
 def listed(browser: Client, query: str = "") -> str:
     """The list as it is shown for a query."""
-    answer = browser.get(f"/backfills/?{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(browser, f"/backfills/?{query}")
 
 
 def rows_of(text: str) -> list[int]:
@@ -180,9 +179,7 @@ def test_writes_need_a_token_of_the_page(vera: User, january: Backfill) -> None:
 @pytest.fixture
 def ulf() -> Client:
     """The browser of somebody who may only look."""
-    client = Client()
-    client.force_login(person("ulf"), backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(person("ulf"))
 
 
 def test_whoever_may_only_look_is_offered_nothing_and_refused(

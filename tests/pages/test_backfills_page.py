@@ -19,7 +19,7 @@ from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
 from tests.pages.asked import asked, held, runs_of, skip
-from tests.pages.markup import compact, polled_address
+from tests.pages.markup import compact, page_at, polled_address
 
 pytestmark = pytest.mark.django_db
 
@@ -33,9 +33,7 @@ def january(vera: User) -> Backfill:
 
 def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
     """Its page."""
-    answer = browser.get(f"/backfills/{backfill.pk}/?{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(browser, f"/backfills/{backfill.pk}/?{query}")
 
 
 def words_of(text: str) -> str:

@@ -20,9 +20,10 @@ from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
+from tests.clients import browser_of
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, external, person
-from tests.pages.markup import compact
+from tests.pages.markup import compact, page_at
 from tests.scheduling.scenes import DAILY, HOURLY, all_of, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.django_db
@@ -45,17 +46,11 @@ def alice(db: None) -> User:
 @pytest.fixture
 def editor(db: None) -> Client:
     """The browser of somebody who may pause."""
-    client = Client()
-    client.force_login(
-        person("edith", Role.EDITOR), backend="django.contrib.auth.backends.ModelBackend"
-    )
-    return client
+    return browser_of(person("edith", Role.EDITOR))
 
 
 def shown(browser: Client, name: str, more: str = "") -> str:
-    answer = browser.get(f"/assets/{name}/?tab=schedule{more}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(browser, f"/assets/{name}/?tab=schedule{more}")
 
 
 def statements(browser: Client, address: str) -> int:

@@ -12,6 +12,12 @@ Server = TypeVar("Server", bound=ThreadingHTTPServer)
 Conditions = Literal["known", "ignored", "refused", "throttled", "answers are lost"]
 
 
+def arrow_uri(bucket: str, port: int) -> str:
+    """Return the URI of a bucket on this host, as pyarrow reads it."""
+    address = f"127.0.0.1:{port}"
+    return f"s3://key:secret@{bucket}?endpoint_override={address}&scheme=http&region=us-east-1"
+
+
 class BucketServer(ThreadingHTTPServer):
     """The bucket ``lake``; ``objects`` are its contents by their keys."""
 
@@ -30,8 +36,7 @@ class BucketServer(ThreadingHTTPServer):
     @property
     def arrow(self) -> str:
         """The bucket's URI, as pyarrow has it."""
-        address = f"127.0.0.1:{self.server_port}"
-        return f"s3://key:secret@lake?endpoint_override={address}&scheme=http&region=us-east-1"
+        return arrow_uri("lake", self.server_port)
 
 
 @contextmanager

@@ -39,3 +39,18 @@ class SteppedWorker(threading.Thread):
         self._let_go.set()
         self.join(120)
         assert not self.is_alive()
+
+
+def asking_first(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that asks a stepped worker of this thread before each call.
+
+    A removal in an open folder (`dir_fd`) asks nobody: the files belong to no attempt any more.
+    """
+
+    def asking_call(*args: Any, **options: Any) -> Any:
+        thread = threading.current_thread()
+        if isinstance(thread, SteppedWorker) and "dir_fd" not in options:
+            thread.before_change()
+        return call(*args, **options)
+
+    return asking_call

@@ -5,18 +5,15 @@ successor always succeeds; the late worker changes nothing of what follows, and 
 """
 
 import os
-import threading
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from slicewise.storage import StagingLostError, check, discard, exchange, published, versions
 from tests.runtime.lake import DAY_PATHS, Lake
-from tests.runtime.stepped_worker import SteppedWorker
+from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 # Not the links to files: they lie in a folder that nobody else finds.
 CHANGES = ("rename", "symlink", "mkdir", "unlink")
@@ -25,20 +22,9 @@ CHANGES = ("rename", "symlink", "mkdir", "unlink")
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are asked before each change; none waits for the lock of one that is stopped."""
-
-    def asking(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            thread = threading.current_thread()
-            # What is removed in the end, name by name, belongs to nobody any more.
-            if isinstance(thread, SteppedWorker) and "dir_fd" not in options:
-                thread.before_change()
-            return real(*args, **options)
-
-        return call
-
     for name in CHANGES:
-        monkeypatch.setattr(os, name, asking(getattr(os, name)))
-    monkeypatch.setattr(exchange, "_renameat2", asking(exchange._renameat2))
+        monkeypatch.setattr(os, name, asking_first(getattr(os, name)))
+    monkeypatch.setattr(exchange, "_renameat2", asking_first(exchange._renameat2))
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.0)
 
 

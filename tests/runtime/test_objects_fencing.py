@@ -4,13 +4,12 @@ What came of it is told by a reader that takes the files which `read` sends Spar
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from threading import current_thread
 from typing import Any
 
 import obstore
@@ -22,7 +21,7 @@ from slicewise.io.files import Files
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage import StagingLostError
-from tests.runtime.stepped_worker import SteppedWorker
+from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 DEFINITION = PartitionBySequence(["mon", "tue"], name="day")
 MODES = pytest.mark.parametrize("mode", ["replace", "append", "version"])
@@ -95,18 +94,9 @@ def pieces(days: Iterable[str]) -> list[dict[str, str]]:
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are asked before each request to the store; Spark is not started for its reads."""
 
-    def asking(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            thread = current_thread()
-            if isinstance(thread, SteppedWorker):
-                thread.before_change()
-            return real(*args, **options)
-
-        return call
-
     for home, names in REQUESTS.items():
         for name in names:
-            monkeypatch.setattr(home, name, asking(getattr(home, name)))
+            monkeypatch.setattr(home, name, asking_first(getattr(home, name)))
 
     def read(_: Any, files: Files, folders: Sequence[str], __: Any) -> Rows:
         found = Rows()

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from threading import current_thread
-from typing import Any
 
 import psycopg
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from slicewise.io import Writer
 from slicewise.storage import StagingLostError, TryAgainError
 from tests.runtime.shop import PATHS, Shop
-from tests.runtime.stepped_worker import SteppedWorker
+from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 MODES = pytest.mark.parametrize("mode", ["replace", "append"])
 DAYS = ("mon", "tue")
@@ -22,15 +20,7 @@ ROWS = [("mon", 2), ("tue", 2)]
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are asked before each statement."""
-    real = psycopg.Connection.execute
-
-    def execute(connection: Any, *args: Any, **options: Any) -> Any:
-        thread = current_thread()
-        if isinstance(thread, SteppedWorker):
-            thread.before_change()
-        return real(connection, *args, **options)
-
-    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    monkeypatch.setattr(psycopg.Connection, "execute", asking_first(psycopg.Connection.execute))
 
 
 def check(shop: Shop, writer: Writer, mode: str) -> None:

@@ -13,7 +13,7 @@ from assets_app.execution import attempts, ending
 from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
-from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
+from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState, ScheduleTick
 from slicewise import PartitionByInterval
 from tests.factories import asset, outlet_of
 
@@ -97,7 +97,11 @@ def waiting(of: Asset) -> list[str]:
 
 def make(run: Run, gateway: Gateway) -> None:
     """Bring a queued run to its success."""
-    attempt = begin(run, gateway)
+    finish(begin(run, gateway))
+
+
+def finish(attempt: attempts.Attempt) -> None:
+    """Bring a run that has begun to its success."""
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
     assert ending.succeed(attempt.row)
@@ -121,3 +125,9 @@ def make_all(of: Asset, gateway: Gateway) -> None:
     """Bring all waiting runs of an asset to their success."""
     for run in Run.objects.filter(asset=of, state=RunState.QUEUED).order_by("id"):
         make(run, gateway)
+
+
+def ticks(of: Asset) -> list[tuple[str, int, int]]:
+    """Reason, count and partitions queued of each row, the first one first."""
+    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
+    return [(row.reason, row.count, row.queued) for row in rows]

@@ -26,7 +26,7 @@ from tests.catalogue.conftest import Bundle, bundle
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled, waiting, write
-from tests.threads import elsewhere
+from tests.threads import elsewhere, locked_slices
 
 __all__ = ["bundle"]
 
@@ -98,16 +98,8 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
 @contextmanager
 def locked(of: Asset) -> Iterator[None]:
     """A transaction has locked the slices of an asset meanwhile, as one that records many does."""
-    are_locked, may_end = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with transaction.atomic():
-            assert list(AssetPartition.objects.filter(asset=of).select_for_update())
-            are_locked.set()
-            may_end.wait(120)
-
-    thread = elsewhere(hold)
-    assert are_locked.wait(120)
+    may_end = threading.Event()
+    thread = locked_slices(of, may_end)
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '3s'")

@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule, store_schedules
-from assets_app.execution import attempts, ending
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -21,7 +20,6 @@ from assets_app.models import (
     Run,
     RunAttempt,
     Schedule,
-    ScheduleTick,
     TickReason,
     Trigger,
 )
@@ -38,7 +36,7 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
 )
-from tests.factories import asset, outlet_of, together
+from tests.factories import asset, together
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -48,8 +46,10 @@ from tests.scheduling.scenes import (
     cron,
     every,
     fail,
+    finish,
     make_all,
     scheduled,
+    ticks,
     waiting,
     write,
 )
@@ -88,12 +88,6 @@ def made_at(of: Asset, gateway: Gateway, when: datetime) -> None:
     runs = list(Run.objects.filter(asset=of, state="queued").values_list("pk", flat=True))
     make_all(of, gateway)
     RunAttempt.objects.filter(run__in=runs).update(started_at=when)
-
-
-def ticks(of: Asset) -> list[tuple[str, int, int]]:
-    """Reason, count and partitions queued of each row, the first one first."""
-    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
-    return [(row.reason, row.count, row.queued) for row in rows]
 
 
 # ---------------------------------------------------------------- a | time
@@ -803,10 +797,3 @@ def declare(of: Asset, schedule: dict[str, Any], when: datetime) -> None:
         upstream = Asset.objects.get(name=name)
         upstream.downstream_edges.get_or_create(downstream=of, defaults={"scheduling": True})
     store_schedules([producer], now=when)
-
-
-def finish(attempt: attempts.Attempt) -> None:
-    """Bring a run that has begun to its success."""
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    assert ending.succeed(attempt.row)

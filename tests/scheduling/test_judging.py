@@ -8,13 +8,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, LeftOut, Outbox, Run, Trigger
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.recording import forget_ticks
 from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.factories import asset, outlet_of
+from tests.factories import asset
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -22,6 +21,7 @@ from tests.scheduling.scenes import (
     begin,
     by,
     fail,
+    finish,
     make_all,
     scheduled,
     waiting,
@@ -216,7 +216,7 @@ def test_an_upstream_partition_re_made_while_the_downstream_runs_is_not_missed(
     write(one, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(two) == []
-    _finish(running)
+    finish(running)
     requeue_due(NOW)
     assert waiting(two) == ["2024-07-01"]
     make_all(two, gateway)
@@ -424,9 +424,3 @@ def _made_at(of: Asset, moment: datetime, version: int = 1) -> None:
 
     Materialization.objects.filter(slice__asset=of, version=version).update(created_at=moment)
     AssetPartition.objects.filter(asset=of, version=version).update(materialized_at=moment)
-
-
-def _finish(attempt: attempts.Attempt) -> None:
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    assert ending.succeed(attempt.row)

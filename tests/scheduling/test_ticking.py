@@ -42,6 +42,7 @@ from tests.scheduling.scenes import (
     make,
     make_all,
     scheduled,
+    ticks,
     waiting,
     write,
 )
@@ -50,12 +51,6 @@ HOURLY = PartitionByInterval("@hourly")
 DAILY = PartitionByInterval("@daily")
 SEGMENTS = PartitionBySequence(["marketing-dwh", "engineering-dwh"])
 pytestmark = pytest.mark.django_db
-
-
-def ticks(of: Asset) -> list[tuple[str, int, int]]:
-    """Reason, count and partitions queued of each row, the first one first."""
-    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
-    return [(row.reason, row.count, row.queued) for row in rows]
 
 
 def began(of: Asset, key: str, when: datetime) -> None:

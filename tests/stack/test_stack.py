@@ -18,6 +18,7 @@ from slicewise_server.stack.commands import COMMANDS
 from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.supervision import wait_for
+from tests.health import is_healthy
 from tests.processes import are_gone, descendants, is_alive, read_until
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def test_a_killed_web_server_leaves_no_child_and_comes_back(stack: Stack) -> Non
     assert below
     os.kill(killed, signal.SIGKILL)
     assert are_gone(below)
-    wait_for(lambda: _answers(stack.web_url), "web", seconds=120)
+    wait_for(lambda: is_healthy(stack.web_url, seconds=60), "web", seconds=120)
 
 
 def test_spark_finds_no_secret_of_ours(stack: Stack) -> None:
@@ -120,7 +121,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     assert are_gone(everything)
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
-    assert _answers(address[1])
+    assert is_healthy(address[1], seconds=60)
     assert re.search(r"sign in as +admin\n +password +\S{20}", text)
 
     everything = descendants(second.pid)
@@ -135,11 +136,3 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:  # it has just ended
         return b""
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=60) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
