@@ -165,7 +165,7 @@ def stack(data_folder: Path) -> Iterator[Stack]:
     connections = data_folder / "connections.json"
     connections.write_text("{}")
     examples = PROJECT / "examples" / "nyc_flights"
-    whole = Stack(
+    whole_stack = Stack(
         data_folder,
         bundles={
             "nyc_flights": examples,
@@ -182,6 +182,6 @@ def stack(data_folder: Path) -> Iterator[Stack]:
             "SPARK_MASTER": "local[1]",
         },
     )
-    whole.start()
-    yield whole
-    whole.stop()
+    whole_stack.start()
+    yield whole_stack
+    whole_stack.stop()

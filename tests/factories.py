@@ -29,10 +29,10 @@ def outlet_of(
     staging: str = "/lake/_s",
 ) -> StagedOutlet:
     """What an attempt has staged of its asset, or of another outlet."""
-    made = of or attempt.run.asset
-    name = attempt.row.disk_names(attempt.run.producer_version)[made.name]
+    outlet = of or attempt.run.asset
+    name = attempt.row.disk_names(attempt.run.producer_version)[outlet.name]
     return StagedOutlet(
-        asset_id=made.pk, name_on_disk=name, root=root, staging=staging, partitions=staged
+        asset_id=outlet.pk, name_on_disk=name, root=root, staging=staging, partitions=staged
     )
 
 

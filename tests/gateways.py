@@ -10,12 +10,12 @@ from assets_app.models import Gateway, Run, RunAttempt
 
 
 def record_gateway(
-    name: str, *, heard: float = 0, queue: str = "scheduled", **fields: Any
+    name: str, *, silent_seconds: float = 0, queue: str = "scheduled", **fields: Any
 ) -> Gateway:
     now = timezone.now()
     return Gateway.objects.create(
         name=name, host="here", process_id=7, queue=queue, slots=3, started_at=now,
-        last_seen=now - timedelta(seconds=heard), **fields,
+        last_seen=now - timedelta(seconds=silent_seconds), **fields,
     )  # fmt: skip
 
 

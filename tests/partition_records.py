@@ -25,10 +25,10 @@ def counts_agree_with_slices() -> bool:
     return counted == rolled_up
 
 
-def made(of: Asset, selection: str, *, version: int = 1, at: int = 0) -> None:
+def made(of: Asset, selection: str, *, version: int = 1, minute: int = 0) -> None:
     """Slices that are there; ``at`` orders them by when they were made last."""
     rows = partition_rows(of.definition, of.definition.select(selection))
-    instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=at)
+    instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
     AssetPartition.objects.bulk_create(
         AssetPartition(
             asset=of,

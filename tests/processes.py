@@ -12,12 +12,12 @@ START_SECONDS = 300  # of a stack on a busy machine
 def descendants(pid: int) -> set[int]:
     """All processes below one, however deep."""
     parents = _parents()
-    found: set[int] = set()
+    below: set[int] = set()
     fresh = {pid}
     while fresh:
-        fresh = {child for child, parent in parents.items() if parent in fresh} - found
-        found |= fresh
-    return found
+        fresh = {child for child, parent in parents.items() if parent in fresh} - below
+        below |= fresh
+    return below
 
 
 def are_gone(pids: set[int], seconds: float = 60) -> bool:
@@ -43,12 +43,12 @@ def is_alive(pid: int) -> bool:
 
 
 def _parents() -> dict[int, int]:
-    found = {}
+    parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         fields = _stat(int(folder.name))
         if fields is not None:
-            found[int(folder.name)] = int(fields[1])
-    return found
+            parents[int(folder.name)] = int(fields[1])
+    return parents
 
 
 def _stat(pid: int) -> list[str] | None:

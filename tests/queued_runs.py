@@ -11,17 +11,17 @@ from slicewise.partitions.rows import PartitionRow
 
 
 def run_of(of: Asset, selection: str | None, user: User) -> Run:
-    asked = materialize(MaterializeRequest(asset=of, selection=selection or ""), user=user)
-    return asked.runs.get()
+    group = materialize(MaterializeRequest(asset=of, selection=selection or ""), user=user)
+    return group.runs.get()
 
 
 def queue_runs(of: Asset, runs: int, queue: Queue = Queue.SCHEDULED, **group: Any) -> RunGroup:
     """Runs of an asset in the queue, in a group of their own, without slices."""
     assert of.producer
     assert of.producer.current_version
-    made = RunGroup.objects.create(kind=GroupKind.REQUEST, queue=queue, **group)
-    add_runs(made, of, runs)
-    return made
+    run_group = RunGroup.objects.create(kind=GroupKind.REQUEST, queue=queue, **group)
+    add_runs(run_group, of, runs)
+    return run_group
 
 
 def add_runs(group: RunGroup, of: Asset, runs: int) -> None:

@@ -27,4 +27,4 @@ def jobs_of(stack: Stack, run: int, attempt: int) -> list[object]:
     """What Spark itself says that it does for an attempt."""
     tag = f"slicewise-run-{run}-{attempt}"
     running = Spark(stack.environment()["SPARK_UI_URL"]).jobs("running")
-    return [job for job in running if any(tag in said for said in job["jobTags"])]
+    return [job for job in running if any(tag in job_tag for job_tag in job["jobTags"])]

@@ -35,8 +35,8 @@ KILLED = {"type": "exited", "status": -9, "signal": 9}
 class Runner:
     """A runner that says what it was told to say."""
 
-    def __init__(self, said: list[Message], then: Callable[[], None]) -> None:
-        self._said, self._then = said, then
+    def __init__(self, messages: list[Message], then: Callable[[], None]) -> None:
+        self._said, self._then = messages, then
 
     def messages(self, timeout: float) -> Iterator[Message]:
         yield from self._said[:-1]

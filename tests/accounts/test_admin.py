@@ -105,18 +105,18 @@ def test_a_backfill_is_controlled_through_the_services(client: Client, ada: User
     listed = page("backfills_app.backfill")
     for search in ("raw_flights", "ada", "2013-01", "nothing"):
         assert client.get(listed, {"q": search}).status_code == 200
-    for action, said in (
+    for action, message in (
         ("pause", "is paused."), ("pause", "is paused already"), ("resume", "is creating."),
         ("retry", "Nothing of it is to be retried"), ("delete", "Only a backfill that has ended"),
         ("cancel", "is canceled."), ("delete", "is deleted."),
     ):  # fmt: skip
         act = {"action": action, "_selected_action": [backfill.pk]}
-        assert said in client.post(listed, act, follow=True).content.decode()
+        assert message in client.post(listed, act, follow=True).content.decode()
     backfill.refresh_from_db()
     assert (backfill.state, backfill.deleted) == ("canceled", True)
     trail = AuditEntry.objects.filter(subject_type="backfill").order_by("id")
-    done = ["create", "pause", "resume", "cancel", "delete"]
-    assert list(trail.values_list("action", flat=True)) == done
+    actions = ["create", "pause", "resume", "cancel", "delete"]
+    assert list(trail.values_list("action", flat=True)) == actions
 
 
 def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) -> None:
@@ -159,7 +159,7 @@ def test_a_permission_on_an_asset_is_granted_audited_and_taken_back(
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ({"asset": "carier"}, "There is no asset"),
         ({"asset_group": "fleet"}, "No asset is in a group"),
@@ -168,7 +168,7 @@ def test_a_permission_on_an_asset_is_granted_audited_and_taken_back(
     ],
 )
 def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
-    client: Client, ada: User, carriers: Asset, typed: dict[str, object], said: str
+    client: Client, ada: User, carriers: Asset, typed: dict[str, object], message: str
 ) -> None:
     people = {"people": Group.objects.get(name="viewer").pk} if typed.pop("people", None) else {}
     answer = client.post(
@@ -176,7 +176,7 @@ def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
         {"permission": "backfill", "person": ada.pk} | typed | people,
     )
     assert answer.status_code == 200
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
     assert not Grant.objects.exists()
 
 
@@ -197,8 +197,8 @@ def test_the_staff_controls_the_backfills_that_were_granted(ada: User) -> None:
     backfill.refresh_from_db()
     assert backfill.state == "creating"
     Grant.objects.create(person=vera, asset="weather")
-    said = client.post(page("backfills_app.backfill"), act, follow=True).content.decode()
-    assert "era may not backfill raw_flights" in said
+    text = client.post(page("backfills_app.backfill"), act, follow=True).content.decode()
+    assert "era may not backfill raw_flights" in text
     Grant.objects.create(person=vera, asset="raw_flights")
     client.post(page("backfills_app.backfill"), act)
     backfill.refresh_from_db()

@@ -179,6 +179,6 @@ def test_the_database_refuses_a_grant_that_says_nothing_or_two_things(
     fields: dict[str, object], constraint: str
 ) -> None:
     rows = {"person": factories.person("vera"), "people": Group.objects.get(name="viewer")}
-    known = {name: rows.get(name, value) for name, value in fields.items()}
+    columns = {name: rows.get(name, value) for name, value in fields.items()}
     with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
-        Grant.objects.create(**known)
+        Grant.objects.create(**columns)

@@ -27,9 +27,9 @@ def test_a_program_tells_of_a_write(api: APIClient) -> None:
     body = {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly"}}
     answer = api.post(ADDRESS, body, format="json")
     assert answer.status_code == 201, answer.content
-    told = answer.json()
-    assert told["partitions"] == [{"key": "2013-01-01", "version": 1}]
-    assert (told["told_by"], told["metadata"]) == ("olga", {"job": "nightly"})
+    event = answer.json()
+    assert event["partitions"] == [{"key": "2013-01-01", "version": 1}]
+    assert (event["told_by"], event["metadata"]) == ("olga", {"job": "nightly"})
     listed = api.get("/api/v1/assets/stock/partitions/?selection=2013-01-01").json()["results"]
     assert (listed[0]["state"], listed[0]["rows"], listed[0]["run"]) == ("materialized", 842, None)
 
@@ -102,11 +102,14 @@ def test_a_command_reads_the_counts_of_many_partitions(
     db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factories.person("ada", is_superuser=True)
-    told = [{"key": "2013-01-01", "rows": 842}, {"key": "2013-01-02", "rows": 943, "bytes": 7}]
+    partitions = [
+        {"key": "2013-01-01", "rows": 842},
+        {"key": "2013-01-02", "rows": 943, "bytes": 7},
+    ]
     listed = tmp_path / "counts.json"
-    listed.write_text(json.dumps(told))
+    listed.write_text(json.dumps(partitions))
     call_command("assets", "report-write", "stock", "--partitions", str(listed), stdout=StringIO())
-    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(told[:1])))
+    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(partitions[:1])))
     call_command("assets", "report-write", "stock", "--partitions", "-", stdout=StringIO())
     written = Materialization.objects.order_by("slice__key", "version")
     assert list(written.values_list("slice__key", "version", "rows", "bytes")) == [
@@ -117,7 +120,7 @@ def test_a_command_reads_the_counts_of_many_partitions(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[]", "lists no partition"),
         ("{", "holds no JSON"),
@@ -127,12 +130,12 @@ def test_a_command_reads_the_counts_of_many_partitions(
     ],
 )
 def test_a_wrong_list_of_partitions_is_refused(
-    db: None, tmp_path: Path, text: str, said: str
+    db: None, tmp_path: Path, text: str, message: str
 ) -> None:
     factories.person("ada", is_superuser=True)
     listed = tmp_path / "counts.json"
     listed.write_text(text)
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=message):
         call_command("assets", "report-write", "stock", "--partitions", str(listed))
     with pytest.raises(CommandError, match="No such file"):
         call_command("assets", "report-write", "stock", "--partitions", str(tmp_path / "none"))

@@ -33,7 +33,7 @@ def failed(api: APIClient, raw_flights: Asset) -> list[Run]:
 
 
 def reasons(answer: Any) -> dict[int, str]:
-    return {each["run"]: each["reason"] for each in answer.json()["refused"]}
+    return {refusal["run"]: refusal["reason"] for refusal in answer.json()["refused"]}
 
 
 def test_a_run_is_retried(api: APIClient, failed: list[Run]) -> None:
@@ -129,19 +129,23 @@ def test_who_may_not_and_what_is_not_there(
 def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: list[Run]) -> None:
     record_attempt(record_gateway("a"), failed[0])
     record_gateway("b", draining=True)
-    record_gateway("c", heard=60)
-    record_gateway("d", heard=60, draining=True, queue="backfill")
+    record_gateway("c", silent_seconds=60)
+    record_gateway("d", silent_seconds=60, draining=True, queue="backfill")
     Gateway.objects.filter(name="b").update(spark_away_since="2026-01-02T03:04:05Z")
-    found = {row["name"]: row for row in api.get("/api/v1/gateways/").json()["results"]}
-    assert [found[name]["spark_away_since"] for name in "ab"] == [None, "2026-01-02T03:04:05Z"]
-    assert {name: row["state"] for name, row in found.items()} == {
+    gateways = {row["name"]: row for row in api.get("/api/v1/gateways/").json()["results"]}
+    assert [gateways[name]["spark_away_since"] for name in "ab"] == [None, "2026-01-02T03:04:05Z"]
+    assert {name: row["state"] for name, row in gateways.items()} == {
         "a": "working",
         "b": "draining",
         "c": "lost",
         "d": "stopped",
     }
-    assert (found["a"]["runs"], found["a"]["used"], found["a"]["free"]) == ([failed[0].pk], 1, 2)
-    assert [found[name]["free"] for name in "bcd"] == [0, 0, 0]
+    assert (gateways["a"]["runs"], gateways["a"]["used"], gateways["a"]["free"]) == (
+        [failed[0].pk],
+        1,
+        2,
+    )
+    assert [gateways[name]["free"] for name in "bcd"] == [0, 0, 0]
     narrowed = api.get("/api/v1/gateways/?queue=backfill").json()["results"]
     assert [row["name"] for row in narrowed] == ["d"]
     assert api.get("/api/v1/gateways/?state=lost").status_code == 400
@@ -149,9 +153,9 @@ def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: li
 
 def test_many_gateways_cost_as_many_statements_as_one(api: APIClient, failed: list[Run]) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert api.get("/api/v1/gateways/").status_code == 200
-        return len(found)
+        return len(statements)
 
     record_attempt(record_gateway("a"), failed[0])
     few = statements()

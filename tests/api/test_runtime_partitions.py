@@ -49,7 +49,7 @@ def gateway(db: None) -> Gateway:
 
 def listed(api: APIClient, name: str = "models") -> list[str]:
     answer = api.get(f"/api/v1/assets/{name}/partitions/")
-    return sorted(one["key"] for one in answer.json()["results"])
+    return sorted(row["key"] for row in answer.json()["results"])
 
 
 def post(api: APIClient, address: str, *keys: Any) -> Any:
@@ -109,9 +109,9 @@ def test_while_a_run_makes_it_a_key_is_not_removed(
     assert f"Run {run.pk} is making models AA" in answer.json()["errors"]["keys"][0]
     assert listed(editor) == ["AA"]
     move_all([run.pk], RunState.QUEUED, RunState.DISPATCHED)
-    begun = attempts.begin(run.pk, gateway)
-    assert begun is not None
-    ending.fail(begun.row, ending.Failure(error="no"))
+    attempt = attempts.begin(run.pk, gateway)
+    assert attempt is not None
+    ending.fail(attempt.row, ending.Failure(error="no"))
     assert post(editor, REMOVE, "AA").status_code == 200
 
 
@@ -178,6 +178,6 @@ def test_an_editor_has_buttons_for_it(edith: User, olga: User) -> None:
     assert "AA removed; history is kept." in page.content.decode()
     page = browser.post("/assets/models/remove-partition/", {"key": "AA"}, follow=True)
     assert "has no partition AA" in page.content.decode()
-    other = browser_of(olga)
-    assert "add-partition" not in other.get("/assets/models/").content.decode()
-    assert other.post("/assets/models/add-partition/", {"key": "AA"}).status_code == 403
+    operator_browser = browser_of(olga)
+    assert "add-partition" not in operator_browser.get("/assets/models/").content.decode()
+    assert operator_browser.post("/assets/models/add-partition/", {"key": "AA"}).status_code == 403

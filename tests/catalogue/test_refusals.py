@@ -46,8 +46,8 @@ def test_validations_are_kept_with_the_asset_and_with_what_reads_it(bundle: Bund
     )
     assert synced(bundle, a=text).errors == []
     raw, reads = Asset.objects.get(name="raw"), Asset.objects.get(name="reads")
-    assert [one["name"] for one in raw.outlet_validations] == ["has_columns(a)"]
-    assert [one["name"] for one in reads.outlet_validations] == ["unique(b)"]
+    assert [validation["name"] for validation in raw.outlet_validations] == ["has_columns(a)"]
+    assert [validation["name"] for validation in reads.outlet_validations] == ["unique(b)"]
     assert reads.producer is not None
     assert reads.producer.current_version is not None
     version = reads.producer.current_version
@@ -161,11 +161,11 @@ def test_an_asset_that_moves_to_another_bundle_is_in_force_there_once_it_is_free
 
 def test_a_circle_that_another_bundle_has_opened_is_one_no_more(bundle: Bundle) -> None:
     follows = "from slicewise import *\n@asset(schedule=Asset.ref('{0}'))\ndef {1}(): ...\n"
-    one, two = bundle(a=follows.format("b", "a")), bundle(b=follows.format("a", "b"))
-    sync_bundle("one", one)
+    first, two = bundle(a=follows.format("b", "a")), bundle(b=follows.format("a", "b"))
+    sync_bundle("one", first)
     assert told(sync_bundle("two", two)) == [("b.py", 2, "b")]
-    (one / "a.py").write_text("from slicewise import *\n@asset()\ndef a(): ...\n")
-    sync_bundle("one", one)
+    (first / "a.py").write_text("from slicewise import *\n@asset()\ndef a(): ...\n")
+    sync_bundle("one", first)
     assert sync_bundle("two", two).errors == []
     assert active() == ["a", "b"]
 

@@ -57,8 +57,8 @@ def test_several_assets_are_named_by_options_and_dates_by_words() -> None:
         ("raw_flights", *days, "--downstream", "all"),
     ):
         plan = json_of("backfill", "preview", *chosen)
-        assert {each["asset"]: each["to_make"] for each in plan["assets"]} == counts
-        assert [each["layer"] for each in plan["assets"]] == [1, 2]
+        assert {asset["asset"]: asset["to_make"] for asset in plan["assets"]} == counts
+        assert [asset["layer"] for asset in plan["assets"]] == [1, 2]
     text = output_of(
         "backfill", "create", "--group", "flights", "--selection", "2013-01-01..2013-01-06"
     )
@@ -68,13 +68,13 @@ def test_several_assets_are_named_by_options_and_dates_by_words() -> None:
     assert shown["chosen_by"] == {
         "asset_group": "flights", "selection": "2013-01-01..2013-01-06",
     }  # fmt: skip
-    roles = {each["asset"]: (each["role"], each["total"]) for each in shown["assets"]}
+    roles = {asset["asset"]: (asset["role"], asset["total"]) for asset in shown["assets"]}
     assert roles == dict.fromkeys(counts, ("chosen", 6)) | {"carriers": ("chosen", 1)}
     shown_text = output_of("backfill", "show", number)
     assert "role" in shown_text
     assert "relative_fileloc" not in shown_text
     assert not [line for line in shown_text.splitlines() if line.startswith("asset  ")][:-1]
-    assert [each["id"] for each in json_of("backfill", "list", "--asset", "delays")] == [
+    assert [backfill["id"] for backfill in json_of("backfill", "list", "--asset", "delays")] == [
         int(number)
     ]
     assert len(json_of("backfill", "clone", number, "2013-01-01", "2013-01-02")["assets"]) == 3
@@ -88,19 +88,24 @@ def test_one_is_paused_resumed_changed_canceled_and_deleted(number: str) -> None
     assert output_of("backfill", "cancel", number) == f"Backfill {number} is canceled.\n"
     assert output_of("backfill", "delete", number) == f"Backfill {number} is deleted.\n"
     assert json_of("backfill", "list") == []
-    assert [each["id"] for each in json_of("backfill", "list", "--deleted")] == [int(number)]
+    assert [backfill["id"] for backfill in json_of("backfill", "list", "--deleted")] == [
+        int(number)
+    ]
     assert json_of("backfill", "show", number)["deleted"] is True
 
 
 def test_several_are_done_and_each_refusal_is_told(
     number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = str(json_of("backfill", "create", *DAYS)["id"])
-    assert json_of("backfill", "pause", number, other)["done"] == [int(number), int(other)]
+    second_number = str(json_of("backfill", "create", *DAYS)["id"])
+    assert json_of("backfill", "pause", number, second_number)["done"] == [
+        int(number),
+        int(second_number),
+    ]
     output_of("backfill", "resume", number)
-    code, error = refusal(capsys, "backfill", "resume", number, other)
+    code, error = refusal(capsys, "backfill", "resume", number, second_number)
     assert (code, "is not paused" in error, "1 of 2 were refused" in error) == (1, True, True)
-    assert Backfill.objects.get(pk=other).state == "creating"
+    assert Backfill.objects.get(pk=second_number).state == "creating"
 
 
 def test_what_failed_is_shown_and_retried(number: str, worker: Gateway) -> None:

@@ -35,7 +35,10 @@ pytestmark = pytest.mark.usefixtures("ada", "raw_flights", "carriers", "sent")
 
 
 def test_assets_are_listed() -> None:
-    assert [each["name"] for each in json_of("assets", "list")] == ["carriers", "raw_flights"]
+    assert [asset_row["name"] for asset_row in json_of("assets", "list")] == [
+        "carriers",
+        "raw_flights",
+    ]
     assert "raw_flights" in output_of("assets", "list")
 
 
@@ -81,9 +84,9 @@ def test_partitions_are_materialized() -> None:
 def test_partitions_are_listed_with_their_states() -> None:
     output_of("assets", "materialize", "raw_flights", "--partition", "2013-01-02")
     listed = json_of("partitions", "raw_flights", "2013-01-01..2013-01-03")
-    assert [each["state"] for each in listed] == ["missing", "queued", "missing"]
-    held = json_of("partitions", "raw_flights", "--state", "queued")
-    assert [each["key"] for each in held] == ["2013-01-02"]
+    assert [partition["state"] for partition in listed] == ["missing", "queued", "missing"]
+    queued = json_of("partitions", "raw_flights", "--state", "queued")
+    assert [partition["key"] for partition in queued] == ["2013-01-02"]
     assert len(json_of("partitions", "raw_flights")) == 100
     assert len(json_of("partitions", "raw_flights", "--limit", "0")) == 365
     assert "2013-01-02" in output_of("partitions", "raw_flights", "2013-01")
@@ -121,9 +124,9 @@ def test_partitions_that_a_definition_lost_are_listed_and_removed_when_asked(
     # Nothing of it can be removed, so nobody is asked.
     [orphan] = json_of("partitions", "orphans", "raw_flights", "--remove")
     assert (orphan["key"], orphan["kept"]) == ("2013", "no run has written it")
-    with patch("assets_app.management.commands.partitions.find_orphans") as found:
+    with patch("assets_app.management.commands.partitions.find_orphans") as find_orphans:
         row = OrphanRow(1, "0" * 16, "2013", 3, 10, None, False, 1, "year=2013", "file:/", "1-1")
-        found.return_value = [Orphan(row)]
+        find_orphans.return_value = [Orphan(row)]
         code, error = refusal(capsys, "partitions", "orphans", "raw_flights", "--remove")
     assert (code, "say --yes" in error) == (1, True)
 
@@ -134,7 +137,7 @@ def test_a_backfill_is_previewed_created_listed_shown_and_canceled() -> None:
     created = json_of("backfill", "create", *JANUARY, "--description", "January")
     assert created["counts"]["total"] == 31
     number = str(created["id"])
-    assert [each["id"] for each in json_of("backfill", "list")] == [created["id"]]
+    assert [backfill["id"] for backfill in json_of("backfill", "list")] == [created["id"]]
     assert "January" in output_of("backfill", "show", number)
     assert json_of("backfill", "cancel", number)["state"] in ("canceling", "canceled")
     assert "raw_flights" in output_of("backfill", "list", "--asset", "raw_flights")
@@ -143,7 +146,9 @@ def test_a_backfill_is_previewed_created_listed_shown_and_canceled() -> None:
 def test_runs_are_listed_shown_and_canceled() -> None:
     output_of("assets", "materialize", "carriers")
     run = str(Run.objects.get().pk)
-    assert [each["asset"] for each in json_of("runs", "list", "--state", "queued")] == ["carriers"]
+    assert [run_row["asset"] for run_row in json_of("runs", "list", "--state", "queued")] == [
+        "carriers"
+    ]
     assert "carriers" in output_of("runs", "list")
     assert "queued" in output_of("runs", "show", run)
     assert "canceled" in output_of("runs", "cancel", run)
@@ -397,8 +402,8 @@ def test_sync_says_which_data_the_new_definitions_do_not_have(
     file.write_text(header + declared.format(["north"]))
     capsys.readouterr()
     call_command("sync", "trials")
-    said = "  stock has data of 2 partitions that its definition does not have: see slicewise"
-    assert said + " partitions orphans stock\n" in capsys.readouterr().err
+    warning = "  stock has data of 2 partitions that its definition does not have: see slicewise"
+    assert warning + " partitions orphans stock\n" in capsys.readouterr().err
     file.write_text(header + declared.format(["north", "west"]))
     assert json_of("sync")[0]["orphans"] == {"stock": 1}
     assert json_of("sync")[0]["orphans"] == {}

@@ -40,8 +40,8 @@ def words_of(line: str, program: str) -> list[str] | None:
 
 def calls(program: str) -> list[tuple[str, list[str]]]:
     """Each call of a program in the shell blocks, with its place."""
-    found = ((block, words_of(line, program)) for block, line in commands())
-    return [(str(block), words) for block, words in found if words is not None]
+    word_lists = ((block, words_of(line, program)) for block, line in commands())
+    return [(str(block), words) for block, words in word_lists if words is not None]
 
 
 def parses(words: list[str]) -> bool:
@@ -80,8 +80,8 @@ def test_commands_named_in_the_text_are_there() -> None:
 
 def test_every_command_has_a_line_in_its_reference() -> None:
     text = (PROJECT / "docs/reference/command-line.md").read_text()
-    own = {name for name, app in get_commands().items() if str(app).endswith("s_app")}
-    for name in {*cli.OWN, *(own - {"changepassword"})}:
+    own_commands = {name for name, app in get_commands().items() if str(app).endswith("s_app")}
+    for name in {*cli.OWN, *(own_commands - {"changepassword"})}:
         assert f"`slicewise {name} " in text, name
 
 
@@ -111,18 +111,18 @@ def test_a_request_of_the_documents_is_one_that_the_api_reads(place: str, words:
 
 def test_every_address_of_the_api_has_a_line() -> None:
     text = (PROJECT / "docs/reference/api.md").read_text()
-    for each in api_urls.v1:
-        shown = str(each.pattern).replace("<str:name>", "<name>").replace("<int:pk>", "<id>")
+    for pattern in api_urls.v1:
+        shown = str(pattern.pattern).replace("<str:name>", "<name>").replace("<int:pk>", "<id>")
         assert f"| `{shown}` |" in text, shown
 
 
 def test_every_setting_has_a_line_and_every_line_a_setting() -> None:
     text = (PROJECT / "docs/reference/settings.md").read_text()
-    own, _, _ = text.partition("## Read by others")
+    own_settings, _, _ = text.partition("## Read by others")
     source = (PROJECT / "slicewise_server/settings.py").read_text()
     call = r"(?:env\.\w+\(|(?:above_zero|at_least_one|memory)\(\s*env,)"
     read = set(re.findall(call + r'\s*"([A-Z_]+)"', source))
-    lines = [line.split("|")[1] for line in own.splitlines() if line.startswith("| `")]
+    lines = [line.split("|")[1] for line in own_settings.splitlines() if line.startswith("| `")]
     assert read == {name for cell in lines for name in re.findall("`([A-Z_]+)`", cell)}
 
 
@@ -136,7 +136,9 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert target.exists(), link
         if anchor:
             headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
-            slugs = [re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings]
+            slugs = [
+                re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings
+            ]
             assert anchor in slugs, link
 
 
@@ -156,8 +158,12 @@ def test_modules_named_in_documents_on_the_code_are_there() -> None:
         if is_internal and re.fullmatch(r"\w+(\.\w+)+", span):
             top, *rest = span.split(".")
             if top in packages:
-                found = [PROJECT.joinpath(top, *rest[:depth]) for depth in range(len(rest) + 1)]
-                assert any(p.with_suffix(".py").exists() or p.is_dir() for p in found[1:]), span
+                candidates = [
+                    PROJECT.joinpath(top, *rest[:depth]) for depth in range(len(rest) + 1)
+                ]
+                assert any(p.with_suffix(".py").exists() or p.is_dir() for p in candidates[1:]), (
+                    span
+                )
 
 
 def test_blocks_know_where_they_stand() -> None:

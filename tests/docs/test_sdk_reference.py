@@ -16,14 +16,14 @@ RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\
 @cache
 def public() -> dict[str, griffe.Object]:
     """Everything public, methods and properties as well, by a name for people."""
-    found = exported(package())
+    public_objects = exported(package())
     parts = {
-        f"{name}.{each}": member
-        for name, thing in found.items()
+        f"{name}.{member_name}": member
+        for name, thing in public_objects.items()
         if isinstance(thing, griffe.Class)
-        for each, member in members(thing, found.values()).items()
+        for member_name, member in members(thing, public_objects.values()).items()
     }
-    return {**found, **parts}
+    return {**public_objects, **parts}
 
 
 def test_the_reference_is_up_to_date() -> None:
@@ -49,8 +49,8 @@ def test_what_raises_an_error_says_so() -> None:
     for name, thing in public().items():
         if isinstance(thing, griffe.Function) and thing.docstring is not None:
             above = thing.parent.docstring if thing.parent is not None else None
-            said = thing.docstring.value + (above.value if above is not None else "")
-            unsaid = [error for error in RAISED.findall(thing.source) if error not in said]
-            if unsaid and "Always" not in said:
+            docstring = thing.docstring.value + (above.value if above is not None else "")
+            unsaid = [error for error in RAISED.findall(thing.source) if error not in docstring]
+            if unsaid and "Always" not in docstring:
                 silent[name] = unsaid
     assert silent == {}

@@ -35,7 +35,7 @@ def rows() -> list[Row]:
     lines = [line for line in section.splitlines() if line.startswith("|")]
     assert lines[0].strip("| ").split(" | ") == ["protected", "from", "by", *FORMS, "test"]
     cells = [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines[2:]]
-    return [Row(one, two, three, tuple(more), test) for one, two, three, *more, test in cells]
+    return [Row(threat, two, three, tuple(more), test) for threat, two, three, *more, test in cells]
 
 
 @cache

@@ -25,8 +25,8 @@ class Example:
         self.file = folder / "definitions.py"
         self.file.write_text(HEADER + dedent(code))
         self.declared = load_bundle(folder)
-        (found,) = self.declared["files"]
-        self.error: dict[str, Any] | None = found["error"]
+        (file_report,) = self.declared["files"]
+        self.error: dict[str, Any] | None = file_report["error"]
 
     def names(self) -> dict[str, Any]:
         """What the file defines, by name; it must load."""

@@ -87,9 +87,9 @@ def test_without_time_the_last_made_comes_first_and_never_the_runs_own(
     alice: User, gateway: Gateway
 ) -> None:
     places = asset("places", AIRPORTS)
-    made(places, "JFK", at=1)
-    made(places, "LGA", at=2)
-    made(places, "EWR", at=0)
+    made(places, "JFK", minute=1)
+    made(places, "LGA", minute=2)
+    made(places, "EWR", minute=0)
     assert keys(begun(places, "JFK", alice, gateway)) == ["LGA", "EWR"]
 
 

@@ -30,15 +30,15 @@ def _left_nodes(graph: Graph, start: str, visited: set[str]) -> list[str]:
     if start in visited:
         return []
     visited.add(start)
-    left: list[str] = []
+    order: list[str] = []
     path = [(start, iter(sorted(graph.get(start, ()))))]
     while path:
         node, targets = path[-1]
         target = next((target for target in targets if target not in visited), None)
         if target is None:
             path.pop()
-            left.append(node)
+            order.append(node)
         else:
             visited.add(target)
             path.append((target, iter(sorted(graph.get(target, ())))))
-    return left
+    return order

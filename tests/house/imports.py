@@ -45,12 +45,12 @@ def _largest_circle(limit_name: str, when: str, imports: list[Import], *kinds: K
     for line in imports:
         if line.kind in kinds:
             graph.setdefault(line.importer, set()).add(line.imported)
-    found = circles(graph)
+    sorted_circles = circles(graph)
     return Measure(
         limit_name,
         f"modules in the largest circle of imports, {when}",
-        len(found[0]) if found else 0,
-        [f"{len(circle)} modules: {' '.join(sorted(circle))}" for circle in found],
+        len(sorted_circles[0]) if sorted_circles else 0,
+        [f"{len(circle)} modules: {' '.join(sorted(circle))}" for circle in sorted_circles],
         _ADVICE,
     )
 
@@ -102,8 +102,8 @@ def _imported_names(module: Module, node: ast.Import | ast.ImportFrom) -> list[s
     base = node.module or ""
     if node.level:
         parts = module.name.split(".")
-        kept = parts[: len(parts) - node.level + module.is_package]
-        base = ".".join([*kept, *([node.module] if node.module else [])])
+        parents = parts[: len(parts) - node.level + module.is_package]
+        base = ".".join([*parents, *([node.module] if node.module else [])])
     return [f"{base}.{alias.name}" for alias in node.names]
 
 

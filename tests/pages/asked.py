@@ -31,13 +31,13 @@ def runs_of(
     backfill: Backfill, state: str, number: int, *, error: str = "", seconds: float = 10.0
 ) -> list[Run]:
     """So many runs of the next partitions, one each, that have come to this state."""
-    piece = backfill.assets.get(position=0)
-    waiting = list(piece.partitions.filter(state="waiting").order_by("position")[:number])
+    scope = backfill.assets.get(position=0)
+    waiting = list(scope.partitions.filter(state="waiting").order_by("position")[:number])
     now = timezone.now()
     ended = state in ("succeeded", "failed", "canceled")
     runs = Run.objects.bulk_create(
         Run(
-            group=backfill.group, producer_version=piece.producer_version, asset=piece.asset,
+            group=backfill.group, producer_version=scope.producer_version, asset=scope.asset,
             trigger="backfill", queue="backfill", state=RunState(state), selection=row.key,
             partition_count=1, error=error, error_kind="code" if error else "",
             started_at=now - timedelta(seconds=seconds * (number - place + 1)),
@@ -49,8 +49,11 @@ def runs_of(
     for row, run in zip(waiting, runs, strict=True):
         row.state, row.run = after, run
     BackfillPartition.objects.bulk_update(waiting, ["state", "run"])
-    counts = {"waiting": piece.waiting - number, after: getattr(piece, after) + number}
-    BackfillAsset.objects.filter(pk=piece.pk).update(**counts)
+    counts = {
+        "waiting": scope.waiting - number,
+        after: getattr(scope, after) + number,
+    }
+    BackfillAsset.objects.filter(pk=scope.pk).update(**counts)
     derive_states([backfill.pk])
     backfill.refresh_from_db()
     return list(runs)
@@ -58,12 +61,15 @@ def runs_of(
 
 def skip(backfill: Backfill, reason: str, number: int) -> list[str]:
     """Pass over the next partitions for this reason; their keys."""
-    piece = backfill.assets.get(position=0)
-    rows = list(piece.partitions.filter(state="waiting").order_by("position")[:number])
-    named = piece.partitions.filter(pk__in=[row.pk for row in rows])
+    scope = backfill.assets.get(position=0)
+    rows = list(scope.partitions.filter(state="waiting").order_by("position")[:number])
+    named = scope.partitions.filter(pk__in=[row.pk for row in rows])
     named.update(state="skipped", reason=reason)
-    counts = {"waiting": piece.waiting - number, "skipped": piece.skipped + number}
-    BackfillAsset.objects.filter(pk=piece.pk).update(**counts)
+    counts = {
+        "waiting": scope.waiting - number,
+        "skipped": scope.skipped + number,
+    }
+    BackfillAsset.objects.filter(pk=scope.pk).update(**counts)
     derive_states([backfill.pk])
     backfill.refresh_from_db()
     return [row.key for row in rows]

@@ -21,6 +21,6 @@ def compact(page: str) -> str:
 
 def polled_address(text: str) -> str:
     """The address that a page asks again."""
-    found = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
-    assert found, text
-    return found[1].replace("&amp;", "&")
+    match = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
+    assert match, text
+    return match[1].replace("&amp;", "&")

@@ -150,11 +150,11 @@ def test_a_number_of_partitions_in_a_run_is_a_strategy(browser: Client) -> None:
 
 
 def test_more_is_read_as_well(browser: Client) -> None:
-    made = asset("raw_flights", PartitionByInterval("@daily", timezone="America/New_York",
+    flights = asset("raw_flights", PartitionByInterval("@daily", timezone="America/New_York",
         start=date(2013, 1, 1), end=date(2014, 1, 1)))  # fmt: skip
-    assert made.producer
-    assert made.producer.current_version
-    digest = made.producer.current_version.bundle_version.digest[:12]
+    assert flights.producer
+    assert flights.producer.current_version
+    digest = flights.producer.current_version.bundle_version.digest[:12]
     backfill = created(
         browser,
         **typed(code_version=digest, start_at="2099-07-01 06:00", allow_holes="on", order="newest"),
@@ -162,17 +162,17 @@ def test_more_is_read_as_well(browser: Client) -> None:
     assert backfill.scheduled_date == datetime(2099, 7, 1, 10, tzinfo=UTC)
     assert backfill.allow_holes
     assert backfill.order == "newest"
-    assert backfill.code_version == made.producer.current_version.bundle_version
+    assert backfill.code_version == flights.producer.current_version.bundle_version
     text = browser.get(f"/backfills/{backfill.pk}/").content.decode()
     assert "Starts at <time" in text
 
 
 def follower(name: str, of: str, definition: PartitionDefinition = DAILY_2013) -> Asset:
     """An asset that reads another one, by the overlap of their windows."""
-    made = asset(name, definition, upstream={of: None})
+    downstream = asset(name, definition, upstream={of: None})
     above = Asset.objects.get(name=of)
-    AssetDependency.objects.create(upstream=above, downstream=made, inlet=True)
-    return made
+    AssetDependency.objects.create(upstream=above, downstream=downstream, inlet=True)
+    return downstream
 
 
 def test_downstream_assets_are_offered_in_the_order_in_which_they_are_made(
@@ -344,12 +344,12 @@ def test_a_backfill_is_cloned_into_the_form(browser: Client, vera: User) -> None
     asset("raw_flights", DAILY_2013, params={"limit": 1})
     backfill = asked(vera, strategy=10, params={"limit": 2}, description="again", order="newest")
     text = browser.get(f"/backfills/new/?clone={backfill.pk}").content.decode()
-    for piece in (
+    for fragment in (
         'name="start" value="2013-01-01"', 'name="end" value="2013-01-31"',
         'name="per_run" value="10"', 'name="param-limit" value="2"',
         'name="description" value="again"', '<option value="newest" selected>',
     ):  # fmt: skip
-        assert piece in text
+        assert fragment in text
     assert browser.get("/backfills/new/?clone=9999").status_code == 404
 
 

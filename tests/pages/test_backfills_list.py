@@ -45,11 +45,11 @@ def listed(browser: Client, query: str = "") -> str:
 
 def rows_of(text: str) -> list[int]:
     """The numbers of the backfills, in the order of their rows."""
-    return [int(piece.split('"')[0]) for piece in text.split('<tr id="backfill-')[1:]]
+    return [int(row.split('"')[0]) for row in text.split('<tr id="backfill-')[1:]]
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", "wj"),
         ("sort=oldest", "jw"),
@@ -65,27 +65,27 @@ def rows_of(text: str) -> list[int]:
     ],
 )
 def test_it_is_searched_filtered_and_sorted_by_its_address(
-    browser: Client, january: Backfill, weather: Backfill, query: str, found: str
+    browser: Client, january: Backfill, weather: Backfill, query: str, expected: str
 ) -> None:
     named = {"j": january.pk, "w": weather.pk}
     text = listed(browser, query)
-    assert rows_of(text) == [named[one] for one in found]
-    assert ("No matching backfills" in text) == (not found)
+    assert rows_of(text) == [named[name] for name in expected]
+    assert ("No matching backfills" in text) == (not expected)
 
 
 def test_it_says_who_asked_and_how_far_it_is(browser: Client, weather: Backfill) -> None:
     text = listed(browser)
-    for piece in ("otto", "2 of 3 materialized", "1 failed", "Partially failed", ">Duration "):
-        assert piece in text
+    for fragment in ("otto", "2 of 3 materialized", "1 failed", "Partially failed", ">Duration "):
+        assert fragment in text
 
 
 def test_it_takes_as_many_statements_for_one_as_for_many(
     browser: Client, vera: User, january: Backfill
 ) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             listed(browser)
-        return len(found)
+        return len(statements)
 
     few = statements()
     for _ in range(5):
@@ -111,14 +111,14 @@ def test_it_answers_nothing_until_something_has_changed(
 def test_several_are_paused_and_resumed_at_once(
     browser: Client, vera: User, january: Backfill, weather: Backfill
 ) -> None:
-    other = asked(vera)
-    ids = {"id": [january.pk, other.pk, weather.pk], "back": "state=unfinished"}
+    second_backfill = asked(vera)
+    ids = {"id": [january.pk, second_backfill.pk, weather.pk], "back": "state=unfinished"}
     answer = browser.post("/backfills/selected/pause/", ids)
     assert answer["Location"] == "/backfills/?state=unfinished"
     text = browser.get(answer["Location"]).content.decode()
     assert "2 backfills: paused" in text
     assert "partially failed already" in text
-    assert set(Backfill.objects.filter(group__paused=True)) == {january, other}
+    assert set(Backfill.objects.filter(group__paused=True)) == {january, second_backfill}
     browser.post("/backfills/selected/resume/", ids)
     assert not Backfill.objects.filter(group__paused=True).exists()
 
@@ -131,14 +131,14 @@ def test_several_are_paused_and_resumed_at_once(
 def test_what_cannot_be_undone_is_asked_about_once_for_all(
     browser: Client, vera: User, january: Backfill, action: str, state: str
 ) -> None:
-    other = asked(vera)
-    ids: dict[str, Any] = {"id": [january.pk, other.pk], "back": ""}
+    second_backfill = asked(vera)
+    ids: dict[str, Any] = {"id": [january.pk, second_backfill.pk], "back": ""}
     if action != "cancel":
         browser.post("/backfills/selected/cancel/", ids | {"sure": "1"})
     before = set(Backfill.objects.values_list("pk", "state", "deleted"))
     text = browser.post(f"/backfills/selected/{action}/", ids).content.decode()
     assert january.name in text
-    assert other.name in text
+    assert second_backfill.name in text
     assert set(Backfill.objects.values_list("pk", "state", "deleted")) == before
     answer = browser.post(f"/backfills/selected/{action}/", ids | {"sure": "1"})
     assert answer["Location"] == "/backfills/"

@@ -53,8 +53,8 @@ def test_every_column_of_the_source_design_is_on_the_page(
     ):  # fmt: skip
         assert column in text, column
     for moment in ("start_date", "end_date", "submitted_at", "updated_at", "run_start_date"):
-        at = getattr(january, moment)
-        assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in text, moment
+        instant = getattr(january, moment)
+        assert f"{instant:%Y-%m-%d %H:%M:%S} UTC" in text, moment
 
 
 def test_what_waits_in_the_queue_is_not_shown_as_running(
@@ -64,7 +64,7 @@ def test_what_waits_in_the_queue_is_not_shown_as_running(
     runs_of(january, "queued", 1)
     text = page_of(browser, january)
     shown = [re.search(rf"2013-01-0{day}: (\w+)", text) for day in (1, 2, 3)]
-    assert [found and found[1] for found in shown] == ["running", "queued", "waiting"]
+    assert [match and match[1] for match in shown] == ["running", "queued", "waiting"]
 
 
 def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfill) -> None:
@@ -78,17 +78,17 @@ def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfil
 def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
     browser: Client, vera: User, january: Backfill
 ) -> None:
-    other = asked(vera)
-    (run,) = runs_of(other, "running", 1)
+    holder = asked(vera)
+    (run,) = runs_of(holder, "running", 1)
     held(run, skip(january, "in_flight", 2))
     skip(january, "upstream_missing", 3)
     text = compact(page_of(browser, january))
     assert "Already in progress:" in text
-    assert f'<a href="/backfills/{other.pk}/">{other.name}</a>' in text
+    assert f'<a href="/backfills/{holder.pk}/">{holder.name}</a>' in text
     assert "<b>3</b></span>Upstream missing" in text
     assert "2013-01-01: skipped: Already in progress" in text
-    found = skipped_by_reason(january.assets.all())
-    assert [(one.reason, one.number) for one in found] == [
+    skips = skipped_by_reason(january.assets.all())
+    assert [(skip.reason, skip.number) for skip in skips] == [
         ("upstream_missing", 3), ("in_flight", 2),
     ]  # fmt: skip
 
@@ -111,9 +111,9 @@ def test_the_timeline_counts_runs_by_when_they_ended(january: Backfill) -> None:
 
 def test_runs_that_all_ended_at_once_are_one_column(january: Backfill) -> None:
     runs_of(january, "succeeded", 4)
-    at = timezone.now()
-    Run.objects.update(started_at=at, ended_at=at)
-    ended = ended_by_time(january, PIECES, at)
+    instant = timezone.now()
+    Run.objects.update(started_at=instant, ended_at=instant)
+    ended = ended_by_time(january, PIECES, instant)
     assert ended
     assert ended.pieces == {0: {"succeeded": 4}}
 
@@ -191,8 +191,8 @@ def test_what_failed_is_retried_after_a_page_that_asks_by_which_code(
     assert 'value="newest"' in text
     assert "2 failed" in text
     browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
-    piece = january.assets.get()
-    assert (piece.waiting, piece.failed) == (31, 0)
+    backfill_asset = january.assets.get()
+    assert (backfill_asset.waiting, backfill_asset.failed) == (31, 0)
 
 
 def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
@@ -231,18 +231,18 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
     hours = PartitionByInterval("@hourly", start="2020-01-01", end="2022-01-01")
     asset("hourly", hours)
     backfill = asked(vera, "hourly", selection="2020-01..2020-06,2021-06")
-    piece = backfill.assets.get()
+    backfill_asset = backfill.assets.get()
     # As a hole between the two stretches leaves it.
-    piece.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
+    backfill_asset.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
     text = page_of(browser, backfill, "from=1")
-    seen, pages = cells_of(text), 1
+    cells, pages = cells_of(text), 1
     while later := re.search(r'href="[^"]*\?part=\d+&amp;from=(\d+)#partitions"\s*>\s*Next', text):
         text = page_of(browser, backfill, f"from={later[1]}")
-        seen += cells_of(text)
+        cells += cells_of(text)
         pages += 1
         assert pages < 30
     assert pages > 2
-    assert len(seen) == len(set(seen)) == piece.total
+    assert len(cells) == len(set(cells)) == backfill_asset.total
     for _ in range(pages - 1):
         earlier = re.search(r"from=(\d+)#partitions\"\s*>\s*<svg.*</svg>Previous", text)
         assert earlier

@@ -71,8 +71,8 @@ def test_the_api_tells_what_was_found(
         ("acme", "materialized"),
         ("apex", "materialized"),
     ]
-    told = browser.get("/api/v1/assets/models/").json()
-    assert (told["expected"], told["counts"], told["in_flight"]) == (3, {"materialized": 3}, 0)
+    body = browser.get("/api/v1/assets/models/").json()
+    assert (body["expected"], body["counts"], body["in_flight"]) == (3, {"materialized": 3}, 0)
     assert browser.get(f"/api/v1/runs/{run.pk}/").json()["partitions"] == {"succeeded": 3}
     discovering(models, alice, gateway)
     assert browser.get("/api/v1/assets/models/").json()["in_flight"] == 0
@@ -88,5 +88,5 @@ def test_what_is_made_together_is_said_to_be(browser: Client, alice: User) -> No
     page = page_at(browser, f"/runs/{run.pk}/")
     assert "/assets/train/partitions/2013-01-01/" in page
     assert "/assets/test/partitions/2013-01-01/" in page
-    told = browser.get("/api/v1/assets/test/").json()
-    assert (told["made_with"], told["in_flight"]) == (["train"], 1)
+    body = browser.get("/api/v1/assets/test/").json()
+    assert (body["made_with"], body["in_flight"]) == (["train"], 1)

@@ -26,14 +26,14 @@ _SHOW_AGAIN = """() => {
 }"""
 
 
-def failed_run(made: Asset, selection: str = "2013-01-05") -> Run:
+def failed_run(flights: Asset, selection: str = "2013-01-05") -> Run:
     """A run that has just failed."""
-    assert made.producer
-    assert made.producer.current_version
+    assert flights.producer
+    assert flights.producer.current_version
     now = timezone.now()
     return Run.objects.create(
-        group=RunGroup.objects.create(kind="request"), asset=made, trigger="manual",
-        queue="scheduled", producer_version=made.producer.current_version, state=RunState.FAILED,
+        group=RunGroup.objects.create(kind="request"), asset=flights, trigger="manual",
+        queue="scheduled", producer_version=flights.producer.current_version, state=RunState.FAILED,
         partition_count=1, selection=selection, error="no rows", error_kind="code",
         started_at=now, ended_at=now,
     )  # fmt: skip
@@ -57,11 +57,11 @@ def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: s
 
 @pytest.mark.django_db
 def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Client) -> None:
-    flights, other = asset("raw_flights", DAILY_2013), asset("other", DAILY_2013)
+    flights, other_asset = asset("raw_flights", DAILY_2013), asset("other", DAILY_2013)
     runs = [failed_run(flights) for _ in range(51)]
     again = polled_address(browser.get("/runs/?asset=raw&page=2&zzz=1").content.decode())
     assert again.startswith("/runs/listed/?asset=raw&page=2&version=")
-    failed_run(other)
+    failed_run(other_asset)
     assert browser.get(again).status_code == 204
     failed_run(flights)
     text = browser.get(again).content.decode()
@@ -108,11 +108,11 @@ def test_a_list_grows_where_it_is_looked_at_and_moves_nobody(page: Page) -> None
     assert abs(before["y"] - after["y"]) < 2
 
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     hidden = failed_run(flights)
     page.wait_for_timeout(4000)
-    assert asked == []
+    assert requests == []
     # The list is asked for at once, and not when its next turn comes.
     assert page.evaluate(_SHOW_AGAIN) == 1
     expect(page.locator(f"#run-{hidden.pk}")).to_be_attached()

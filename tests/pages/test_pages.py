@@ -47,7 +47,7 @@ def test_no_page_opens_without_signing_in() -> None:
     names = list(page_names())
     assert len(names) > 20
     for name, needed in names:
-        address = reverse(name, kwargs={one: ARGUMENTS[one] for one in needed})
+        address = reverse(name, kwargs={argument: ARGUMENTS[argument] for argument in needed})
         answer = Client().get(address)
         assert answer.status_code == 302, name
         assert answer["Location"].startswith("/sign-in/"), name
@@ -119,9 +119,9 @@ def test_a_zoomed_out_grid_reads_counts_and_no_slices(browser: Client) -> None:
 
 def test_the_list_of_assets_takes_as_many_statements_for_one_as_for_many(browser: Client) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert browser.get("/assets/").status_code == 200
-        return len(found)
+        return len(statements)
 
     record(asset("a0", DAILY_2013), "2013-01")
     few = statements()
@@ -151,8 +151,10 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
 
 
 def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> None:
-    whole = asset("whole_one")
-    PartitionCount.objects.create(asset=whole, identity=whole.identity, state="failed", count=1)
+    unpartitioned = asset("whole_one")
+    PartitionCount.objects.create(
+        asset=unpartitioned, identity=unpartitioned.identity, state="failed", count=1
+    )
     for address in ("/", "/assets/?show=failed"):
         assert "whole_one" in browser.get(address).content.decode()
     browser.post("/assets/whole_one/materialize/")
@@ -194,7 +196,7 @@ def test_a_missing_page_says_which_thing_is_missing(
 def test_every_cell_of_a_grid_leads_to_a_page(browser: Client) -> None:
     asset("odd", PartitionBySequence(["a b", "ü", "50%", "x/y", "1+1"]))
     text = browser.get("/assets/odd/").content.decode()
-    links = [piece.split('"')[0] for piece in text.split('href="partitions/')[1:]]
+    links = [link.split('"')[0] for link in text.split('href="partitions/')[1:]]
     assert len(links) == 5
     for link in links:
         assert browser.get(f"/assets/odd/partitions/{link}").status_code == 200, link

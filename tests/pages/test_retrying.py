@@ -42,9 +42,9 @@ def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: 
     run = canceled(flights)[0]
     address = f"/runs/{run.pk}/retry/"
     assert f'href="{address}"' in page_at(browser, f"/runs/{run.pk}/")
-    asked = page_at(browser, address)
-    assert "Queues a new attempt for" in asked
-    assert "Code unchanged." in asked
+    question = page_at(browser, address)
+    assert "Queues a new attempt for" in question
+    assert "Code unchanged." in question
     run.refresh_from_db()
     assert run.state == RunState.CANCELED
     text = follow(browser, address)
@@ -78,11 +78,11 @@ def test_a_run_of_a_backfill_is_retried_in_it_or_run_again_beside_it(
     backfill = create_backfill(request, user=ada)
     advance()
     cancel_backfill(backfill, user=ada)
-    run, other = backfill.group.runs.order_by("id")
+    run, second_run = backfill.group.runs.order_by("id")
     text = page_at(browser, f"/runs/{run.pk}/")
     assert f'href="/runs/{run.pk}/retry/"' in text
     assert f'href="/runs/{run.pk}/rerun/"' in text
-    browser.post(f"/runs/{other.pk}/retry/")
+    browser.post(f"/runs/{second_run.pk}/retry/")
     backfill.refresh_from_db()
     assert backfill.state == "running"
     assert "new run for partition" in page_at(browser, f"/runs/{run.pk}/rerun/")
@@ -102,8 +102,8 @@ def test_runs_that_can_be_retried_are_selected_in_the_list(browser: Client, flig
     text = compact(page_at(browser, "/runs/"))
     assert set(re.findall(r'name="run" value="(\d+)"', text)) == {str(first.pk), str(second.pk)}
     assert "Retry all 2 on this page" in text
-    asked = page_at(browser, f"/runs/retry/?run={first.pk}&run={going_on.pk}")
-    assert "Retry 2 runs?" in asked
+    question = page_at(browser, f"/runs/retry/?run={first.pk}&run={going_on.pk}")
+    assert "Retry 2 runs?" in question
     text = follow(browser, "/runs/retry/", {"run": [first.pk, going_on.pk]})
     assert "Retrying 1 run." in text
     assert f"Run {going_on.pk} is queued: it has not ended yet." in text
@@ -149,9 +149,9 @@ def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
     browser: Client, flights: Asset
 ) -> None:
     def statements(address: str) -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             page_at(browser, address)
-        return len(found)
+        return len(statements)
 
     few = canceled(flights)
     counts = [statements("/runs/"), statements(f"/runs/retry/?run={few[0].pk}")]
@@ -165,8 +165,8 @@ def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
     run = canceled(flights)[0]
     record_attempt(record_gateway("fine"), run)
     record_gateway("going", draining=True)
-    record_gateway("gone", heard=60)
-    record_gateway("ended", heard=60, draining=True)
+    record_gateway("gone", silent_seconds=60)
+    record_gateway("ended", silent_seconds=60, draining=True)
     text = page_at(browser, "/gateways/")
     assert f'<a href="/runs/{run.pk}/">{run.pk}</a> of raw_flights' in " ".join(text.split())
     for word in ("Online", "Draining", "Offline", "Stopped", "takes no new runs"):

@@ -36,15 +36,15 @@ def test_of_many_the_first_are_shown_with_a_count_and_the_way_to_the_rest(
 
 def test_all_of_them_are_turned_page_by_page(browser: Client, vera: User) -> None:
     run = run_of(vera, "2013")
-    seen: list[str] = []
+    shown_keys: list[str] = []
     costs = set()
     for number in range(1, 5):
         with CaptureQueriesContext(connection) as statements:
             text = page_at(browser, f"/runs/{run.pk}/partitions/?page={number}")
         costs.add(len(statements))
-        seen += ROW.findall(text)
-    assert len(seen) == len(set(seen)) == 365
-    assert seen == sorted(seen)
+        shown_keys += ROW.findall(text)
+    assert len(shown_keys) == len(set(shown_keys)) == 365
+    assert shown_keys == sorted(shown_keys)
     assert "Next" not in text
     assert len(costs) == 1
 

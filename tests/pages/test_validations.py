@@ -36,14 +36,14 @@ def sales(db: None) -> Asset:
     )
 
 
-def run_of(made: Asset, *results: dict[str, Any], state: str = "succeeded") -> Run:
+def run_of(flights: Asset, *results: dict[str, Any], state: str = "succeeded") -> Run:
     """A run that has ended, and what its validations saw."""
-    assert made.producer is not None
-    version, now = made.producer.current_version, timezone.now()
+    assert flights.producer is not None
+    version, now = flights.producer.current_version, timezone.now()
     assert version is not None
     failed = state == "failed"
     run = Run.objects.create(
-        group=RunGroup.objects.create(kind="manual"), producer_version=version, asset=made,
+        group=RunGroup.objects.create(kind="manual"), producer_version=version, asset=flights,
         trigger="manual", queue="scheduled", state=state, partition_count=1, attempt_count=1,
         created_at=now, ended_at=now, error="sales does not pass it" if failed else "",
         error_kind="code" if failed else "",
@@ -55,7 +55,7 @@ def run_of(made: Asset, *results: dict[str, Any], state: str = "succeeded") -> R
     shown = {"when": "outlet", "severity": "warn", "passed": True, "evaluated": True}
     ValidationResult.objects.bulk_create(
         ValidationResult(**{
-            "attempt": attempt, "position": place, "asset": made, "name": f"rule {place}",
+            "attempt": attempt, "position": place, "asset": flights, "name": f"rule {place}",
             "description": f"Expected {place}.", "message": f"Seen {place}.", **shown, **result,
         })
         for place, result in enumerate(results)

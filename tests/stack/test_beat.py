@@ -49,11 +49,11 @@ class Beat(SteadyScheduler):
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
-    made = Wall()
+    wall_clock = Wall()
     monkeypatch.setattr(
-        "slicewise_server.beat.time", SimpleNamespace(monotonic=lambda: made.passed)
+        "slicewise_server.beat.time", SimpleNamespace(monotonic=lambda: wall_clock.passed)
     )
-    return made
+    return wall_clock
 
 
 def app_by(wall: Wall, name: str) -> Celery:

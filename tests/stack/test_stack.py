@@ -111,24 +111,24 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
 ) -> None:
     first = up()
     read_until(first, "Ctrl-C ends it")
-    everything = descendants(first.pid)
-    assert len(everything) > 12
+    processes = descendants(first.pid)
+    assert len(processes) > 12
     first.kill()
 
     # The second one waits for the end of what the first one started.
     second = up(SPARK_REMOTE=spark_remote)
     text = read_until(second, "Ctrl-C ends it")
-    assert are_gone(everything)
+    assert are_gone(processes)
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
     assert is_healthy(address[1], seconds=60)
     assert re.search(r"sign in as +admin\n +password +\S{20}", text)
 
-    everything = descendants(second.pid)
-    assert not any(b"SparkConnectServer" in _command(pid) for pid in everything)
+    processes = descendants(second.pid)
+    assert not any(b"SparkConnectServer" in _command(pid) for pid in processes)
     second.send_signal(signal.SIGINT)
     assert second.wait(timeout=120) == 0
-    assert are_gone(everything)
+    assert are_gone(processes)
 
 
 def _command(pid: int) -> bytes:

@@ -64,16 +64,16 @@ def test_a_bundle_of_all_kinds_of_assets_has_no_error(environment: Path) -> None
 
 
 def test_mistakes_are_found_where_they_are_marked(environment: Path) -> None:
-    found: dict[int, list[str]] = defaultdict(list)
+    errors: dict[int, list[str]] = defaultdict(list)
     for line, message in REPORTED.findall(mypy(environment, HERE / "wrong.py")):
-        found[int(line)].append(message)
+        errors[int(line)].append(message)
     lines = enumerate((HERE / "wrong.py").read_text().splitlines(), start=1)
     marked = {number: mark[1] for number, line in lines if (mark := EXPECTED.search(line))}
     assert len(marked) > 30
     assert {
-        number: (marked.get(number, "no error"), found.get(number, []))
-        for number in marked.keys() | found.keys()
-        if not any(marked.get(number, "\n") in message for message in found.get(number, ()))
+        number: (marked.get(number, "no error"), errors.get(number, []))
+        for number in marked.keys() | errors.keys()
+        if not any(marked.get(number, "\n") in message for message in errors.get(number, ()))
     } == {}
 
 

@@ -55,17 +55,17 @@ def height(place: Position) -> float:
 def windows(until: date) -> list[timedelta]:
     """Windows are Intervals."""
     listed: Sequence[Interval] = DAILY.windows(until=until)
-    found: Interval | None = DAILY.window_at(datetime(2024, 1, 1, 12, tzinfo=UTC))
+    midday: Interval | None = DAILY.window_at(datetime(2024, 1, 1, 12, tzinfo=UTC))
     parsed: Interval = DAILY.parse("2024-01-02")
-    assert found is not None
-    assert found < parsed
+    assert midday is not None
+    assert midday < parsed
     return [window.duration for window in listed]
 
 
 def chosen(definition: PartitionDefinition) -> PartitionSet:
     """Sets of partitions are combined."""
     spring = definition.select("2024-03..2024-05")
-    texts: list[str] = [found.segments[0] for found in spring.ranges if found.segments]
+    texts: list[str] = [key_range.segments[0] for key_range in spring.ranges if key_range.segments]
     count: int = len(spring)
     again = PartitionDefinition.from_json(definition.to_json())
     assert again == definition
@@ -78,8 +78,8 @@ def dependencies() -> int:
     day = DAILY.parse("2024-01-02")
     hours = upstream_partitions(DAILY, HOURLY, day)
     days = downstream_partitions(HOURLY, DAILY, hours, Offset(-1))
-    whole = upstream_partitions(None, DAILY, [day], until=date(2024, 2, 1))
-    return len(hours) + len(days.nonexistent.spans) + len(whole)
+    unpartitioned = upstream_partitions(None, DAILY, [day], until=date(2024, 2, 1))
+    return len(hours) + len(days.nonexistent.spans) + len(unpartitioned)
 
 
 def name_of(text: str) -> str:

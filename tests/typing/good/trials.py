@@ -11,7 +11,7 @@ from slicewise.testing import materialize
 class FakeFrame:
     """Stands in for a DataFrame."""
 
-    def join(self, other: object, on: str) -> "FakeFrame":
+    def join(self, right_frame: object, on: str) -> "FakeFrame":
         """Itself."""
         return self
 
