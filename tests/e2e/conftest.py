@@ -47,21 +47,21 @@ def eventually(
 ) -> Any:
     """What `look` returns once that is true; fails if it has not become so in time."""
     deadline = time.monotonic() + seconds
-    while not (seen := look()):
+    while not (answer := look()):
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(every)
-    return seen
+    return answer
 
 
 def ended(api: Client, address: str, *, seconds: float = _PATIENCE_SECONDS) -> dict[str, Any]:
     """The backfill or run at this address of the API, once it has ended."""
 
     def look() -> dict[str, Any] | None:
-        seen: dict[str, Any] = api.get(address)
-        return seen if seen["state"] in ENDED else None
+        body: dict[str, Any] = api.get(address)
+        return body if body["state"] in ENDED else None
 
-    found: dict[str, Any] = eventually(look, seconds=seconds)
-    return found
+    ended_body: dict[str, Any] = eventually(look, seconds=seconds)
+    return ended_body
 
 
 def settle(database: psycopg.Connection) -> None:
@@ -71,8 +71,8 @@ def settle(database: psycopg.Connection) -> None:
 
 def run_of(api: Client, asset: str, **body: Any) -> str:
     """The address of the one run that a request to materialize made."""
-    made = api.post(f"/assets/{asset}/materialize/", **body)
-    (number,) = made["runs"]
+    answer = api.post(f"/assets/{asset}/materialize/", **body)
+    (number,) = answer["runs"]
     return f"/runs/{number}/"
 
 

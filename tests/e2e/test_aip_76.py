@@ -41,11 +41,11 @@ class Trial:
             assert ended(self.api, f"/runs/{number}/")["state"] == "succeeded"
         settle(self.database)
 
-    def tick(self, asset: str, before: datetime, at: datetime) -> None:
+    def tick(self, asset: str, before: datetime, tick_at: datetime) -> None:
         """Let its schedule see to the ticks after `before`, of which the first was at `at`."""
         self.api.post(f"/assets/{asset}/unpause/")
         try:
-            self.database.execute(_WAS_AWAY, [before, at, asset])
+            self.database.execute(_WAS_AWAY, [before, tick_at, asset])
             eventually(lambda: self.api.get(f"/assets/{asset}/ticks/")["results"])
             settle(self.database)
         finally:
@@ -60,12 +60,12 @@ def trial(api: Client, database: psycopg.Connection) -> Trial:
 @pytest.fixture
 def hour() -> datetime:
     """The beginning of this hour, which does not end during the test: what is due would change."""
-    this = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    left = this + timedelta(hours=1) - datetime.now(UTC)
-    if left > _LONGEST_TEST:
-        return this
-    time.sleep(left.total_seconds() + 1)
-    return this + timedelta(hours=1)
+    full_hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    remaining = full_hour + timedelta(hours=1) - datetime.now(UTC)
+    if remaining > _LONGEST_TEST:
+        return full_hour
+    time.sleep(remaining.total_seconds() + 1)
+    return full_hour + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -134,8 +134,8 @@ def test_a_daily_update_of_two_warehouses_makes_48(trial: Trial) -> None:
         [datetime.now(UTC) - timedelta(days=1)],
     )
     trial.materialize("dwh_daily_cloud_spend", "*")
-    made = trial.made("dwh_spend_analysis")
-    assert len(made) == len(set(made)) == 48
+    partitions = trial.made("dwh_spend_analysis")
+    assert len(partitions) == len(set(partitions)) == 48
 
 
 # -- "Runtime-assigned Partitions"

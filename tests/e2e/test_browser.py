@@ -26,17 +26,17 @@ def page(stack: Stack) -> Iterator[Page]:
         page.set_default_timeout(PATIENCE_MILLISECONDS)
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.extend(_complaint(said)))
+        page.on("console", lambda message: complaints.extend(_complaint(message)))
         page.goto("/")
         yield page
         browser.close()
         assert complaints == []
 
 
-def _complaint(said: ConsoleMessage) -> list[str]:
+def _complaint(message: ConsoleMessage) -> list[str]:
     """What a page says is wrong with it. An answer of 400 to a wrong form is none of that."""
-    refused = said.text.startswith("Failed to load resource") and "status of 4" in said.text
-    return [said.text] if said.type == "error" and not refused else []
+    refused = message.text.startswith("Failed to load resource") and "status of 4" in message.text
+    return [message.text] if message.type == "error" and not refused else []
 
 
 def cell(page: Page, title: str) -> Locator:

@@ -38,15 +38,15 @@ def shell(stack: Stack) -> Shell:
 
 
 def test_partitions_are_made_and_looked_at(shell: Shell) -> None:
-    made = shell.told("assets", "materialize", "told", "--partition", "2024-02-20", "--wait")
-    assert (made["states"], made["partition_count"]) == ({"succeeded": 1}, 1)
-    assert made["runs_url"].startswith("/api/v1/runs/?group=")
-    (run,) = made["runs"]
+    group = shell.told("assets", "materialize", "told", "--partition", "2024-02-20", "--wait")
+    assert (group["states"], group["partition_count"]) == ({"succeeded": 1}, 1)
+    assert group["runs_url"].startswith("/api/v1/runs/?group=")
+    (run,) = group["runs"]
     assert "trying" in shell.done("runs", "logs", str(run))
     assert shell.told("runs", "show", str(run))["state"] == "succeeded"
     assert "told" in shell.done("runs", "list", "--asset", "told")
-    (found,) = shell.told("partitions", "told", "2024-02-20")
-    assert found["state"] == "materialized"
+    (partition,) = shell.told("partitions", "told", "2024-02-20")
+    assert partition["state"] == "materialized"
     assert "told" in shell.done("assets", "list")
     assert shell.told("assets", "show", "told")["name"] == "told"
     assert "made by hand" in shell.done("assets", "schedule", "told")
@@ -60,7 +60,7 @@ def test_a_schedule_is_shown(shell: Shell) -> None:
 def test_a_backfill_is_made_and_looked_at(shell: Shell) -> None:
     days = ("told", "2024-02-23", "2024-02-24")
     assert "told" in shell.done("backfill", "preview", *days)
-    made = shell.told("backfill", "create", *days, "--wait")
-    assert made["state"] == "succeeded"
-    assert shell.told("backfill", "show", str(made["id"]))["counts"]["succeeded"] == 2
+    backfill = shell.told("backfill", "create", *days, "--wait")
+    assert backfill["state"] == "succeeded"
+    assert shell.told("backfill", "show", str(backfill["id"]))["counts"]["succeeded"] == 2
     assert "told" in shell.done("backfill", "list")

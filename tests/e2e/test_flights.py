@@ -31,12 +31,12 @@ BACKFILLS = (
 
 
 @pytest.fixture(scope="module")
-def made(api: Client) -> None:
+def whole_example(api: Client) -> None:
     """All assets of the example, made through the API."""
     for name, request in BACKFILLS:
         backfill = api.post("/backfills/", asset=name, **request)
-        done = ended(api, f"/backfills/{backfill['id']}/", seconds=600)
-        assert done["state"] == "succeeded", (name, done)
+        ended_backfill = ended(api, f"/backfills/{backfill['id']}/", seconds=600)
+        assert ended_backfill["state"] == "succeeded", (name, ended_backfill)
     (run,) = api.post("/assets/carriers/materialize/")["runs"]
     assert ended(api, f"/runs/{run}/")["state"] == "succeeded"
 
@@ -80,26 +80,28 @@ def day_text(day: Any) -> str:
     return "{:04}-{:02}-{:02}".format(*day)
 
 
-def _by_airport(at: pandas.Series) -> pandas.Series:
+def _by_airport(instants: pandas.Series) -> pandas.Series:
     """Whether a local time lies in what is made by airport."""
-    within: pandas.Series = (at.dt.month == 3) | ((at.dt.month == 1) & (at.dt.day <= 3))
+    within: pandas.Series = (instants.dt.month == 3) | (
+        (instants.dt.month == 1) & (instants.dt.day <= 3)
+    )
     return within
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_every_flight_is_in_the_partition_of_its_day(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
     by_day = flights.groupby(["year", "month", "day"]).size()
     keys = keys_of(api, "raw_flights")
     assert (len(keys), sum(keys.values())) == (365, 336_776)
     assert keys == {day_text(day): size for day, size in by_day.to_dict().items()}
-    there = stored(lake, "raw_flights")
-    assert there.groupby("date").size().to_dict() == keys
-    assert there["distance"].sum() == flights["distance"].sum()
-    assert there["dep_delay"].isna().sum() == flights["dep_delay"].isna().sum() == 8_255
+    table = stored(lake, "raw_flights")
+    assert table.groupby("date").size().to_dict() == keys
+    assert table["distance"].sum() == flights["distance"].sum()
+    assert table["dep_delay"].isna().sum() == flights["dep_delay"].isna().sum() == 8_255
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_the_weather_lies_by_local_day_and_airport(api: Client, lake: Path) -> None:
     weather = source("weather.csv")
     local = pandas.to_datetime(weather["time_hour"], utc=True).dt.tz_convert("America/New_York")
@@ -110,25 +112,25 @@ def test_the_weather_lies_by_local_day_and_airport(api: Client, lake: Path) -> N
     assert {key: rows for key, rows in keys.items() if rows} == {
         "|".join(cast("tuple[str, str]", key)): size for key, size in by_day.to_dict().items()
     }
-    there = stored(lake, "weather")
-    assert len(there) == len(weather)
-    assert there["temp"].sum() == pytest.approx(weather["temp"].sum())
+    table = stored(lake, "weather")
+    assert len(table) == len(weather)
+    assert table["temp"].sum() == pytest.approx(weather["temp"].sum())
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_delays_are_averaged_by_day_and_airport(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
-    at = pandas.to_datetime(flights[["year", "month", "day"]])
-    flights, days = flights[_by_airport(at)], at.dt.strftime("%Y-%m-%d").rename("date")
+    instants = pandas.to_datetime(flights[["year", "month", "day"]])
+    flights, days = flights[_by_airport(instants)], instants.dt.strftime("%Y-%m-%d").rename("date")
     expected = flights.groupby([days, "origin"])["dep_delay"].agg(["size", "mean"])
     keys = keys_of(api, "delays_by_origin")
     assert len(keys) == len(expected) == 3 * 34
-    there = stored(lake, "delays_by_origin").set_index(["date", "origin"]).sort_index()
-    assert there["flights"].tolist() == expected["size"].tolist()
-    assert there["mean_departure_delay"].to_numpy() == pytest.approx(expected["mean"].to_numpy())
+    table = stored(lake, "delays_by_origin").set_index(["date", "origin"]).sort_index()
+    assert table["flights"].tolist() == expected["size"].tolist()
+    assert table["mean_departure_delay"].to_numpy() == pytest.approx(expected["mean"].to_numpy())
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_observations_are_cut_by_hour(api: Client, lake: Path) -> None:
     weather = source("weather.csv")
     local = pandas.to_datetime(weather["time_hour"], utc=True).dt.tz_convert("America/New_York")
@@ -140,7 +142,7 @@ def test_observations_are_cut_by_hour(api: Client, lake: Path) -> None:
     assert {key: rows for key, rows in keys.items() if rows} == expected
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_days_and_months_add_up(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
     daily = stored(lake, "daily_delays")
@@ -152,11 +154,11 @@ def test_days_and_months_add_up(api: Client, lake: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(api: Client, made: None) -> None:
+def found(api: Client, whole_example: None) -> None:
     """The airlines, found by a run; each then has its report by itself."""
     (run,) = api.post("/assets/carrier_days/materialize/")["runs"]
-    done = ended(api, f"/runs/{run}/")
-    assert (done["state"], done["partition_count"]) == ("succeeded", 16), done
+    ended_run = ended(api, f"/runs/{run}/")
+    assert (ended_run["state"], ended_run["partition_count"]) == ("succeeded", 16), ended_run
     eventually(lambda: len(keys_of(api, "carrier_report")) == 16)
 
 
@@ -166,11 +168,11 @@ def test_each_airline_that_a_run_finds_is_a_partition(api: Client, lake: Path) -
     days = flights.groupby(["carrier", "year", "month", "day"]).size()
     by_carrier = days.groupby("carrier").size().to_dict()
     assert keys_of(api, "carrier_days") == by_carrier
-    there = stored(lake, "carrier_days")
-    assert there.groupby("carrier").size().to_dict() == by_carrier
-    assert there["flights"].sum() == len(flights)
+    table = stored(lake, "carrier_days")
+    assert table.groupby("carrier").size().to_dict() == by_carrier
+    assert table["flights"].sum() == len(flights)
     selected = api.get("/assets/carrier_days/partitions/?selection=A*")["results"]
-    assert sorted(one["key"] for one in selected) == ["AA", "AS"]
+    assert sorted(partition["key"] for partition in selected) == ["AA", "AS"]
     assert api.get("/assets/carrier_days/")["expected"] == 16
 
 
@@ -189,7 +191,7 @@ def test_what_follows_is_made_once_for_each_airline(api: Client, lake: Path) -> 
     assert len(list(api.every("/runs/?asset=carrier_report"))) == 17
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_delays_are_split_by_one_run_a_month(api: Client, lake: Path) -> None:
     backfill = api.post("/backfills/", asset="delays_to_test_with", start="2013-01", end="2013-03")
     assert ended(api, f"/backfills/{backfill['id']}/")["state"] == "succeeded"
@@ -204,7 +206,7 @@ def test_delays_are_split_by_one_run_a_month(api: Client, lake: Path) -> None:
     assert keys_of(api, "delays_to_learn_from").keys() == keys_of(api, "delays_to_test_with").keys()
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("whole_example")
 def test_what_is_not_partitioned_is_made_as_a_whole(api: Client, lake: Path) -> None:
     assert keys_of(api, "carriers") == {"": 16}
     assert stored(lake, "carriers")["name"].tolist() == source("airlines.csv")["name"].tolist()

@@ -17,7 +17,7 @@ def warmest(lake: Path) -> int:
 
 
 def passed(run: dict[str, Any]) -> dict[str, bool]:
-    return {one["name"]: one["passed"] for one in run["validations"]}
+    return {validation["name"]: validation["passed"] for validation in run["validations"]}
 
 
 def read_anew(api: Client, **params: int) -> tuple[str, dict[str, Any]]:
@@ -48,8 +48,8 @@ def test_only_data_that_passes_takes_the_place_of_the_old(api: Client, lake: Pat
     assert not passed(hot)["weather_on_earth"]
     assert "the function runs" in log_of(api, run)
     assert warmest(lake) == 20
-    (whole,) = api.every("/assets/checked/partitions/")
-    assert (whole["state"], whole["version"]) == ("failed", 1)
+    (partition,) = api.every("/assets/checked/partitions/")
+    assert (partition["state"], partition["version"]) == ("failed", 1)
     assert not list((lake / "trials").glob("_slicewise-staging-*"))
 
     run, empty = read_anew(api, rows=0)

@@ -100,13 +100,13 @@ class _Request(BaseHTTPRequestHandler):
         prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
         with self.server.lock:
             keys = sorted(key for key in self.server.objects if key.startswith(prefix))
-        found = "".join(
+        entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>1</Size><ETag>1</ETag>"
             "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
             for key in keys
             if "/" not in key.removeprefix(prefix)
         )
-        return f"<ListBucketResult><Name>lake</Name>{found}</ListBucketResult>".encode()
+        return f"<ListBucketResult><Name>lake</Name>{entries}</ListBucketResult>".encode()
 
     def _answer(self, status: int, content: bytes = b"") -> None:
         if self.server.status:

@@ -25,9 +25,9 @@ _DEPLOY = "org.apache.spark.deploy"
 
 def spark_home() -> Path:
     """The Spark of the wheel."""
-    found = machine.find_spark()
-    assert found is not None
-    return found
+    home = machine.find_spark()
+    assert home is not None
+    return home
 
 
 def submission(master: str, **conf: str) -> dict[str, Any]:
@@ -85,7 +85,9 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
     where = ["--host", ports.HOST, "--webui-port"]
     master = ["master.Master", *where, str(page), "--port", str(port)]
     size = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work")]
-    workers = [["worker.Worker", *where, str(each), *size, cluster.master] for each in pages]
+    workers = [
+        ["worker.Worker", *where, str(page_port), *size, cluster.master] for page_port in pages
+    ]
     processes = [_start(command, folder) for command in (master, *workers)]
     try:
         _wait_for_workers(cluster, len(workers))

@@ -65,10 +65,10 @@ def engine_runs(request: pytest.FixtureRequest, warm_parent: WarmParent, tmp_pat
 @pytest.fixture
 def shop(services: Services) -> Iterator[Shop]:
     """A schema of its own on a real PostgreSQL."""
-    found = Shop(services.environment()["DATABASE_URL"])
-    yield found
-    found.database.execute("DROP SCHEMA shop CASCADE")
-    found.database.close()
+    open_shop = Shop(services.environment()["DATABASE_URL"])
+    yield open_shop
+    open_shop.database.execute("DROP SCHEMA shop CASCADE")
+    open_shop.database.close()
 
 
 @pytest.fixture

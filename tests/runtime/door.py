@@ -45,8 +45,8 @@ class Door:
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
-        while said := source.recv(65536):
-            target.sendall(said)
+        while data := source.recv(65536):
+            target.sendall(data)
     for end in (source, target):
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)

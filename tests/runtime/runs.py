@@ -62,8 +62,10 @@ class Outcome:
     @property
     def staged(self) -> dict[str, dict[str, Any]]:
         """Staged partitions by key text."""
-        found = [one for message in self.of_type("staged") for one in message["partitions"]]
-        return {one["key"]: one for one in found}
+        partitions = [
+            partition for message in self.of_type("staged") for partition in message["partitions"]
+        ]
+        return {partition["key"]: partition for partition in partitions}
 
 
 class Runs:
@@ -121,8 +123,8 @@ class Runs:
         """The request of a run, as a worker sends it."""
         producer, run_id = self._producers[name], next(_run_ids)
         outlets = [
-            {"name": one["name"], "uri": one["uri"], "connection": self._connection(one)}
-            for one in producer["outlets"]
+            {"name": outlet["name"], "uri": outlet["uri"], "connection": self._connection(outlet)}
+            for outlet in producer["outlets"]
         ]
         return {
             "run_id": run_id,
@@ -189,8 +191,8 @@ class Runs:
 
     def _connection(self, outlet: Mapping[str, Any]) -> Mapping[str, Any]:
         uri = outlet["canonical_uri"] or ""
-        found = [facts for place, facts in self.connections.items() if uri.startswith(place)]
-        return found[0] if found else {}
+        matches = [facts for place, facts in self.connections.items() if uri.startswith(place)]
+        return matches[0] if matches else {}
 
     def _spark(self, run_id: int, conf: Mapping[str, str]) -> dict[str, Any] | None:
         tag = f"slicewise-run-{run_id}-1"
@@ -205,4 +207,6 @@ class Runs:
 
 def unmade_errors(outcome: Outcome) -> dict[str, str]:
     pages = outcome.of_type("unmade")
-    return {one["key"]: one["error"] for page in pages for one in page["partitions"]}
+    return {
+        partition["key"]: partition["error"] for page in pages for partition in page["partitions"]
+    }

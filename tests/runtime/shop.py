@@ -71,5 +71,5 @@ class Shop:
             sleep(0.02)
 
     def tables(self) -> set[str]:
-        found = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
-        return {name for (name,) in found}
+        cursor = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
+        return {name for (name,) in cursor}

@@ -127,11 +127,11 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
         late.end()
         discard(str(lake.root), run_id=2, attempt="1-a")
         assert published(str(lake.root), paths, run_id=2, attempt="1-a") == recorded, step
-        whole = {path: expected(mode, "one", *["two"] * (path in recorded)) for path in paths}
-        assert lake.content() == whole, step
+        contents = {path: expected(mode, "one", *["two"] * (path in recorded)) for path in paths}
+        assert lake.content() == contents, step
         if mode == "version":
-            kept = {path: [1, 2][: 1 + (path in recorded)] for path in paths}
-            assert {path: versions(lake.root, path) for path in paths} == kept, step
+            version_lists = {path: [1, 2][: 1 + (path in recorded)] for path in paths}
+            assert {path: versions(lake.root, path) for path in paths} == version_lists, step
         assert not list(lake.root.parent.rglob("_slicewise-staging*")), step
         assert not list(lake.root.parent.rglob("_slicewise-links*")), step
         if not is_late:
@@ -163,5 +163,5 @@ def test_what_a_crash_between_renaming_and_removing_has_left_is_removed_later(
     assert list(lake.root.glob("_slicewise-discarded-*"))
     lake.stage(22, "another run's")
     discard(str(lake.root), run_id=2, attempt="1-a")
-    left = [entry.name for entry in lake.root.glob("_slicewise-*")]
-    assert left == ["_slicewise-staging-22-1-a-1"]
+    leftovers = [entry.name for entry in lake.root.glob("_slicewise-*")]
+    assert leftovers == ["_slicewise-staging-22-1-a-1"]

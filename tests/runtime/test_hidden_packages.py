@@ -31,7 +31,7 @@ def report_of(bundle: Path) -> dict[str, Any]:
     """Return the report of a real loader process, started as servers start the process."""
     receiving, sending = os.pipe()
     with os.fdopen(receiving, "rb") as answer:
-        done = subprocess.run(
+        result = subprocess.run(
             [*LOADER, str(bundle), f"--report-fd={sending}"],
             pass_fds=[sending],
             cwd=bundle,
@@ -39,7 +39,7 @@ def report_of(bundle: Path) -> dict[str, Any]:
             check=True,
         )
         os.close(sending)
-        assert done.returncode == 0
+        assert result.returncode == 0
         report: dict[str, Any] = json.loads(answer.read())
     return report
 

@@ -86,7 +86,7 @@ def test_its_failure_comes_with_the_lines_of_its_author(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("does", "message"),
     [
         ("self.read()", "NoSparkError: a function that is called after a run is given no Spark"),
         ("self.write(1)", "AfterRunError: the run that makes flights has ended"),
@@ -95,7 +95,7 @@ def test_its_failure_comes_with_the_lines_of_its_author(runs: Runs) -> None:
         ("next(context['partition'].iter_past_partitions())", "AfterRunError: past partitions"),
     ],
 )
-def test_what_only_a_run_has_is_refused(runs: Runs, does: str, said: str) -> None:
+def test_what_only_a_run_has_is_refused(runs: Runs, does: str, message: str) -> None:
     runs.define(f"""
         FOUND = PartitionAtRuntime("airports")
 
@@ -105,7 +105,7 @@ def test_what_only_a_run_has_is_refused(runs: Runs, does: str, said: str) -> Non
         @asset(uri=f"{{LAKE}}/flights", on_success=tell)
         def flights(): ...
     """)
-    assert call(runs, "flights").failure["error"].startswith(said)
+    assert call(runs, "flights").failure["error"].startswith(message)
 
 
 def test_a_file_that_makes_columns_at_its_top_is_imported_for_it(

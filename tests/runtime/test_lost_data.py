@@ -15,8 +15,8 @@ KEYS = ["2013-01-01", "2013-01-02"]
 
 def test_a_run_fails_by_the_data_that_it_reads_where_files_are_lost(spark_runs: Runs) -> None:
     spark_runs.define(HOURS_BY_DAY + READING)
-    made = spark_runs.make("hours", KEYS)
-    sizes = {key: staged["bytes"] for key, staged in made.staged.items()}
+    outcome = spark_runs.make("hours", KEYS)
+    sizes = {key: staged["bytes"] for key, staged in outcome.staged.items()}
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:
         assert (question["question"], question["asset"]) == ("recorded", "hours")

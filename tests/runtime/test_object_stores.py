@@ -111,7 +111,7 @@ def entries_of(server: BucketServer) -> list[str]:
 def publish_by_name(log: ObjectLog, attempt: str, mode: str) -> int:
     """As a worker does that knows logs of names only."""
     numbers = [number_in_name(name) for name in log.store.names(log.folder)]
-    number = 1 + max((one for one in numbers if one), default=0)
+    number = 1 + max((known_number for known_number in numbers if known_number), default=0)
     assert log.store.create(f"{log.folder}/{number:012}.{mode}.{attempt}", b"{}")
     return number
 

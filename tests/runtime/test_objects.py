@@ -86,8 +86,8 @@ def test_each_mode_says_which_files_count(bucket: Bucket) -> None:
 @pytest.mark.parametrize("mode", ["replace", "append", "version"])
 def test_publishing_again_changes_nothing(bucket: Bucket, mode: str) -> None:
     writer = bucket.stage(1)
-    told = [bucket.publish(writer, mode) for _ in range(3)]
-    assert told == [told[0]] * 3
+    answers = [bucket.publish(writer, mode) for _ in range(3)]
+    assert answers == [answers[0]] * 3
     assert bucket.counting() == ["1-1-a"]
     assert bucket.storage(mode).published([DAY, "day=tue"], writer) == [DAY]
 
@@ -224,8 +224,8 @@ def bucket_runs(spark_runs: Runs, tmp_path: Path) -> Runs:
         ),
     }
     for scheme, place in (("s3a", "s3://lake"), ("gs", "gcs://lake")):
-        own = {f"fs.{scheme}.impl": overlay, f"fs.{scheme}.impl.disable.cache": "true"}
-        connection = {"arrow": f"file://{folder}", "hadoop": {**hadoop, **own}}
+        overlay_settings = {f"fs.{scheme}.impl": overlay, f"fs.{scheme}.impl.disable.cache": "true"}
+        connection = {"arrow": f"file://{folder}", "hadoop": {**hadoop, **overlay_settings}}
         spark_runs.connections = {**spark_runs.connections, place: connection}
     spark_runs.define(ASSETS)
     return spark_runs
@@ -277,9 +277,14 @@ def test_days_that_something_else_has_written_are_read_beside_those_of_runs(
 
 
 def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:
-    nobody = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
+    closed_port = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
     storage = storage_at(
-        Place(uri="s3://lake/a", write_mode="replace", format="json", connection={"arrow": nobody})
+        Place(
+            uri="s3://lake/a",
+            write_mode="replace",
+            format="json",
+            connection={"arrow": closed_port},
+        )
     )
     with pytest.raises(TryAgainError, match=r"s3://lake/a: .*127\.0\.0\.1") as refused:
         storage.published([DAY], Writer(run_id=1, attempt="1-a"))

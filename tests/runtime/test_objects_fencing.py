@@ -99,13 +99,13 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(home, name, asking_first(getattr(home, name)))
 
     def read(_: Any, files: Files, folders: Sequence[str], __: Any) -> Rows:
-        found = Rows()
+        rows = Rows()
         for folder in map(files.below, folders):
             infos = folder.data()
             assert infos, f"a reader is sent to {folder.path}, where nothing is"
             for info in infos:
-                found.append(json.loads(folder.get(info.base_name) or b"")["run"])
-        return found
+                rows.append(json.loads(folder.get(info.base_name) or b"")["run"])
+        return rows
 
     monkeypatch.setattr("slicewise.io.objects.read", read)
 
@@ -177,12 +177,14 @@ def test_of_two_runs_that_write_one_partition_each_is_in_once(tmp_path: Path, mo
             lake.write(1)
             numbers: dict[int, Any] = {}
 
-            def publish(run: int, writer: Writer, lake: Lake = lake, told: Any = numbers) -> None:
-                told[run] = lake.publish(writer)[path("mon")].get("version")
+            def publish(
+                run: int, writer: Writer, lake: Lake = lake, numbers_by_run: Any = numbers
+            ) -> None:
+                numbers_by_run[run] = lake.publish(writer)[path("mon")].get("version")
 
             first, second = (
-                SteppedWorker(partial(publish, run, lake.stage(run)), at)
-                for run, at in ((2, first_step), (3, step))
+                SteppedWorker(partial(publish, run, lake.stage(run)), stop)
+                for run, stop in ((2, first_step), (3, step))
             )
             is_first_paused, is_second_paused = first.reach(), second.reach()
             first.end()

@@ -96,6 +96,6 @@ def test_a_table_that_is_made_anew_under_its_first_name_stops_nobody(
 
 
 def test_discarding_leaves_what_another_asset_of_the_attempt_has_staged(shop: Shop) -> None:
-    own, other = shop.stage(1, ROWS), shop.stage(1, ROWS, attempt="1-a.1")
-    shop.storage().discard(own)
-    assert shop.tables() == {shop.storage().staging(other, partitioned=True)}
+    own_writer, other_writer = shop.stage(1, ROWS), shop.stage(1, ROWS, attempt="1-a.1")
+    shop.storage().discard(own_writer)
+    assert shop.tables() == {shop.storage().staging(other_writer, partitioned=True)}

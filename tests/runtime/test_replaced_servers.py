@@ -28,12 +28,12 @@ _SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
 
 
 @pytest.fixture(scope="module")
-def another(tmp_path_factory: pytest.TempPathFactory, spark_remote: str) -> Iterator[Services]:
+def other_server(tmp_path_factory: pytest.TempPathFactory, spark_remote: str) -> Iterator[Services]:
     """A second server, which takes the token of the first."""
     data = tmp_path_factory.mktemp("another")
     _, _, token = spark_remote.partition("token=")
-    known = replace(DataFolder(data).credentials(), spark_token=token)
-    write_private(data / "credentials.json", json.dumps(asdict(known)))
+    credentials = replace(DataFolder(data).credentials(), spark_token=token)
+    write_private(data / "credentials.json", json.dumps(asdict(credentials)))
     services = Services(data, env={**scrubbed(os.environ), **BRIEF})
     services.start(["spark"])
     yield services
@@ -48,9 +48,9 @@ def port_of(remote: str) -> int:
 
 @pytest.fixture
 def door(spark_remote: str) -> Iterator[Door]:
-    made = Door(port_of(spark_remote))
-    yield made
-    made.close()
+    open_door = Door(port_of(spark_remote))
+    yield open_door
+    open_door.close()
 
 
 @pytest.fixture
@@ -73,13 +73,13 @@ def a_job(session: Any) -> object:
 
 
 def test_a_server_that_is_replaced_during_a_job_is_the_platform(
-    session: Any, door: Door, another: Services
+    session: Any, door: Door, other_server: Services
 ) -> None:
     with ThreadPoolExecutor() as pool:
         working = pool.submit(a_job, session)
         time.sleep(1)
         assert working.running()
-        door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
+        door.lead_to(port_of(other_server.environment()["SPARK_REMOTE"]))
         assert is_platform_failure(raised_by(working.result))
     assert is_platform_failure(raised_by(session.range(1).count))
 
@@ -95,9 +95,9 @@ def test_a_server_that_is_replaced_during_a_job_is_the_platform(
     ids=["count", "schema", "conf", "rows of one's own"],
 )
 def test_a_server_that_was_replaced_between_two_calls_is_the_platform(
-    session: Any, door: Door, another: Services, ask: Callable[[Any], object]
+    session: Any, door: Door, other_server: Services, ask: Callable[[Any], object]
 ) -> None:
-    door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
+    door.lead_to(port_of(other_server.environment()["SPARK_REMOTE"]))
     assert is_platform_failure(raised_by(lambda: ask(session)))
     assert is_platform_failure(raised_by(lambda: ask(session)))
 
@@ -108,15 +108,15 @@ def many_jobs(session: Any) -> object:
 
 
 def test_a_server_that_is_stopped_in_good_order_is_the_platform(
-    another: Services, monkeypatch: pytest.MonkeyPatch
+    other_server: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark, "_MAX_RETRIES", 1)
-    remote = another.environment()["SPARK_REMOTE"]
+    remote = other_server.environment()["SPARK_REMOTE"]
     sessions = [spark.open_session(remote, str(uuid.uuid4())) for _ in range(2)]
     with ThreadPoolExecutor() as pool:
         working = [pool.submit(many_jobs, session) for session in sessions]
         time.sleep(2)
-        another.supervisor.halt("spark")
+        other_server.supervisor.halt("spark")
         for work in working:
             error = raised_by(work.result)
             assert is_platform_failure(error), repr(error)

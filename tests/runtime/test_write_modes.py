@@ -29,13 +29,13 @@ def killed_at(step: int, act: Callable[[], Any]) -> bool:
     """Whether a process that acts was killed before its n-th change of the file system."""
     child = os.fork()
     if child == 0:
-        left = step
+        remaining = step
 
         def counted(real: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **options: Any) -> Any:
-                nonlocal left
-                left -= 1
-                if left == 0:
+                nonlocal remaining
+                remaining -= 1
+                if remaining == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return real(*args, **options)
 
@@ -156,12 +156,12 @@ def test_one_that_joins_while_another_does_loses_nothing(
 ) -> None:
     lake = Lake(tmp_path / "a", "append", ["day=1"])
     lake.write(1, "one")
-    staging, other = lake.stage(2, "two"), lake.stage(3, "three")
+    staging, other_staging = lake.stage(2, "two"), lake.stage(3, "three")
     real = exchange.put_in_place
 
     def asleep(source: Path, target: Path) -> bool:
         monkeypatch.setattr(modes, "put_in_place", real)
-        lake.publish(other, 3, fence=2)  # of another asset, with the same uri
+        lake.publish(other_staging, 3, fence=2)  # of another asset, with the same uri
         return real(source, target)
 
     monkeypatch.setattr(modes, "put_in_place", asleep)
@@ -177,7 +177,7 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
     lake, beside = (Lake(tmp_path / "a", "append", [path]) for path in DAY_PATHS)
     for number in (1, 2, 3):
         lake.write(number, f"old {number}")
-    staging, other = lake.stage(4, "new"), beside.stage(5, "beside")
+    staging, other_staging = lake.stage(4, "new"), beside.stage(5, "beside")
     real_link, real_remove = os.link, shutil.rmtree
 
     def asleep(source: Path, target: Path, **options: Any) -> None:
@@ -196,7 +196,7 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
 
         with monkeypatch.context() as patched:
             patched.setattr(shutil, "rmtree", remove)
-            beside.publish(other, 5, fence=2)
+            beside.publish(other_staging, 5, fence=2)
 
     monkeypatch.setattr(os, "link", asleep)
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
@@ -223,8 +223,8 @@ def test_every_version_stays_and_the_latest_is_the_partition(
     tmp_path: Path, paths: list[str]
 ) -> None:
     lake = Lake(tmp_path / "lake" / "a", "version", paths)
-    told = [lake.write(number, f"v{number}") for number in (1, 2, 3)]
-    assert told == [{path: {"version": number} for path in paths} for number in (1, 2, 3)]
+    answers = [lake.write(number, f"v{number}") for number in (1, 2, 3)]
+    assert answers == [{path: {"version": number} for path in paths} for number in (1, 2, 3)]
     assert lake.content() == {path: ["v3"] for path in paths}
     for number in (1, 2, 3):
         root, places = storage.folders_to_read(lake.root, paths, version=number)
@@ -253,9 +253,9 @@ def test_an_asset_may_change_its_mode(tmp_path: Path) -> None:
         lake.mode = mode
         lake.write(run_id, f"{run_id}")
     assert lake.content() == {"day=1": ["5"]}
-    kept = {
-        number: sorted(one.read_text() for one in folder.glob("part-*"))
+    texts_by_version = {
+        number: sorted(file.read_text() for file in folder.glob("part-*"))
         for number in versions(lake.root, "day=1")
         for folder in [lake.root / "_slicewise-versions/day=1" / str(number)]
     }
-    assert kept == {1: ["1"], 2: ["2"], 3: ["3"], 4: ["3", "4"], 5: ["5"]}
+    assert texts_by_version == {1: ["1"], 2: ["2"], 3: ["3"], 4: ["3", "4"], 5: ["5"]}

@@ -68,7 +68,9 @@ def simulate(
     servers.declare(versions[0][1])
     reference = Reference(versions[0][1], plan.begin)
     todo: dict[datetime, list[Action]] = {}
-    for action in actions(versions[0][1], plan.begin, plan.end, [at for at, _ in versions[1:]]):
+    for action in actions(
+        versions[0][1], plan.begin, plan.end, [instant for instant, _ in versions[1:]]
+    ):
         todo.setdefault(action.at, []).append(action)
     later = dict(versions[1:])
     for number in range((plan.end - plan.begin) // HALF_HOUR):
@@ -105,6 +107,8 @@ def differences(product: Sequence[Record], reference: Sequence[Record]) -> list[
 
 
 def _line(record: Record) -> str:
-    asset, (start, segment), version, trigger, made = record
+    asset, (start, segment), version, trigger, made_at = record
     window = "" if start is None else f"{start:%Y-%m-%dT%H:%M}Z"
-    return f"{asset} {window} {segment} v{version} by {trigger or 'report'} at {made:%m-%d %H:%M}"
+    return (
+        f"{asset} {window} {segment} v{version} by {trigger or 'report'} at {made_at:%m-%d %H:%M}"
+    )

@@ -58,8 +58,12 @@ class JoinedSchedules:
             ]
         due = set()
         for partition in ended:
-            made = cut.has_time and reference.state(name, partition).version > 0
-            if (not made) if kind == "any" else reference.is_due_by_assets(name, partition, None):
+            is_materialized = cut.has_time and reference.state(name, partition).version > 0
+            if (
+                (not is_materialized)
+                if kind == "any"
+                else reference.is_due_by_assets(name, partition, None)
+            ):
                 due.add(partition)
         for partition, state in self._states(name):
             if state.waits_for_tick and state.held_by is None:
@@ -88,13 +92,13 @@ class JoinedSchedules:
                 self.reference.state(name, partition).waits_for_tick = True
 
     def released(
-        self, name: str, asked: Collection[tuple[Partition, datetime | None]], now: datetime
+        self, name: str, requests: Collection[tuple[Partition, datetime | None]], now: datetime
     ) -> None:
         """Look again at what came due while a run held it, with the tick that asked for it."""
         reference = self.reference
         kind = reference.assets[name].schedule.kind  # type: ignore[union-attr]
         due: dict[str, list[Partition]] = {"schedule": [], "upstream": []}
-        for partition, ticked_at in asked:
+        for partition, ticked_at in requests:
             state = reference.state(name, partition)
             newer = reference.is_due_by_assets(name, partition, None)
             ticked = ticked_at is not None

@@ -151,10 +151,10 @@ class Servers:
     def _partitions_of(self, attempt: attempts.Attempt) -> list[Partition]:
         if attempt.is_discovering:
             return [DISCOVERY]
-        made = attempt.run.partitions.order_by("position").values_list(
+        windows = attempt.run.partitions.order_by("position").values_list(
             "slice__window_start", "slice__segment"
         )
-        return [(start, segment) for start, segment in made]
+        return [(start, segment) for start, segment in windows]
 
     def _act(self, action: Action, now: datetime) -> None:
         if action.kind in ("pause", "unpause"):
@@ -195,13 +195,13 @@ class Servers:
         failed = AssetPartition.objects.filter(
             state="failed", held_by=None, asset__active=True
         ).select_related("asset__partition_definition")
-        found = [
-            (piece.asset.name, (piece.window_start, piece.segment))
-            for piece in failed
-            if piece.identity == piece.asset.identity
+        failures = [
+            (partition_row.asset.name, (partition_row.window_start, partition_row.segment))
+            for partition_row in failed
+            if partition_row.identity == partition_row.asset.identity
         ]
         return sorted(
-            ((name, part) for name, part in found if draw("retry", name, part, now) < RETRIED),
+            ((name, part) for name, part in failures if draw("retry", name, part, now) < RETRIED),
             key=repr,
         )
 
