@@ -45,13 +45,13 @@ def fault_round() -> int:
 @pytest.fixture
 def crew(stack: Stack) -> Iterator[Crew]:
     """The stack's processes, whole before and after the test."""
-    made = Crew(stack)
-    made.ready()
-    yield made
+    open_crew = Crew(stack)
+    open_crew.ready()
+    yield open_crew
     try:
-        made.restore()
+        open_crew.restore()
     finally:
-        made.close()
+        open_crew.close()
 
 
 @pytest.fixture
@@ -69,16 +69,16 @@ def recovered(
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The table: fault, and the seconds of each time."""
-    found: dict[tuple[int, str], list[float]] = {}
+    times_by_fault: dict[tuple[int, str], list[float]] = {}
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties if report.when == "call" else ():
             if name == _RECOVERY:
                 row, fault, seconds = value
-                found.setdefault((row, fault), []).append(seconds)
-    if not found:
+                times_by_fault.setdefault((row, fault), []).append(seconds)
+    if not times_by_fault:
         return
     terminalreporter.section("recovery")
-    width = max(len(fault) for _, fault in found)
-    for (row, fault), times in sorted(found.items()):
+    width = max(len(fault) for _, fault in times_by_fault)
+    for (row, fault), times in sorted(times_by_fault.items()):
         shown = "  ".join(f"{seconds:6.1f} s" for seconds in times)
         terminalreporter.write_line(f"{row:3}  {fault:{width}}  {shown}")

@@ -83,8 +83,8 @@ class Moments:
     def _reach(self, moment: str, name: str) -> None:
         armed, fell = self._folder / name, self._folder / f"{name}{FELL}"
         try:
-            asked, number = armed.read_text().split()
-            if asked != moment:
+            armed_moment, number = armed.read_text().split()
+            if armed_moment != moment:
                 return
             if number == HOLD:
                 self._held.add(name)
@@ -114,11 +114,11 @@ class Commits:
         real_commit, real_rollback = BaseDatabaseWrapper.commit, BaseDatabaseWrapper.rollback
 
         def commit(wrapper: Any) -> None:
-            made, self._here.made = getattr(self._here, "made", []), []
-            for step, runs in made:
+            moves, self._here.made = getattr(self._here, "made", []), []
+            for step, runs in moves:
                 self._moments.reach(f"before:{step}", runs)
             real_commit(wrapper)
-            for step, runs in made:
+            for step, runs in moves:
                 self._moments.reach(f"after:{step}", runs)
 
         def rollback(wrapper: Any) -> None:
@@ -138,25 +138,25 @@ class Commits:
         def noting(*arguments: Any, **fields: Any) -> Any:
             from django.db import connection
 
-            done = real(*arguments, **fields)
-            made = made_by(done, *arguments)
-            if made is not None and connection.in_atomic_block:
-                self._here.made = [*getattr(self._here, "made", []), made]
-            elif made is not None:  # committed by itself
-                self._moments.reach(f"after:{made[0]}", made[1])
-            return done
+            outcome = real(*arguments, **fields)
+            move = made_by(outcome, *arguments)
+            if move is not None and connection.in_atomic_block:
+                self._here.made = [*getattr(self._here, "made", []), move]
+            elif move is not None:  # committed by itself
+                self._moments.reach(f"after:{move[0]}", move[1])
+            return outcome
 
         return noting
 
     @staticmethod
-    def _one_moved(done: bool, run: int, old: str, new: str) -> tuple[str, list[int]] | None:
-        return (f"{old}-{new}", [run]) if done else None
+    def _one_moved(has_moved: bool, run: int, old: str, new: str) -> tuple[str, list[int]] | None:
+        return (f"{old}-{new}", [run]) if has_moved else None
 
     @staticmethod
     def _many_moved(
-        done: list[int], runs: Iterable[int], old: str, new: str
+        moved_runs: list[int], runs: Iterable[int], old: str, new: str
     ) -> tuple[str, list[int]] | None:
-        return (f"{old}-{new}", done) if done else None
+        return (f"{old}-{new}", moved_runs) if moved_runs else None
 
 
 class Exchanges:
@@ -185,10 +185,10 @@ class Exchanges:
 
         def watching(real: Callable[[Path, Path], bool]) -> Callable[[Path, Path], bool]:
             def put_in_place(source: Path, target: Path) -> bool:
-                found = _RUN_OF_STAGING.search(str(source))
-                if found is None:  # no publication: a file system is tried
+                match = _RUN_OF_STAGING.search(str(source))
+                if match is None:  # no publication: a file system is tried
                     return real(source, target)
-                with self._one(int(found[1])):
+                with self._one(int(match[1])):
                     return real(source, target)
 
             return put_in_place
@@ -230,9 +230,9 @@ class Exchanges:
             def method(tables: Any, *arguments: Any, **options: Any) -> Any:
                 runs = [int(tables._attempt.partition("-")[0])]
                 self._moments.reach(before, runs)
-                done = real(tables, *arguments, **options)
+                outcome = real(tables, *arguments, **options)
                 self._moments.reach(after, runs)
-                return done
+                return outcome
 
             setattr(Tables, name, method)
 
@@ -241,9 +241,9 @@ class Exchanges:
         reaching("publish", after="after:exchange-2")
 
 
-def replace(real: Callable[..., Any], made: Callable[[Any], Callable[..., Any]]) -> None:
+def replace(real: Callable[..., Any], replacement_of: Callable[[Any], Callable[..., Any]]) -> None:
     """Put something in the place of a function, wherever it was imported by name."""
-    replacement, name = made(real), real.__name__
+    replacement, name = replacement_of(real), real.__name__
     places = [m for m in list(sys.modules.values()) if vars(m).get(name) is real]
     assert places, f"nobody has {name}"
     for place in places:

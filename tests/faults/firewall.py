@@ -79,18 +79,18 @@ class Firewall:
         """
         with self._lock:
             since = time.monotonic() - idle
-            found = [
+            idle_connections = [
                 connection
                 for connection in self._connections
                 if connection.forgotten is None
                 and not connection.is_asked
                 and connection.last_used < since
             ]
-            for connection in found:
+            for connection in idle_connections:
                 connection.forget(manner)
                 if manner == "silent":
                     self._unregister(connection)
-        return len(found)
+        return len(idle_connections)
 
     def _forward(self) -> None:
         while not self._enough.is_set():

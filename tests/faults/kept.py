@@ -123,9 +123,9 @@ class InBucket(Kept):
         home = self._bucket / name / "_slicewise"
         latest = max((home / "log" / f"partition={day}").glob("*.json"))
         attempts = json.loads(latest.read_text())["data"]
-        places = [home / "data" / f"_slicewise_attempt={one}" for one in attempts]
-        found = [parquet.read_table(place / f"partition={day}") for place in places]
-        return sorted(said for table in found for said in _said(table))
+        places = [home / "data" / f"_slicewise_attempt={attempt}" for attempt in attempts]
+        tables = [parquet.read_table(place / f"partition={day}") for place in places]
+        return sorted(text for table in tables for text in _said(table))
 
 
 class InTables(Kept):
@@ -150,11 +150,11 @@ class InTables(Kept):
 
     def said(self, name: str, day: str) -> list[str]:
         statement = f'SELECT said FROM {_SCHEMA}."{name}" WHERE "partition" = %s ORDER BY 1'
-        return [said for (said,) in self._crew.rows(statement, day)]
+        return [text for (text,) in self._crew.rows(statement, day)]
 
 
 def _said(table: pyarrow.Table) -> list[str]:
-    return sorted(str(said) for said in table.column("said").to_pylist())
+    return sorted(str(text) for text in table.column("said").to_pylist())
 
 
 @contextmanager

@@ -21,15 +21,15 @@ class Mark:
 
 def marks_of(lake: Path, run: int) -> list[Mark]:
     """Of each attempt at a run whose code has begun, in order."""
-    found = []
+    marks = []
     for file in (lake / "faults" / "marks").glob(f"{run}-*"):
         pid, *lines = file.read_text().split() or [""]
         times = [float(line) for line in lines if line != "stop" and "." in line]
         if times:
             attempt = int(file.name.rpartition("-")[2])
             is_done = lines[-1] == "stop"
-            found.append(Mark(run, attempt, int(pid), times[0], times[-1], is_done))
-    return sorted(found, key=lambda mark: mark.attempt)
+            marks.append(Mark(run, attempt, int(pid), times[0], times[-1], is_done))
+    return sorted(marks, key=lambda mark: mark.attempt)
 
 
 def await_attempts(lake: Path, run: int, count: int, *, seconds: float = 240.0) -> list[Mark]:
@@ -40,8 +40,8 @@ def await_attempts(lake: Path, run: int, count: int, *, seconds: float = 240.0) 
 
 def assert_never_twice_at_once(marks: list[Mark]) -> None:
     """The code of an attempt had stopped before that of the next one began."""
-    for one, next_one in pairwise(marks):
-        assert one.last < next_one.first, (one, next_one)
+    for mark, next_mark in pairwise(marks):
+        assert mark.last < next_mark.first, (mark, next_mark)
 
 
 def number_of(address: str) -> int:

@@ -19,10 +19,10 @@ class Pages:
         self._base = stack.web_url
         cookies = urllib.request.HTTPCookieProcessor(CookieJar())
         self._opener = urllib.request.build_opener(cookies)
-        found = _TOKEN.search(self._opened("/sign-in/"))
-        assert found is not None
+        match = _TOKEN.search(self._opened("/sign-in/"))
+        assert match is not None
         form = {
-            "csrfmiddlewaretoken": found[1],
+            "csrfmiddlewaretoken": match[1],
             "username": ADMIN,
             "password": stack.admin_password,
         }

@@ -47,10 +47,10 @@ def request_run(api: Client, asset: str, selection: str, **params: Any) -> int:
 
 def assert_made(crew: Crew, run: int, case: Case, before: dict[str, tuple[int, int]]) -> None:
     """Each partition has one more version and materialization where it was made, else no more."""
-    made, now = int(case.end == "succeeded"), crew.materializations("steady")
+    added, now = int(case.end == "succeeded"), crew.materializations("steady")
     for (day,) in crew.rows(KEYS, run):
         version, count = before.get(day, (0, 0))
-        assert now.get(day, (0, 0)) == (version + made, count + made), (case, day)
+        assert now.get(day, (0, 0)) == (version + added, count + added), (case, day)
 
 
 def assert_published(crew: Crew, lake: Path, run: int, case: Case) -> None:
@@ -76,5 +76,5 @@ def running_runs(crew: Crew, lake: Path, group: int, number: int) -> list[int]:
     runs = crew.rows(
         "SELECT id FROM assets_app_run WHERE group_id = %s AND state = 'running'", group
     )
-    begun = [run for (run,) in runs if marks_of(lake, run)]
-    return begun if len(begun) == number else []
+    working = [run for (run,) in runs if marks_of(lake, run)]
+    return working if len(working) == number else []

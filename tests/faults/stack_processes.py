@@ -56,7 +56,9 @@ AND last_seen > now() - interval '3 s' AND (%s::int IS NULL OR process_id = %s)
 Row = tuple[Any, ...]
 
 
-def until(look: Callable[[], Any], what: str, *, seconds: float = 240.0, every: float = 0.1) -> Any:
+def until(
+    look: Callable[[], Any], event: str, *, seconds: float = 240.0, every: float = 0.1
+) -> Any:
     """What `look` returns once that is true. Fails with `what` if it has not become so in time.
 
     A database that is away is one that says nothing yet.
@@ -64,9 +66,9 @@ def until(look: Callable[[], Any], what: str, *, seconds: float = 240.0, every: 
     deadline = time.monotonic() + seconds
     while True:
         with suppress(psycopg.OperationalError):
-            if seen := look():
-                return seen
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+            if result := look():
+                return result
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {event}"
         time.sleep(every)
 
 
@@ -88,8 +90,8 @@ class Crew:
         """The process id of a process of the stack or a hired one, which is waited for."""
         if name in self._hired:
             return self._hired[name].pid
-        found: int = until(lambda: self.stack.pid_of(name), f"{name} runs")
-        return found
+        pid: int = until(lambda: self.stack.pid_of(name), f"{name} runs")
+        return pid
 
     def warm_parent(self, name: str) -> int:
         """The process from which a worker's runners are forked."""
@@ -97,8 +99,8 @@ class Crew:
         def look() -> list[int]:
             return [pid for pid in children(self.pid(name)) if is_warm_parent(pid)]
 
-        found: int = until(look, f"{name} has a warm parent")[0]
-        return found
+        parent: int = until(look, f"{name} has a warm parent")[0]
+        return parent
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
         """Kill -9, or a milder signal; its supervisor starts one of the stack again, a second
@@ -186,12 +188,12 @@ class Crew:
         """
 
         def look() -> list[int]:
-            found = self.rows(_WORKING, f"{name}@%", pid, pid)
+            processes = self.rows(_WORKING, f"{name}@%", pid, pid)
             # One of its name that was killed just now may still seem to work.
-            return [int(process) for (process,) in found if is_alive(process)]
+            return [int(process) for (process,) in processes if is_alive(process)]
 
-        found: list[int] = until(look, f"the gateway {name} works")
-        return found[0]
+        processes: list[int] = until(look, f"the gateway {name} works")
+        return processes[0]
 
     def dismiss(self, name: str) -> None:
         """Kill -9 for a hired process."""
@@ -250,8 +252,8 @@ class Crew:
 
     def value(self, statement: str, *values: Any) -> Any:
         """The one value of the one row."""
-        ((found,),) = self.rows(statement, *values)
-        return found
+        ((value,),) = self.rows(statement, *values)
+        return value
 
     def run_state(self, run: int) -> str:
         """The state of a run."""
@@ -265,8 +267,8 @@ class Crew:
             state = self.run_state(run)
             return state if state in wanted else None
 
-        found: str = until(look, f"run {run} is {' or '.join(wanted)}", seconds=seconds)
-        return found
+        last_state: str = until(look, f"run {run} is {' or '.join(wanted)}", seconds=seconds)
+        return last_state
 
     def materializations(self, asset: str) -> dict[str, tuple[int, int]]:
         """Of each partition of an asset that was ever made: its version, and how many

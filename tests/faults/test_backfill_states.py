@@ -33,11 +33,11 @@ _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
 
 def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dict[str, Any]:
     """A backfill of the first days of a year."""
-    made: dict[str, Any] = api.post(
+    backfill: dict[str, Any] = api.post(
         "/backfills/", asset="patient", start=f"{year}-01-01", end=f"{year}-{last}",
         params={"seconds": seconds}, max_active_runs=3, existing="all",
     )  # fmt: skip
-    return made
+    return backfill
 
 
 def three_at_work(
@@ -81,15 +81,15 @@ def test_killed_while_running_each_partition_is_made_once(
     backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, 4.0)
     kill_all(crew)
     killed = time.monotonic()
-    done = ended(api, f"/backfills/{backfill['id']}/")
+    ended_backfill = ended(api, f"/backfills/{backfill['id']}/")
     recovered("kill -9 of a backfill's workers while it runs", time.monotonic() - killed)
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 6)
     assert_true(crew, backfill)
     for run in lost:
         assert_never_twice_at_once(marks_of(lake, run))
-    made = crew.materializations("patient")
+    versions = crew.materializations("patient")
     year = str(2010 + fault_round)
-    assert {made[key] for key in made if key.startswith(year)} == {(1, 1)}
+    assert {versions[key] for key in versions if key.startswith(year)} == {(1, 1)}
 
 
 @pytest.mark.rounds
@@ -139,24 +139,24 @@ def test_killed_while_paused_it_stays_paused_and_resumes(
         "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
         " ON run.id = one.run_id WHERE run.group_id = %s"
     )
-    begun = crew.value(attempts, backfill["group"])
+    attempts_before = crew.value(attempts, backfill["group"])
     until(lambda: not alive(crew, backfill), "what ran is known to be lost")
     assert api.get(address)["state"] == "paused"
     assert_true(crew, backfill)
-    assert crew.value(attempts, backfill["group"]) == begun
+    assert crew.value(attempts, backfill["group"]) == attempts_before
     api.post(f"{address}resume/")
     resumed = time.monotonic()
-    done = ended(api, address)
+    ended_backfill = ended(api, address)
     recovered("kill -9 of a backfill's workers while paused: all of it", time.monotonic() - resumed)
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 6)
     assert_true(crew, backfill)
 
 
 def alive(crew: Crew, backfill: dict[str, Any]) -> int:
     """How many of its attempts have not ended."""
-    found: int = crew.value(
+    count: int = crew.value(
         "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
         " ON run.id = one.run_id WHERE run.group_id = %s AND one.ended_at IS NULL",
         backfill["group"],
     )
-    return found
+    return count

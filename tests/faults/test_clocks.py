@@ -97,11 +97,11 @@ def wall(crew: Crew, tmp_path: Path) -> Path:
 def test_a_step_of_the_clock_of_all_hosts_loses_no_tick_and_doubles_none(
     crew: Crew, api: Client, wall: Path, recovered: Recovered
 ) -> None:
-    def step(seconds: float, said: str) -> None:
+    def step(seconds: float, direction: str) -> None:
         wall.write_text(str(seconds))
-        recovered(f"clock {said}: the next two ticks", metronome.await_ticks(2, seconds=20))
-        steps.append(said)
-        until(lambda: crew.log("clock-beat").count("the clock was set") == len(steps), said)
+        recovered(f"clock {direction}: the next two ticks", metronome.await_ticks(2, seconds=20))
+        steps.append(direction)
+        until(lambda: crew.log("clock-beat").count("the clock was set") == len(steps), direction)
 
     steps: list[str] = []
     run = asked(api, "2001-05-01", 12.0)
@@ -163,10 +163,10 @@ def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
     for statement in (_LEASES, _GATEWAYS):
         crew.rows(statement, step)
     crew.rows(_SENT, step, step)
-    other = asked(api, "2001-05-03", 0.1)
-    assert crew.await_run(other) == "succeeded"
-    said = "forward" if step < timedelta() else "back"
-    recovered(f"clock of the database put {said}: the next run", time.monotonic() - began)
+    second_run = asked(api, "2001-05-03", 0.1)
+    assert crew.await_run(second_run) == "succeeded"
+    direction = "forward" if step < timedelta() else "back"
+    recovered(f"clock of the database put {direction}: the next run", time.monotonic() - began)
     assert crew.await_run(run) == "succeeded"
     assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
 
@@ -177,16 +177,16 @@ _SINCE, _UNTIL = datetime(2018, 1, 1, tzinfo=UTC), datetime(2019, 1, 1, tzinfo=U
 
 def changes(zone: str) -> list[datetime]:
     """When the clocks of a place were set in 2018, to the half hour."""
-    place, found = ZoneInfo(zone), []
-    at = _SINCE
-    while at < _UNTIL:
+    place, instants = ZoneInfo(zone), []
+    instant = _SINCE
+    while instant < _UNTIL:
         if (
-            at.astimezone(place).utcoffset()
-            != (at - timedelta(minutes=30)).astimezone(place).utcoffset()
+            instant.astimezone(place).utcoffset()
+            != (instant - timedelta(minutes=30)).astimezone(place).utcoffset()
         ):
-            found.append(at)
-        at += timedelta(minutes=30)
-    return found or [datetime(2018, 3, 25, 1, tzinfo=UTC)]
+            instants.append(instant)
+        instant += timedelta(minutes=30)
+    return instants or [datetime(2018, 3, 25, 1, tzinfo=UTC)]
 
 
 @pytest.mark.django_db
@@ -207,10 +207,10 @@ def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
             now += timedelta(minutes=chance.choice([7, 61, 150, around.days * 300, -60, -61]))
             handle_ticks(min(now, until_))
         handle_ticks(until_)
-        made = AssetPartition.objects.filter(asset=asset).order_by("window_start")
-        ends = [piece.window_end for piece in made]
+        partitions = AssetPartition.objects.filter(asset=asset).order_by("window_start")
+        ends = [partition.window_end for partition in partitions]
         assert ends == expected_ends(zone, cadence, since, until_)
-        assert len({piece.key for piece in made}) == len(ends)
+        assert len({partition.key for partition in partitions}) == len(ends)
         runs = Run.objects.filter(asset=asset)
         assert runs.count() == len(ends) == sum(runs.values_list("partition_count", flat=True))
         ticks = ScheduleTick.objects.filter(schedule__producer=asset.producer)
@@ -219,14 +219,14 @@ def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
 
 def expected_ends(zone: str, cadence: str, since: datetime, until_: datetime) -> list[datetime]:
     """Where the hours or days of a place end, counted on its clock, half hour by half hour."""
-    place, found = ZoneInfo(zone), []
-    at = since
-    while at < until_:
-        at += timedelta(minutes=30)
-        here = at.astimezone(place)
-        before = (at - timedelta(minutes=30)).astimezone(place)
+    place, ends = ZoneInfo(zone), []
+    instant = since
+    while instant < until_:
+        instant += timedelta(minutes=30)
+        here = instant.astimezone(place)
+        before = (instant - timedelta(minutes=30)).astimezone(place)
         new_hour = here.minute == 0
         new_day = here.date() != before.date()
         if new_day if cadence == "@daily" else new_hour:
-            found.append(at)
-    return found
+            ends.append(instant)
+    return ends

@@ -68,8 +68,10 @@ class Readers:
         """Wait until each page that was asked for since then was answered twice."""
 
         def look() -> bool:
-            seen = Counter(each.path for each in self.answers if each.asked > since)
-            return len(seen) == len(_PATHS) and min(seen.values()) > 1
+            answers_by_path = Counter(
+                answer.path for answer in self.answers if answer.asked > since
+            )
+            return len(answers_by_path) == len(_PATHS) and min(answers_by_path.values()) > 1
 
         until(look, "all pages are answered")
 
@@ -85,9 +87,9 @@ class Readers:
 
     def _read(self, path: str) -> None:
         while not self._enough.wait(0.05):
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             status = self._status(path)
-            self.answers.append(Answer(path, asked, time.monotonic() - asked, status))
+            self.answers.append(Answer(path, asked_at, time.monotonic() - asked_at, status))
 
     def _status(self, path: str) -> int:
         try:
@@ -121,11 +123,11 @@ def test_nobody_is_refused_for_longer_than_it_is_away_and_no_state_is_lost(
     first = min(answer.asked + answer.took for answer in later)
     recovered("PostgreSQL restarted: a page", first - back)
 
-    done = ended(api, address)
+    ended_backfill = ended(api, address)
     recovered("PostgreSQL restarted: its runs", time.monotonic() - back)
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 12)
-    made = crew.materializations("patient")
-    days = {key: made[key] for key in made if key.startswith(month)}
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 12)
+    versions = crew.materializations("patient")
+    days = {key: versions[key] for key in versions if key.startswith(month)}
     assert days == {f"{month}-{day:02}": (1, 1) for day in range(1, 13)}
 
 
@@ -153,9 +155,9 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
     runs = (quiet, prints)
     for run in runs:
         await_attempts(lake, run, 1)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     for part in (0.3, 0.6):
-        time.sleep(max(0.0, begun + part * LONG_RUN_SECONDS - time.monotonic()))
+        time.sleep(max(0.0, started_at + part * LONG_RUN_SECONDS - time.monotonic()))
         crew.halt("postgresql")
         time.sleep(_AWAY_SECONDS)
         crew.launch("postgresql")

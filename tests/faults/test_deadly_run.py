@@ -34,8 +34,8 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
     crew.hire_frail("frail", tmp_path, "scheduled", "-c", "4", env=brief)
 
     for loss in range(1, _LIMIT + 1):
-        gone = until(partial(begun_by, crew, deadly, loss), f"it begins, time {loss}")
-        until(partial(has_ended, gone), "it has ended its worker")
+        lost_attempt = until(partial(begun_by, crew, deadly, loss), f"it begins, time {loss}")
+        until(partial(has_ended, lost_attempt), "it has ended its worker")
         # Nobody waits for a lease that nobody renews.
         crew.rows(
             "UPDATE assets_app_lease SET until = now() - interval '1 s' WHERE attempt_id IN"

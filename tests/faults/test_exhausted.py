@@ -126,12 +126,12 @@ def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(
 
 def sleepers() -> list[int]:
     """What the fork bomb has started."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if process.joinpath("cmdline").read_bytes() == b"sleep\x00604\x00":
-                found.append(int(process.name))
-    return [pid for pid in found if is_alive(pid)]
+                pids.append(int(process.name))
+    return [pid for pid in pids if is_alive(pid)]
 
 
 def resident_bytes(pid: int) -> int:
@@ -173,10 +173,10 @@ def test_a_hostile_definition_file_is_told_of_on_its_page_and_the_rest_goes_on(
 
 def sync(crew: Crew, seconds: int = 60) -> int:
     """The exit code of a look at the bundle, whose files may take so long."""
-    done = subprocess.run(
+    result = subprocess.run(
         [machine.python(), str(PROJECT / "manage.py"), "sync", "hostile"],
         env={**crew.env(), "LOADER_TIMEOUT_SECONDS": str(seconds)},
         capture_output=True,
         check=False,
     )
-    return done.returncode
+    return result.returncode

@@ -51,13 +51,13 @@ def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
 def places(crew: Crew) -> dict[str, str]:
     """Return a listing of the data folder, the lake's other assets and the code."""
     data = crew.stack.data
-    own = [path for path in data.iterdir() if path.name == "bundles"]
+    own_folders = [path for path in data.iterdir() if path.name == "bundles"]
     volatile = [data / name for name in VOLATILE]
     code = [PROJECT / name for name in ("slicewise", "assets_app", "slicewise_server", "manage.py")]
-    seen = listing(data, without={*own, *volatile})
+    facts_by_path = listing(data, without={*own_folders, *volatile})
     for folder in code:
-        seen |= listing(folder)
-    return {path: facts for path, facts in seen.items() if "__pycache__" not in path}
+        facts_by_path |= listing(folder)
+    return {path: facts for path, facts in facts_by_path.items() if "__pycache__" not in path}
 
 
 def attack(crew: Crew, api: Client, manner: str, **params: object) -> int:

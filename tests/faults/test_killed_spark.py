@@ -51,11 +51,11 @@ class Reader(threading.Thread):
         folder = self._root / f"partition={day}"
         for _ in range(3):
             try:
-                found = parquet.read_table(folder)
+                table = parquet.read_table(folder)
             except FileNotFoundError:
                 continue
-            if found.column_names:
-                (row,) = found.to_pylist()
+            if table.column_names:
+                (row,) = table.to_pylist()
                 return str(row["said"])
         raise FileNotFoundError(folder)
 
@@ -88,9 +88,9 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     assert reader.failures == []
     # Each day old or new, and never old again.
     for day in range(len(DAYS)):
-        said = [seen[day] for seen in reader.seen]
-        assert said == sorted(said, reverse=True)
-        assert set(said) == {"old", "new"}
+        texts = [texts_by_day[day] for texts_by_day in reader.seen]
+        assert texts == sorted(texts, reverse=True)
+        assert set(texts) == {"old", "new"}
     attempts = crew.attempts(run)
     assert [outcome for _, outcome, _ in attempts][-1] == "succeeded"
     assert {outcome for _, outcome, _ in attempts[:-1]} == {"failed"}

@@ -26,15 +26,15 @@ _LAST_ENDED_AT = "SELECT max(extract(epoch FROM ended_at)) FROM assets_app_run W
 def test_twenty_runs_of_one_worker_end_well_and_none_is_taken_for_lost(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    said = f"one of {SLOTS}, round {fault_round}"
+    text = f"one of {SLOTS}, round {fault_round}"
     crew.halt("worker-scheduled")
     worker = crew.hire_gateway("wide", env={**SHORT_LEASE, "SLICEWISE_SLOTS": str(SLOTS)})
-    made = api.post(
+    group = api.post(
         "/assets/steady/materialize/",
         selection=f"{_DAYS[0]}..{_DAYS[-1]}",
-        params={"said": said, "seconds": _RUN_SECONDS},
+        params={"said": text, "seconds": _RUN_SECONDS},
     )
-    runs: list[int] = made["runs"]
+    runs: list[int] = group["runs"]
     assert len(runs) == SLOTS
     for run in runs:
         await_attempts(lake, run, 1)
@@ -45,7 +45,7 @@ def test_twenty_runs_of_one_worker_end_well_and_none_is_taken_for_lost(
     assert len(marks) == SLOTS
     assert max(mark.first for mark in marks) < min(mark.last for mark in marks), "all at once"
     assert sorted(crew.rows(_MAKERS, runs)) == [(run, 1, "succeeded", worker) for run in runs]
-    assert {day: steady_texts(lake, day) for day in _DAYS} == {day: [said] for day in _DAYS}
+    assert {day: steady_texts(lake, day) for day in _DAYS} == {day: [text] for day in _DAYS}
     ended_at = float(crew.value(_LAST_ENDED_AT, runs))
     last = max(mark.last for mark in marks)
     recovered(f"{SLOTS} runs of one worker: published, once their code has ended", ended_at - last)

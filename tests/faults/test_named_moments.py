@@ -109,11 +109,11 @@ def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
 @pytest.fixture
 def refusing(lake: Path) -> Iterator[None]:
     """Folders of partitions in which another folder lies, which is not to be replaced."""
-    kept = [lake / "faults" / "steady" / f"partition={day}" / "kept" for day in _REFUSED]
-    for folder in kept:
+    kept_folders = [lake / "faults" / "steady" / f"partition={day}" / "kept" for day in _REFUSED]
+    for folder in kept_folders:
         folder.mkdir(parents=True, exist_ok=True)
     yield
-    for folder in kept:
+    for folder in kept_folders:
         folder.rmdir()
 
 
@@ -196,9 +196,9 @@ class Commands:
 
 @pytest.fixture
 def commands(crew: Crew, folder: Path) -> Iterator[Commands]:
-    made = Commands(crew, folder)
-    yield made
-    made.close()
+    open_commands = Commands(crew, folder)
+    yield open_commands
+    open_commands.close()
 
 
 def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
@@ -214,14 +214,14 @@ def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
 
     slow = '{"seconds": 600}'
     make = ("assets", "materialize", "steady", "--partition", "2024-01-18", "--params", slow)
-    none = newest()
+    newest_before = newest()
     killed("before:made", *make)
-    assert newest() == none
+    assert newest() == newest_before
     crew.assert_sound()
 
     killed("after:made", *make)
     run, began_at = newest(), time.monotonic()
-    assert run > none
+    assert run > newest_before
     crew.await_run(run, "running")
     recovered("kill -9 of the command line after making a run", time.monotonic() - began_at)
 

@@ -25,7 +25,7 @@ _STOPPED_SECONDS = 10.0 if ROUNDS > 1 else 60.0
 
 def test_the_day_on_which_clocks_go_back_has_25_hours_with_25_keys(crew: Crew, api: Client) -> None:
     """The peer's 25 hourly partitions of that day have 24 keys: one is made twice, one never."""
-    done = ended(
+    ended_backfill = ended(
         api,
         "/backfills/{id}/".format(
             **api.post(
@@ -33,14 +33,14 @@ def test_the_day_on_which_clocks_go_back_has_25_hours_with_25_keys(crew: Crew, a
             )
         ),
     )
-    assert done["counts"]["total"] == done["counts"]["succeeded"] == 25
-    listed = list(api.every(f"/backfills/{done['id']}/partitions/"))
-    assert len({piece["key"] for piece in listed}) == 25
-    starts = [datetime.fromisoformat(piece["start"]) for piece in listed]
+    assert ended_backfill["counts"]["total"] == ended_backfill["counts"]["succeeded"] == 25
+    listed = list(api.every(f"/backfills/{ended_backfill['id']}/partitions/"))
+    assert len({partition["key"] for partition in listed}) == 25
+    starts = [datetime.fromisoformat(partition["start"]) for partition in listed]
     assert len(set(starts)) == 25
     assert (max(starts) - min(starts)).total_seconds() == 24 * 3600
-    made = crew.materializations("berlin")
-    assert {piece["key"] for piece in listed} == set(made)
+    versions = crew.materializations("berlin")
+    assert {partition["key"] for partition in listed} == set(versions)
 
 
 @pytest.mark.parametrize("written", ["2024-07-01T00:00+09:00", "2024-07-01T00:00:00+09:00"])
@@ -62,17 +62,17 @@ def test_cancel_stops_what_runs_and_shows_it_as_canceled(
     address = f"/backfills/{backfill['id']}/"
     running = until(lambda: running_runs(crew, lake, backfill["group"], 2), "two of it are at work")
     api.post(f"{address}cancel/")
-    asked, asked_at = time.monotonic(), time.time()
-    done = ended(api, address)
-    recovered("a canceled backfill: nothing of it goes on", time.monotonic() - asked)
-    assert done["state"] == "canceled"
-    counts = done["counts"]
+    asked_since, canceled_at = time.monotonic(), time.time()
+    ended_backfill = ended(api, address)
+    recovered("a canceled backfill: nothing of it goes on", time.monotonic() - asked_since)
+    assert ended_backfill["state"] == "canceled"
+    counts = ended_backfill["counts"]
     assert (counts["canceled"], counts["failed"], counts["succeeded"]) == (20, 0, 0)
     ended_at = time.time()
     for run in running:
         (mark,) = marks_of(lake, run)
         assert not mark.is_done
-        assert mark.last < min(ended_at, asked_at + _STOPPED_SECONDS)
+        assert mark.last < min(ended_at, canceled_at + _STOPPED_SECONDS)
         assert crew.run_state(run) == "canceled"
     states = {run["state"] for run in api.every(f"/runs/?group={backfill['group']}")}
     assert states == {"canceled"}

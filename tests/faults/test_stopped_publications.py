@@ -57,13 +57,15 @@ def cases(store: Kept, fault_round: int) -> list[Case]:
     params=["file", *(pytest.param(kind, marks=pytest.mark.rounds) for kind in ("s3", "postgres"))]
 )
 def store(crew: Crew, request: pytest.FixtureRequest) -> Iterator[Kept]:
-    with kept(crew, request.param) as found:
-        yield found
+    with kept(crew, request.param) as open_store:
+        yield open_store
 
 
-def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], said: str) -> None:
+def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], text: str) -> None:
     """Have a run of each asset make some days, and wait until they are made."""
-    runs = [request_run(api, name, ",".join(own), said=said) for name, own in days.items()]
+    runs = [
+        request_run(api, name, ",".join(asset_days), said=text) for name, asset_days in days.items()
+    ]
     for run in runs:
         assert crew.await_run(run) == "succeeded", crew.attempts(run)
 
@@ -110,8 +112,8 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
 
     for run, case in runs.items():
         for day in case.days:
-            found = store.said(case.asset, day)
-            assert found == case.expected(day, "seed", "older", "newer"), (case, day)
+            texts = store.said(case.asset, day)
+            assert texts == case.expected(day, "seed", "older", "newer"), (case, day)
             count = 3 if day == case.newer_day else 2
             assert crew.materializations(case.asset)[day] == (count, count), (case, day)
         assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"], case

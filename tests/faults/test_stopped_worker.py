@@ -21,8 +21,10 @@ pytestmark = pytest.mark.fault(3)
 
 def await_fall(folder: Path, run: int) -> float:
     """When the worker of a run was stopped."""
-    found: float = until(lambda: has_fallen(folder, run), f"the worker of run {run} has stopped")
-    return found
+    stopped_at: float = until(
+        lambda: has_fallen(folder, run), f"the worker of run {run} has stopped"
+    )
+    return stopped_at
 
 
 def await_quiet(crew: Crew, name: str, pid: int) -> None:

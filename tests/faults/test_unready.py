@@ -67,11 +67,11 @@ cancel_group(RunGroup.objects.get(pk={group}), user=User.objects.get(username={u
 @pytest.fixture
 def crowd(crew: Crew, api: Client) -> Iterator[None]:
     """As many runs of an asset that makes one at a time; canceled in the end."""
-    made = api.post("/assets/crowded/materialize/", selection="2001-01-01..2002-05-15")
+    group = api.post("/assets/crowded/materialize/", selection="2001-01-01..2002-05-15")
     count = "SELECT count(*) FROM assets_app_run WHERE group_id = %s"
-    assert crew.value(count, made["group"]) == MANY
+    assert crew.value(count, group["group"]) == MANY
     yield
-    crew.stack.manage("shell", "-c", _CANCEL.format(group=made["group"], user=ADMIN))
+    crew.stack.manage("shell", "-c", _CANCEL.format(group=group["group"], user=ADMIN))
     until(lambda: running(crew, "crowded") == 0, "they have stopped")
 
 
@@ -118,10 +118,10 @@ def nights(year: int) -> str:
 
 def running(crew: Crew, asset: str) -> int:
     """How many runs of an asset run."""
-    found: int = crew.value(
+    count: int = crew.value(
         "SELECT count(*) FROM assets_app_run AS run"
         " JOIN assets_app_asset AS asset ON asset.id = run.asset_id"
         " WHERE asset.name = %s AND run.state IN ('running', 'canceling')",
         asset,
     )
-    return found
+    return count

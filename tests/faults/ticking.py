@@ -58,14 +58,14 @@ class Metronome:
     def handled_until(self, name: str = ASSETS[0]) -> datetime:
         """The last tick that was seen to."""
         ((_, handled),) = self._crew.rows(_SCHEDULE, name)
-        found: datetime = handled
-        return found
+        instant: datetime = handled
+        return instant
 
     def await_ticks(self, number: int, *, seconds: float = 240.0) -> float:
         """Wait until so many seconds more were seen to; how long that took."""
-        began, at = time.monotonic(), self.handled_until()
+        began, handled = time.monotonic(), self.handled_until()
         until(
-            lambda: self.handled_until() >= at + timedelta(seconds=number),
+            lambda: self.handled_until() >= handled + timedelta(seconds=number),
             f"{number} more ticks",
             seconds=seconds,
         )
@@ -82,10 +82,10 @@ class Metronome:
             since = self._since[name].replace(microsecond=0)
             seconds = round((handled - since).total_seconds())
             assert seconds > 0, name
-            made = self._crew.rows(_MADE, name, since)
+            rows = self._crew.rows(_MADE, name, since)
             expected = [since + timedelta(seconds=n) for n in range(1, seconds + 1)]
-            assert [end for end, *_ in made] == expected, name
-            assert {tuple(rest) for _, *rest in made} == {("materialized", 1, 1)}, name
+            assert [end for end, *_ in rows] == expected, name
+            assert {tuple(rest) for _, *rest in rows} == {("materialized", 1, 1)}, name
             assert self._crew.rows(_TICKS, schedule, since) == [(seconds, seconds)], name
         return seconds
 

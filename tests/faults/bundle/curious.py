@@ -46,11 +46,16 @@ def look_at_files(data):
     for folder, _, names in os.walk(data):
         for name in names:
             show(Path(folder) / name)
-    for known in ("credentials.json", "running.json", "redis/redis.conf", "spark/spark.properties"):
-        show(data / known)
-    for known in ("web", "worker-scheduled", "worker-control", "worker-bulk", "beat"):
-        show(data / "processes" / f"{known}.json")
-        show(data / "logs" / f"{known}.log")
+    for file_name in (
+        "credentials.json",
+        "running.json",
+        "redis/redis.conf",
+        "spark/spark.properties",
+    ):
+        show(data / file_name)
+    for file_name in ("web", "worker-scheduled", "worker-control", "worker-bulk", "beat"):
+        show(data / "processes" / f"{file_name}.json")
+        show(data / "logs" / f"{file_name}.log")
 
 
 def show(path):

@@ -69,14 +69,14 @@ def sample(chance):
     """Return a message as runners send them, with values of any kind."""
     odd = [None, True, -1, 2**63, 1e308, "", "\\ud800", "../../etc", [], {}, [[]], "x" * 5000]
     value = lambda right: chance.choice([right, right, right, *odd])  # noqa: E731
-    piece = {
+    partition = {
         "key": value("2024-01-01"), "path": value("../../faults/steady"),
         "rows": value(1), "bytes": value(1),
     }  # fmt: skip
     return chance.choice(
         [
             {"type": "staged", "asset": value("steady"), "root": value("/etc"),
-             "staging": value("/"), "partitions": value([piece])},
+             "staging": value("/"), "partitions": value([partition])},
             {"type": "failed", "kind": value("platform"), "error": value("e"),
              "traceback": value("")},
             {"type": "spark", "application_id": value("app-1"), "ui": value("http://h")},
@@ -119,8 +119,8 @@ def links(params):
                 print("a link in", folder, flush=True)
             except OSError:
                 continue
-    piece = {"key": "", "path": _LINK, "rows": 1, "bytes": 1}
-    forged = {"type": "staged", "root": "/etc", "staging": "/etc", "partitions": [piece]}
+    partition = {"key": "", "path": _LINK, "rows": 1, "bytes": 1}
+    forged = {"type": "staged", "root": "/etc", "staging": "/etc", "partitions": [partition]}
     say(json.dumps(forged).encode() + b"\n")
     say(b"no message\n")
     stay()
@@ -129,9 +129,9 @@ def links(params):
 @manner
 def memory(params):
     """All the memory there is: only where a limit is set."""
-    kept = []
+    blocks = []
     while True:
-        kept.append(bytearray(os.urandom(1_048_576)) * 16)
+        blocks.append(bytearray(os.urandom(1_048_576)) * 16)
 
 
 @manner
@@ -159,15 +159,15 @@ def signals(params):
 @manner
 def descriptors(params):
     """As many descriptors as there may be, kept by a child that outlives the run."""
-    kept = []
+    descriptors = []
     try:
         while True:
-            kept.append(os.open("/dev/null", os.O_RDONLY))
+            descriptors.append(os.open("/dev/null", os.O_RDONLY))
     except OSError:
         pass
     if os.fork() == 0:
         os.setsid()
         stay(60)
-    for number in kept:
+    for number in descriptors:
         os.close(number)
     raise ValueError("the child keeps them")

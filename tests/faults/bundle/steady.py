@@ -21,8 +21,8 @@ def steady(self, spark, context):
     """Takes its time, then says who it was."""
     with marked(context):
         time.sleep(context["params"]["seconds"])
-    said, attempt = context["params"]["said"], context["attempt"]
-    rows = [(key.start, said, attempt) for key in self.partitions]
+    text, attempt = context["params"]["said"], context["attempt"]
+    rows = [(key.start, text, attempt) for key in self.partitions]
     frame = spark.createDataFrame(rows, "at timestamp, said string, n int")
     return frame.withColumn("partition", partition_column("at", self))
 
