@@ -14,7 +14,7 @@ from tests.factories import outlet_of
 def begun(
     flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any
 ) -> Attempt:
-    """A run of the selection, begun by the gateway."""
+    """Begin a run of the selection on the gateway, and return the attempt."""
     group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
     dispatch()
     attempt = attempts.begin(group.runs.get().pk, gateway)

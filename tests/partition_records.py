@@ -9,7 +9,7 @@ from slicewise.partitions.rows import partition_rows
 
 
 def counts_agree_with_slices() -> bool:
-    """Whether the rollup says of every asset, bucket and state what counting the slices says."""
+    """Return whether the stored counts per asset, bucket and state agree with the partitions."""
     keys = ("asset", "identity", "bucket", "segment", "state")
     counted = {
         tuple(row[key] for key in keys): row["number"]
@@ -26,7 +26,9 @@ def counts_agree_with_slices() -> bool:
 
 
 def made(of: Asset, selection: str, *, version: int = 1, minute: int = 0) -> None:
-    """Slices that are there; ``at`` orders them by when they were made last."""
+    """Create materialized partitions; ``minute`` orders the partitions by their last
+    materialization.
+    """
     rows = partition_rows(of.definition, of.definition.select(selection))
     instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
     AssetPartition.objects.bulk_create(

@@ -16,7 +16,7 @@ def run_of(of: Asset, selection: str | None, user: User) -> Run:
 
 
 def queue_runs(of: Asset, runs: int, queue: Queue = Queue.SCHEDULED, **group: Any) -> RunGroup:
-    """Runs of an asset in the queue, in a group of their own, without slices."""
+    """Queue runs of an asset, in a group of their own, without partitions."""
     assert of.producer
     assert of.producer.current_version
     run_group = RunGroup.objects.create(kind=GroupKind.REQUEST, queue=queue, **group)
@@ -43,7 +43,7 @@ def add_runs(group: RunGroup, of: Asset, runs: int) -> None:
 def claim_runs(
     of: Asset, planned: Sequence[Sequence[PartitionRow]], *, trigger: Trigger = Trigger.SCHEDULE
 ) -> list[Run]:
-    """A run for each list of partitions, made in one claim."""
+    """Create a run for each list of partitions, in one claim."""
     group = RunGroup.objects.create(kind="schedule")
     assert of.producer
     assert of.producer.current_version

@@ -28,7 +28,7 @@ class Position(slicewise.PartitionKey):
 
 
 def found(*keys: object) -> list[dict[str, Any]]:
-    """Keys of the set, as an attempt keeps them."""
+    """Return keys of the set, as an attempt keeps the keys."""
     return [
         {"set": "active_customers", "key": key_to_json(slicewise.PartitionKey.of(key))}
         for key in keys
@@ -36,13 +36,13 @@ def found(*keys: object) -> list[dict[str, Any]]:
 
 
 def known(of: Asset) -> list[str]:
-    """Texts of the keys that a reader of the catalogue sees now."""
+    """Return the texts of the keys that a reader of the catalogue sees now."""
     keys = Asset.objects.get(pk=of.pk).definition.keys()
     return [key.text for key in keys]
 
 
 def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
-    """A run that finds partitions, begun by the gateway."""
+    """Begin a run that finds partitions on the gateway, and return the attempt."""
     group = materialize(MaterializeRequest(asset=of), user=user)
     dispatch()
     attempt = attempts.begin(group.runs.get().pk, gateway)
@@ -53,7 +53,7 @@ def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
 def discover(
     of: Asset, user: User, gateway: Gateway, *keys: object, written: Sequence[str] = ()
 ) -> Run:
-    """A run that has found keys, and written the data of some, to its success."""
+    """Run to success an attempt that finds keys and writes the data of some."""
     attempt = discovering(of, user, gateway)
     staged = [{"key": key, "path": key, "rows": 3, "bytes": 30} for key in written]
     outlets = [outlet_of(attempt, staged)] if staged else []
@@ -63,6 +63,6 @@ def discover(
 
 
 def find_keys(definition: slicewise.PartitionAtRuntime, *names: str) -> None:
-    """Runs have found these keys of the set."""
+    """Add keys to the set, as runs that find keys do."""
     row = PartitionDefinition.of(definition.to_json())
     row.add_keys([(slicewise.PartitionKey.of(name), name) for name in names], run_id=None)

@@ -1,4 +1,4 @@
-"""Jobs of Spark, read from its own interface."""
+"""Jobs of Spark, read from Spark's own interface."""
 
 import json
 import urllib.request
@@ -24,7 +24,7 @@ class Spark:
 
 
 def jobs_of(stack: Stack, run: int, attempt: int) -> list[object]:
-    """What Spark itself says that it does for an attempt."""
+    """Return the jobs that Spark runs for an attempt, by Spark's own account."""
     tag = f"slicewise-run-{run}-{attempt}"
     running = Spark(stack.environment()["SPARK_UI_URL"]).jobs("running")
     return [job for job in running if any(tag in job_tag for job_tag in job["jobTags"])]

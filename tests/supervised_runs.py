@@ -33,7 +33,7 @@ KILLED = {"type": "exited", "status": -9, "signal": 9}
 
 
 class Runner:
-    """A runner that says what it was told to say."""
+    """A runner that sends the given messages."""
 
     def __init__(self, messages: list[Message], then: Callable[[], None]) -> None:
         self._said, self._then = messages, then
@@ -44,11 +44,11 @@ class Runner:
         yield self._said[-1]
 
     def kill(self) -> None:
-        """It has ended already."""
+        """Do nothing: the runner has ended already."""
 
 
 class Worker:
-    """A gateway's worker: its warm parent forks nothing, and remembers what it was asked."""
+    """A gateway's worker: its warm parent forks nothing, and remembers the requests."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -64,7 +64,7 @@ class Worker:
         self.watched: Watched | None = None
 
     def start(self) -> None:
-        """It is there."""
+        """Do nothing: the warm parent is ready."""
 
     @contextmanager
     def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
@@ -85,7 +85,7 @@ class Worker:
 
 @pytest.fixture
 def spark(settings: Any) -> Iterator[socket.socket]:
-    """A Spark server that is there, as far as knocking at its door tells."""
+    """Open a port as a Spark server does; a check for Spark looks at the port alone."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
         yield server
@@ -125,14 +125,14 @@ def run(alice: User, root: Path, worker: Worker) -> Run:
 
 
 def change_options(**options: Any) -> None:
-    """Change options of the one producer, as if a sync had done so."""
+    """Change options of the only producer, as if a sync had done so."""
     version = ProducerVersion.objects.get()
     version.definition |= options
     version.save()
 
 
 def execute(run: Run) -> Run:
-    """The next attempt at the run, to its end; the run as it is then."""
+    """Execute the next attempt at the run to its end, and return the run as it is then."""
     Run.objects.update(not_before=None)
     dispatch()
     supervision.execute(run.pk)

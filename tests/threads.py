@@ -1,4 +1,4 @@
-"""Work on threads of its own, each with a connection to the database."""
+"""Work on other threads, each with its own connection to the database."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from assets_app.models import Asset, AssetPartition
 
 
 def elsewhere(work: Callable[[], Any]) -> threading.Thread:
-    """The work, begun on a connection of its own."""
+    """Start the work on a thread with its own connection."""
 
     def run() -> None:
         try:
@@ -24,7 +24,7 @@ def elsewhere(work: Callable[[], Any]) -> threading.Thread:
 
 
 def locked_slices(of: Asset, may_end: threading.Event) -> threading.Thread:
-    """Another transaction locks the slices of an asset, as a run does that records many."""
+    """Lock the partitions of an asset in another transaction, as a run that records many does."""
     are_locked = threading.Event()
 
     def hold() -> None:

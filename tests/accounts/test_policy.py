@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""The policy: the roles and grants that allow an action."""
 
 from dataclasses import dataclass
 
@@ -68,7 +68,7 @@ def test_the_groups_of_roles_exist_from_the_start() -> None:
 
 @dataclass(frozen=True)
 class Named:
-    """An asset, as the policy sees one."""
+    """An asset, as the policy sees it: by its name."""
 
     name: str
     group: str = ""

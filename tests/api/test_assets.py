@@ -18,7 +18,7 @@ def keys(response: Any) -> list[str]:
 
 
 def made(asset: Asset, *texts: str, state: str = PartitionState.MATERIALIZED) -> None:
-    """Rows of partitions as execution leaves them."""
+    """Create rows of partitions as execution leaves them."""
     for text in texts:
         window = asset.definition.parse(text)
         AssetPartition.objects.create(

@@ -1,4 +1,4 @@
-"""Holding backfills back, changing, retrying, cloning and putting them away, through the API."""
+"""Pause, change, retry, clone and delete backfills through the API."""
 
 from typing import Any
 

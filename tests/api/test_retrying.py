@@ -17,7 +17,7 @@ RETRY = "/api/v1/runs/retry/"
 
 @pytest.fixture
 def failed(api: APIClient, raw_flights: Asset) -> list[Run]:
-    """Three runs of one request, of which the last was canceled."""
+    """Return three runs of one request; the last one was canceled."""
     api.post(MATERIALIZE, {"selection": "2013-01-01..2013-01-03"}, format="json")
     runs = list(Run.objects.order_by("id"))
     for run in runs:

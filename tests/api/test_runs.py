@@ -1,4 +1,4 @@
-"""Runs and their logs through the API."""
+"""Runs and logs of runs through the API."""
 
 from typing import Any
 from uuid import uuid4

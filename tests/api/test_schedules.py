@@ -1,4 +1,4 @@
-"""Schedules through the API: the rule, its ticks, and holding it back."""
+"""Schedules through the API: the rule, the ticks, and pausing."""
 
 from datetime import timedelta
 

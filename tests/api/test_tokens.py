@@ -1,4 +1,4 @@
-"""Tokens for programs, and what needs no sign-in."""
+"""Tokens for programs, and addresses that need no sign-in."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def olga(olga: User, settings: Any) -> User:
-    """With a password, cheaply hashed."""
+    """Create an operator with a password that is cheap to hash."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     olga.set_password(PASSWORD)
     olga.save()

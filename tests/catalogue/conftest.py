@@ -12,7 +12,7 @@ Bundle = Callable[..., Path]
 
 @pytest.fixture
 def bundle() -> Iterator[Bundle]:
-    """Makes a folder of definition files: ``bundle(loop="while True: pass")``."""
+    """Return a maker of folders of definition files: ``bundle(loop="while True: pass")``."""
     folders = []
 
     def make(**files: str) -> Path:

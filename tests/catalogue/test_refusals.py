@@ -1,4 +1,6 @@
-"""What the SDK takes and the server does not act on is told with the file, and not put in force."""
+"""Declarations that the SDK takes and the server refuses: the error names the file, and the old
+version stays in force.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an asset's page says of the file that declares it."""
+"""The part of an asset's page on the file that declares the asset."""
 
 import pytest
 from django.test import Client

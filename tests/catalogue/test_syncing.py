@@ -29,7 +29,7 @@ def nothing_refused_yet() -> None:
 
 
 class Loader:
-    """In the place of the loader process: refuses, and counts how often it was asked."""
+    """A stand-in for the loader process: refuses, and counts requests."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -152,7 +152,7 @@ def second(first, told):
 
 
 def written_by() -> dict[str, dict[Any, Any]]:
-    """By table, the transaction that wrote each row."""
+    """Return the transaction that wrote each row, by table."""
     tables = {
         "assets_app_asset": "name",
         "assets_app_assetdependency": "upstream_id || '>' || downstream_id",

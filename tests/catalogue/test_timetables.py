@@ -23,7 +23,7 @@ def producer(name: str, schedule: Mapping[str, object] | None, **options: object
 
 
 def say(of: Producer, **options: object) -> None:
-    """Declare it anew."""
+    """Declare the producer anew."""
     assert of.current_version is not None
     of.current_version.definition.update(options)
 

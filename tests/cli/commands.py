@@ -1,4 +1,4 @@
-"""Commands run in this process: their output and refusals."""
+"""Commands run in this process: output and refusals."""
 
 import json
 from io import StringIO
@@ -11,7 +11,7 @@ from django.db import connections
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """Exit code and standard error, as a shell sees them."""
+    """Return the exit code and standard error of a refused command, as a shell sees both."""
     # A process that ends closes its connections; the test's transaction is on one of them.
     with patch.object(connections, "close_all"), pytest.raises(SystemExit) as ended:
         ManagementUtility(["manage.py", *arguments]).execute()

@@ -1,4 +1,4 @@
-"""Backfills on the command line: what is said, whom it acts as, and the exit code."""
+"""Backfills on the command line: output, acting person, and exit code."""
 
 from typing import Any
 

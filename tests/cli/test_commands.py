@@ -1,4 +1,4 @@
-"""The command line: what it prints, whom it acts as, and what its exit code says."""
+"""The command line: output, acting person, and exit code."""
 
 from io import StringIO
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`slicewise definitions check`: what it says of good files, and of broken ones."""
+"""`slicewise definitions check`: its output for good files and for broken files."""
 
 import json
 from pathlib import Path

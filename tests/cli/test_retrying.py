@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("ada", "raw_flights")
 
 @pytest.fixture
 def canceled() -> list[int]:
-    """Two runs of one request."""
+    """Return two canceled runs of one request."""
     output_of("assets", "materialize", "raw_flights", "--partition", "2013-01-01..2013-01-02")
     ids = list(Run.objects.order_by("id").values_list("id", flat=True))
     for pk in ids:

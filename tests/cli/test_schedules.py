@@ -1,4 +1,4 @@
-"""`assets schedule`: what a person at a terminal is told."""
+"""`assets schedule`: its text and its JSON."""
 
 from io import StringIO
 from typing import Any

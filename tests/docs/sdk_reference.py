@@ -1,6 +1,6 @@
-"""Writes docs/reference/sdk.md from signatures and docstrings; ``make reference`` calls it.
+"""Write docs/reference/sdk.md from signatures and docstrings; ``make reference`` calls this module.
 
-griffe reads the source and imports nothing: annotations and defaults stand as they are written.
+griffe reads the source and imports nothing: annotations and defaults stay as written.
 """
 
 import re
@@ -37,14 +37,14 @@ unless said otherwise.
 
 
 def package() -> griffe.Module:
-    """The package as griffe sees it."""
+    """Read the package with griffe."""
     loaded = griffe.load("slicewise", search_paths=[PROJECT], resolve_aliases=True)
     assert isinstance(loaded, griffe.Module)
     return loaded
 
 
 def exported(module: griffe.Module) -> dict[str, griffe.Object]:
-    """What the package exports or hands out, and what it has for unit tests, by name."""
+    """Return the public objects of the package, with those for unit tests, by name."""
     testing = module["testing"]
     members_by_name = {name: _target(module[name]) for name in map(str, module.exports or ())}
     tried = {f"testing.{name}": _target(testing[name]) for name in map(str, testing.exports or ())}
@@ -53,10 +53,10 @@ def exported(module: griffe.Module) -> dict[str, griffe.Object]:
 
 
 def members(cls: griffe.Class, public: Iterable[griffe.Object]) -> dict[str, griffe.Object]:
-    """A class's public methods, properties and documented attributes, in the order of the source.
+    """Find a class's public methods, properties and documented attributes, in order of the source.
 
-    Special methods count where they have a docstring. What a base has that is public itself is left
-    to that base.
+    Special methods count where a docstring documents them. Members of a public base are left to the
+    entry of that base.
     """
     public_paths = {public_object.path for public_object in public}
     inherited: dict[str, griffe.Object] = {}
@@ -70,7 +70,7 @@ def members(cls: griffe.Class, public: Iterable[griffe.Object]) -> dict[str, gri
 
 
 def written() -> str:
-    """The document."""
+    """Return the text of the document."""
     module = package()
     public = exported(module)
     errors = {name for name, public_object in public.items() if name.endswith("Error")}
@@ -150,7 +150,7 @@ def _signature(
     returns: object,
     width: int | None = WIDTH,
 ) -> str:
-    """As it is written in the source: on one line, or a parameter on each line."""
+    """Return the signature as in the source: on one line, or with a parameter on each line."""
     shown = list(_parameters(parameters))
     arrow = f" -> {_unquoted(returns)}" if returns is not None else ""
     line = f"{name}({', '.join(shown)}){arrow}"
@@ -184,7 +184,7 @@ def _parameter(parameter: griffe.Parameter) -> str:
 
 
 def _unquoted(annotation: object) -> str:
-    """Quotes are there for names that come later in the source, and say nothing to readers."""
+    """Remove quotes: the source quotes names that come later, and readers need no quotes."""
     text = str(annotation)
     return text if "Literal[" in text else text.replace('"', "").replace("'", "")
 
@@ -195,7 +195,7 @@ def _text(thing: griffe.Object) -> str:
 
 
 def _aliases(module: griffe.Module, public: Iterable[griffe.Object]) -> Iterator[str]:
-    """The names that stand for types and defaults in signatures, and what they stand for."""
+    """Yield the names that stand for types and defaults in signatures, with their values."""
     aliases: dict[str, str] = {}
     for thing in public:
         for expression in _annotations(thing, public):

@@ -1,4 +1,4 @@
-"""The page for people who come from Airflow says what the decorator does."""
+"""The page for people who come from Airflow agrees with the arguments of the decorator."""
 
 import re
 from dataclasses import fields
@@ -15,7 +15,7 @@ TAKEN = {option.name for option in fields(asset)}
 
 
 def rows() -> list[tuple[str, str]]:
-    """Each argument in the tables, with what the page says becomes of it."""
+    """Return each argument in the tables, with the page's advice on the argument."""
     cells = [line.split("|")[1:3] for line in PAGE.splitlines() if line.startswith("| `")]
     argument_names = [
         (name, here.strip()) for names, here in cells for name in re.findall("`(.*?)`", names)

@@ -1,4 +1,4 @@
-"""What the documents name is there: commands, targets, addresses, settings, files."""
+"""Commands, targets, addresses, settings and files that the documents name exist."""
 
 import io
 import json
@@ -31,7 +31,7 @@ BODIES: dict[str, type[Serializer[object]]] = {
 
 
 def words_of(line: str, program: str) -> list[str] | None:
-    """The words after the program where the line calls it, None where it does not."""
+    """Return the words after the program where the line calls the program, else None."""
     words = shlex.split(line)
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words = words[1:]
@@ -39,13 +39,13 @@ def words_of(line: str, program: str) -> list[str] | None:
 
 
 def calls(program: str) -> list[tuple[str, list[str]]]:
-    """Each call of a program in the shell blocks, with its place."""
+    """List the calls of a program in the shell blocks, each with its place."""
     word_lists = ((block, words_of(line, program)) for block, line in commands())
     return [(str(block), words) for block, words in word_lists if words is not None]
 
 
 def parses(words: list[str]) -> bool:
-    """Whether `slicewise` followed by these words is a command that its parser takes."""
+    """Return whether the parser of `slicewise` takes these words as a command."""
     name, *rest = words
     if name in cli.OWN:
         if name == "up":
@@ -91,7 +91,7 @@ def test_every_target_has_a_line_in_the_reference(target: str) -> None:
 
 
 def requests() -> list[tuple[str, list[str]]]:
-    """Each call of curl in the shell blocks, also inside of `$(…)`."""
+    """List the calls of curl in the shell blocks, also inside of `$(…)`."""
     return [
         (str(block), shlex.split(call))
         for block, line in commands()

@@ -1,4 +1,4 @@
-"""The reference of the SDK says what the source says, and the source says something everywhere."""
+"""The reference of the SDK agrees with the source, and every public object has a docstring."""
 
 import re
 from functools import cache
@@ -15,7 +15,7 @@ RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\
 
 @cache
 def public() -> dict[str, griffe.Object]:
-    """Everything public, methods and properties as well, by a name for people."""
+    """Return all public objects, with methods and properties, by a name for people."""
     public_objects = exported(package())
     parts = {
         f"{name}.{member_name}": member
@@ -44,7 +44,9 @@ def test_everything_public_has_a_docstring() -> None:
 
 
 def test_what_raises_an_error_says_so() -> None:
-    """Its own docstring, that of its class, or that of the base it is declared in."""
+    """An error is documented in the function's docstring, the class's docstring or the docstring of
+    the base.
+    """
     silent = {}
     for name, thing in public().items():
         if isinstance(thing, griffe.Function) and thing.docstring is not None:

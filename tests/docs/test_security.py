@@ -1,4 +1,4 @@
-"""The table of the guide on security: the tests and settings that it names are there."""
+"""The tests and settings that the table of the guide on security names exist."""
 
 import ast
 import re

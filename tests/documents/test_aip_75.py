@@ -1,7 +1,7 @@
-"""AIP-75, asset-centric syntax: its examples as they stand there, and what its text says of them.
+"""AIP-75, asset-centric syntax: the examples as written in the document, and the rules of its text.
 
-`...` for arguments left out is left out here too; a comment as a function's whole body has `...`
-beside it.
+Where the document writes `...` for arguments left out, the example leaves the arguments out too; a
+comment as a function's whole body has `...` beside it.
 """
 
 from datetime import date

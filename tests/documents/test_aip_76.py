@@ -1,6 +1,7 @@
-"""AIP-76, asset partitions: its examples as they stand there, and what its text says of them.
+"""AIP-76, asset partitions: the examples as written in the document, and the rules of its text.
 
-`...` for arguments left out is left out here too, and broken indentation is mended.
+Where the document writes `...` for arguments left out, the example leaves the arguments out too;
+broken indentation is mended.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -373,7 +374,7 @@ DEPENDENCIES = """
 
 
 def needed(names: dict[str, Any], downstream: str, upstream: str, key: str) -> list[str]:
-    """Key texts of the upstream partitions that one downstream partition needs."""
+    """Return the key texts of the upstream partitions that one downstream partition needs."""
     below, above = names[downstream].partition, names[upstream].partition
     return [upstream.text for upstream in upstream_partitions(below, above, below.parse(key))]
 

@@ -1,7 +1,7 @@
-"""Expanded data awareness, the wider text before the AIPs: its examples, and what it says of them.
+"""Expanded data awareness, the wider text before the AIPs: examples, and rules of the text.
 
-Where the accepted AIPs say otherwise, they hold: then a test shows the refusal, which names what
-is to be written instead.
+Where an accepted AIP contradicts the text, the AIP holds: the test shows the refusal, which names
+the valid spelling.
 """
 
 from datetime import date, datetime

@@ -17,7 +17,7 @@ def all_measures(checkout: Checkout) -> list[Measure]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the measures, or do what an option asks; return the exit status."""
+    """Print the measures, or act on an option; return the exit status."""
     options = _parser().parse_args(arguments)
     measures = all_measures(Checkout(options.folder))
     if options.check:

@@ -1,4 +1,4 @@
-"""Backfills as they stand at some moment, put on record as if they had come that far."""
+"""Backfills put on record in the state of some moment, as if runs had come that far."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ def asked(
     user: User, asset: str = "raw_flights", start: str = "2013-01-01", end: str = "2013-01-31",
     **more: Any,
 ) -> Backfill:  # fmt: skip
-    """A backfill that is written down, and of which nothing has been made yet."""
+    """Create a backfill whose partitions are written down, and of which nothing is materialized."""
     if "selection" in more:
         start = end = ""
     backfill = create_backfill(request_from_text(asset, start, end, **more), user=user)
@@ -30,7 +30,7 @@ def asked(
 def runs_of(
     backfill: Backfill, state: str, number: int, *, error: str = "", seconds: float = 10.0
 ) -> list[Run]:
-    """So many runs of the next partitions, one each, that have come to this state."""
+    """Create runs of the next partitions, one each, in a state."""
     scope = backfill.assets.get(position=0)
     waiting = list(scope.partitions.filter(state="waiting").order_by("position")[:number])
     now = timezone.now()
@@ -60,7 +60,7 @@ def runs_of(
 
 
 def skip(backfill: Backfill, reason: str, number: int) -> list[str]:
-    """Pass over the next partitions for this reason; their keys."""
+    """Skip the next partitions for a reason, and return the keys."""
     scope = backfill.assets.get(position=0)
     rows = list(scope.partitions.filter(state="waiting").order_by("position")[:number])
     named = scope.partitions.filter(pk__in=[row.pk for row in rows])
@@ -76,7 +76,7 @@ def skip(backfill: Backfill, reason: str, number: int) -> list[str]:
 
 
 def held(run: Run, keys: list[str]) -> None:
-    """Slices of these partitions that a run makes now."""
+    """Create partitions that a run makes now."""
     AssetPartition.objects.bulk_create(
         AssetPartition(asset=run.asset, identity=run.asset.identity, key=key, held_by=run)
         for key in keys

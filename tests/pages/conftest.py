@@ -11,11 +11,11 @@ from tests.factories import person
 
 @pytest.fixture
 def vera(db: None) -> User:
-    """Somebody who may make partitions."""
+    """Create a person who may make partitions."""
     return person("vera", Role.OPERATOR)
 
 
 @pytest.fixture
 def browser(vera: User) -> Client:
-    """Vera's browser."""
+    """Return Vera's browser."""
     return browser_of(vera)

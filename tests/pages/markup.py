@@ -1,4 +1,4 @@
-"""Pages in one form, so that tests do not depend on line breaks and indents of templates."""
+"""Pages as markup, in a form that does not depend on line breaks and indents of templates."""
 
 import re
 
@@ -13,14 +13,12 @@ def page_at(browser: Client, address: str) -> str:
 
 
 def compact(page: str) -> str:
-    """Return the markup with one space for each stretch of whitespace, and none beside tags or at
-    the end of a tag.
-    """
+    """Return the markup with single spaces, and none beside tags or at the end of a tag."""
     return re.sub(r" ?(<[^>]*?) ?(/?>) ?", r"\1\2", re.sub(r"\s+", " ", page))
 
 
 def polled_address(text: str) -> str:
-    """The address that a page asks again."""
+    """Return the address that a page polls."""
     match = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
     assert match, text
     return match[1].replace("&amp;", "&")

@@ -1,4 +1,4 @@
-"""Slices and their counts put on record directly, as if runs had made them."""
+"""Partitions and their counts put on record directly, as if runs had made the partitions."""
 
 from collections import Counter
 from collections.abc import Callable

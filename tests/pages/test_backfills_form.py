@@ -1,4 +1,4 @@
-"""The trigger form: what it offers for an asset, how it reads what is typed, and its preview."""
+"""The trigger form: choices for an asset, reading of typed text, and the preview."""
 
 import re
 from datetime import UTC, date, datetime
@@ -26,7 +26,7 @@ PARAMS = {
 
 
 def typed(name: str = "raw_flights", **changes: Any) -> dict[str, Any]:
-    """What the form sends for an asset once that is chosen."""
+    """Return the fields that the form sends once an asset is chosen."""
     return {
         "asset": name, "shown_for": name, "start": "2013-01-01", "end": "2013-01-31",
         "selection": "", "description": "", "max_active_runs": "3", "strategy": "", "per_run": "",
@@ -36,7 +36,7 @@ def typed(name: str = "raw_flights", **changes: Any) -> dict[str, Any]:
 
 
 def params_typed(**changes: str) -> dict[str, str]:
-    """The fields of all params as a browser sends them, untouched but for the changes."""
+    """Return the fields of all params as a browser sends untouched fields, but for the changes."""
     shown = {
         "limit": "10", "factor": "1.5", "city": "Köln", "strict": "true",
         "columns": '["a", "b"]', "source": "null", "note": "two\r\nlines",
@@ -45,21 +45,23 @@ def params_typed(**changes: str) -> dict[str, str]:
 
 
 def created(browser: Client, **sent: Any) -> Backfill:
-    """The backfill that the form makes."""
+    """Return the backfill that the form creates."""
     answer = browser.post("/backfills/new/", sent)
     assert answer.status_code == 302, answer.context["form"].errors
     return Backfill.objects.latest("id")
 
 
 def preview(browser: Client, **sent: Any) -> str:
-    """What is said beside the form while it is filled in."""
+    """Return the text beside the form while a person fills in the form."""
     answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
     assert answer.status_code == 200
     return answer.content.decode()
 
 
 def part(browser: Client, **sent: Any) -> str:
-    """What depends on the asset, asked for when another one is chosen."""
+    """Return the part of the form that depends on the asset, as polled when another asset is
+    chosen.
+    """
     return preview(browser, part="dependent", **sent)
 
 
@@ -168,7 +170,7 @@ def test_more_is_read_as_well(browser: Client) -> None:
 
 
 def follower(name: str, of: str, definition: PartitionDefinition = DAILY_2013) -> Asset:
-    """An asset that reads another one, by the overlap of their windows."""
+    """Create an asset that reads another asset, by the overlap of the windows."""
     downstream = asset(name, definition, upstream={of: None})
     above = Asset.objects.get(name=of)
     AssetDependency.objects.create(upstream=above, downstream=downstream, inlet=True)
@@ -361,14 +363,14 @@ def test_enter_in_a_field_previews_and_starts_nothing(browser: Client) -> None:
 
 @pytest.fixture
 def flights() -> None:
-    """Two assets of a group, the second made from the first, and one without time."""
+    """Create a group of assets: the second is made from the first, and one has no time."""
     asset("raw_flights", DAILY_2013, group="flights", tags=["nightly"])
     follower("delays", "raw_flights")
     asset("carriers", group="shelves")
 
 
 def several(**changes: Any) -> dict[str, Any]:
-    """What the form sends for several assets once these are chosen."""
+    """Return the fields that the form sends once several assets are chosen."""
     by = changes.get("by", "assets")
     chosen = changes.get(by) or ["raw_flights", "delays"]
     text = f"{by}={','.join(chosen) if by == 'assets' else chosen}"

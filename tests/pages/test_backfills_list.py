@@ -1,4 +1,4 @@
-"""The list of backfills: what it leaves by its address, and what can be done with several."""
+"""The list of backfills: filters by its address, and actions on several backfills."""
 
 import re
 from typing import Any
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def january(vera: User) -> Backfill:
-    """One that is on its way."""
+    """Create a backfill that is on its way."""
     asset("raw_flights", DAILY_2013)
     return asked(vera, description="January again")
 
 
 @pytest.fixture
 def weather(vera: User) -> Backfill:
-    """One of another asset, by another person, that has failed in part."""
+    """Create a backfill of another asset, by another person, that has failed in part."""
     asset("weather", DAILY_2013)
     backfill = asked(person("otto", Role.OPERATOR), "weather", "2013-02-01", "2013-02-03")
     runs_of(backfill, "succeeded", 2)
@@ -39,12 +39,12 @@ def weather(vera: User) -> Backfill:
 
 
 def listed(browser: Client, query: str = "") -> str:
-    """The list as it is shown for a query."""
+    """Return the list as shown for a query."""
     return page_at(browser, f"/backfills/?{query}")
 
 
 def rows_of(text: str) -> list[int]:
-    """The numbers of the backfills, in the order of their rows."""
+    """Return the numbers of the backfills, in the order of the rows."""
     return [int(row.split('"')[0]) for row in text.split('<tr id="backfill-')[1:]]
 
 
@@ -178,7 +178,7 @@ def test_writes_need_a_token_of_the_page(vera: User, january: Backfill) -> None:
 
 @pytest.fixture
 def ulf() -> Client:
-    """The browser of somebody who may only look."""
+    """Return the browser of a person who may only look."""
     return browser_of(person("ulf"))
 
 

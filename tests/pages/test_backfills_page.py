@@ -1,4 +1,4 @@
-"""The page of one backfill: what it says, what can be done there, and what it costs."""
+"""The page of one backfill: text, actions, and number of statements."""
 
 import re
 from datetime import timedelta
@@ -26,18 +26,18 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def january(vera: User) -> Backfill:
-    """A month of days, of which nothing has been made."""
+    """Create a backfill of a month of days, of which nothing is materialized."""
     asset("raw_flights", DAILY_2013, params={"limit": 3})
     return asked(vera, description="January again")
 
 
 def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
-    """Its page."""
+    """Return the page of a backfill."""
     return page_at(browser, f"/backfills/{backfill.pk}/?{query}")
 
 
 def words_of(text: str) -> str:
-    """What people read of a page."""
+    """Return the words that people read of a page."""
     return " ".join(re.sub("<[^>]*>", "", text).split())
 
 
@@ -251,7 +251,7 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
 
 
 def cells_of(text: str) -> list[str]:
-    """Addresses of the partitions in the grid."""
+    """Return the addresses of the partitions in the grid."""
     grid = text.split('<div id="cells"')[1].split("</div>")[0]
     return re.findall(r'href="([^"]*partitions/[^"]*)"', grid)
 

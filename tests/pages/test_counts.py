@@ -39,7 +39,7 @@ def by_region(*regions: str, **changes: object) -> slicewise.PartitionDefinition
 
 
 def redefined(was: slicewise.PartitionDefinition, now: slicewise.PartitionDefinition) -> Asset:
-    """An asset of which every seventh partition failed, cut otherwise since."""
+    """Create an asset whose partition definition changed after every seventh partition failed."""
     cut = asset("cut", was)
     every = " ".join(f"{name}=*" for name in was.space.names) if was.kind == "product" else "*"
     record(cut, every, lambda place: "materialized" if place % 7 else "failed")
@@ -50,7 +50,7 @@ def redefined(was: slicewise.PartitionDefinition, now: slicewise.PartitionDefini
 
 
 def counted_one_by_one(cut: Asset) -> dict[str, int]:
-    """What there is of each partition that the present definition lists."""
+    """Count the states of the partitions that the present definition lists, one by one."""
     present = cut.definition.keys()
     texts = [key.text for key in present]
     rows = AssetPartition.objects.filter(asset=cut, identity=cut.identity, key__in=texts)

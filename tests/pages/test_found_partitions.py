@@ -1,4 +1,4 @@
-"""What people see of partitions that runs find, and of assets that are made together."""
+"""Pages of partitions that runs find, and of assets that are made together."""
 
 import pytest
 from django.test import Client

@@ -20,22 +20,22 @@ def grid(
     facts: dict[str, PartitionFact] | None = None,
     **query: str,
 ) -> Grid:
-    """A page of the rule's grid, with nothing counted."""
+    """Draw a page of the definition's grid, with nothing counted."""
     return draw(layout(rule, GridRequest(**query), CLOCK), facts or {}, {})  # type: ignore[arg-type]
 
 
 def cells(page: Grid) -> list[Cell | AggregateCell]:
-    """All cells of a page."""
+    """Return all cells of a page."""
     return [cell for block in page.blocks for row in block.rows for cell in row.cells if cell]
 
 
 def keys(page: Grid) -> list[str]:
-    """Keys of the cells that stand for one partition."""
+    """Return the keys of the cells that are one partition each."""
     return [cell.key for cell in cells(page) if isinstance(cell, Cell)]
 
 
 def texts(rule: slicewise.PartitionDefinition) -> list[str]:
-    """Key texts of all partitions of a bounded definition."""
+    """Return the key texts of all partitions of a bounded definition."""
     listed = rule.keys()
     return [key.text for key in listed]
 

@@ -1,4 +1,4 @@
-"""What people are shown of partitions' keys, on pages and in the API, and that it costs nothing."""
+"""Labels of partition keys, on pages and in the API, and their cost: no statement."""
 
 import sys
 import tempfile
@@ -145,7 +145,7 @@ def test_all_partitions_are_reached_however_long_their_keys_are(
 
 @pytest.fixture
 def measured(db: None) -> Iterator[Asset]:
-    """An asset whose keys are of a class that only its bundle declares."""
+    """Load an asset whose keys are of a class that only the asset's bundle declares."""
     with tempfile.TemporaryDirectory(prefix="slicewise-bundle-") as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Lists that keep themselves up to date: what is answered, and that nobody is disturbed."""
+"""Lists that update themselves: answers to polls, and no disturbance for readers."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _SHOW_AGAIN = """() => {
 
 
 def failed_run(flights: Asset, selection: str = "2013-01-05") -> Run:
-    """A run that has just failed."""
+    """Create a run that has just failed."""
     assert flights.producer
     assert flights.producer.current_version
     now = timezone.now()
@@ -74,7 +74,7 @@ def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Clie
 def page(
     live_server: LiveServer, vera: User, browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
-    """Vera's browser, a real one."""
+    """Open Vera's browser, a real browser."""
     # Playwright has an event loop of its own in this thread; nothing here awaits the database.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     chromium = find_chromium(os.environ)

@@ -1,4 +1,4 @@
-"""Pages as a person sees them: status, words, and the number of statements."""
+"""Pages as a person sees a page: status, words, and the number of statements."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -26,12 +26,12 @@ ARGUMENTS: dict[str, Any] = {"name": "raw_flights", "key": "2013-01-01", "pk": 1
 
 
 def hours(first: date, stop: date) -> PartitionByInterval:
-    """Hourly partitions of these days."""
+    """Define hourly partitions of these days."""
     return PartitionByInterval("@hourly", start=first, end=stop)
 
 
 def page_names() -> Iterator[tuple[str, list[str]]]:
-    """Names and arguments of all addresses of the pages."""
+    """List the names and arguments of all addresses of the pages."""
     for resolver in get_resolver().url_patterns:
         if isinstance(resolver, URLResolver) and resolver.namespace in (
             "assets",
@@ -254,7 +254,7 @@ def test_whoever_may_only_look_sees_no_buttons_and_is_refused() -> None:
 
 
 def backfill_form(**changes: str) -> dict[str, str]:
-    """What the trigger form sends."""
+    """Return the fields that the trigger form sends."""
     return {
         "asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-31",
         "description": "why not",
@@ -335,7 +335,7 @@ def test_a_backfill_is_canceled_from_a_page_that_asks_first(browser: Client) -> 
 
 @pytest.fixture
 def talking_run(vera: User) -> Run:
-    """A run that has printed three pieces and goes on."""
+    """Create a run that has printed three lines and goes on."""
     talker: Asset = asset("talker")
     assert talker.producer
     assert talker.producer.current_version

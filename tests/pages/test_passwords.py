@@ -1,4 +1,4 @@
-"""Passwords in URIs are for the function alone: no door shows them."""
+"""Passwords in URIs are for the function alone: no page, answer or admin shows a password."""
 
 import pytest
 from django.test import Client

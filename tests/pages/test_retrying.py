@@ -28,7 +28,7 @@ def flights() -> Asset:
 
 
 def canceled(flights: Asset, selection: str = "2013-01-01") -> list[Run]:
-    """Runs of one request that a person has stopped."""
+    """Return the runs of one request, which a person has canceled."""
     ada = person(f"ada{Run.objects.count()}", is_superuser=True)
     group = materialize(MaterializeRequest(asset=flights, selection=selection), user=ada)
     return [cancel_run(run, user=ada) for run in group.runs.order_by("id")]

@@ -1,4 +1,4 @@
-"""The partitions of a run: the first on its page, all of them on a page of their own."""
+"""The partitions of a run: the first partitions on the run's page, all on a page of their own."""
 
 import re
 
@@ -18,7 +18,7 @@ ROW = re.compile(r'href="/assets/raw_flights/partitions/([^/"]+)/"')
 
 
 def run_of(user: User, selection: str) -> Run:
-    """A run of all these partitions."""
+    """Create a run of all these partitions."""
     flights = asset("raw_flights", DAILY_2013)
     request = MaterializeRequest(asset=flights, selection=selection, strategy="range")
     return materialize(request, user=user).runs.get()

@@ -1,4 +1,4 @@
-"""What pages say of schedules: the rule, the next tick, what is on its way, and pausing."""
+"""Schedules on pages: the rule, the next tick, partitions on their way, and pausing."""
 
 import re
 from datetime import timedelta
@@ -45,7 +45,7 @@ def alice(db: None) -> User:
 
 @pytest.fixture
 def editor(db: None) -> Client:
-    """The browser of somebody who may pause."""
+    """Return the browser of a person who may pause."""
     return browser_of(person("edith", Role.EDITOR))
 
 

@@ -1,4 +1,4 @@
-"""What was made from something that has been made again since, on pages and in the API."""
+"""Partitions whose upstream data was made again later, on pages and in the API."""
 
 import pytest
 from django.db import connection
@@ -35,7 +35,7 @@ def stale(of: Asset, *keys: str) -> dict[str, str]:
 
 
 def pair(strategy: str = "partition") -> tuple[Asset, Asset]:
-    """Hours, and the days that are made from them."""
+    """Create hours, and days that are made from the hours."""
     hourly = asset("hourly", HOURLY)
     options = {"strategy": strategy}
     daily = scheduled(

@@ -1,4 +1,4 @@
-"""How an asset stands on its page, where runs belong to another asset or no file declares it."""
+"""The status of an asset on its page, where runs belong to another asset or no file declares it."""
 
 import pytest
 from django.db import connection
@@ -22,7 +22,7 @@ def worker() -> Gateway:
 
 
 def make_both(first: Asset, second: Asset, user: User, worker: Gateway) -> Run:
-    """The run of the first asset that made a day of both."""
+    """Make a day of both assets by a run of the first asset."""
     attempt = begun(first, user, worker)
     files = [{"key": "2013-01-01", "path": "x", "rows": 5, "bytes": 50}]
     outlets = [outlet_of(attempt, files, of=of, root=f"/{of.name}") for of in (first, second)]

@@ -1,4 +1,4 @@
-"""What validations are declared, and what they saw, as people see it."""
+"""Declared validations and validation results, on pages."""
 
 from typing import Any
 from uuid import uuid4
@@ -37,7 +37,7 @@ def sales(db: None) -> Asset:
 
 
 def run_of(flights: Asset, *results: dict[str, Any], state: str = "succeeded") -> Run:
-    """A run that has ended, and what its validations saw."""
+    """Create a run that has ended, with validation results."""
     assert flights.producer is not None
     version, now = flights.producer.current_version, timezone.now()
     assert version is not None

@@ -12,6 +12,6 @@ from tests.folders import reachable_folder
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """An empty folder that PostgreSQL's user can reach; pytest's own are closed to it."""
+    """Make an empty folder that PostgreSQL's user can reach; pytest's folders are closed."""
     with reachable_folder("slicewise-folder-") as path:
         yield path

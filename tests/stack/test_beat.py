@@ -1,4 +1,4 @@
-"""Beat's messages keep their intervals, whatever is done to the clock on the wall."""
+"""Beat's messages keep their intervals when the wall clock is changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Wall:
 
 
 class Beat(SteadyScheduler):
-    """Keeps what it would have sent."""
+    """A beat that keeps its messages instead of sending."""
 
     sent: list[str]
 
@@ -44,7 +44,7 @@ class Beat(SteadyScheduler):
         self.sent.append(entry.name)
 
     def install_default_entries(self, data: Any) -> None:
-        """Its own entries alone."""
+        """Install no default entries: beat sends the entries of the test alone."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
 
 
 def app_by(wall: Wall, name: str) -> Celery:
-    """An app whose idea of the time is taken from the wall."""
+    """Return an app whose clock is the given wall clock."""
     app = Celery(name, set_as_current=False, broker="memory://")
     app.now = wall.now  # type: ignore[method-assign]
     return app
@@ -75,7 +75,7 @@ def beat(wall: Wall) -> Beat:
 
 
 def run(beat: Beat, wall: Wall, seconds: float) -> list[str]:
-    """What is sent in so long."""
+    """Return the messages that beat sends in a number of seconds."""
     beat.sent.clear()
     end = wall.passed + seconds
     while wall.passed < end:

@@ -1,4 +1,4 @@
-"""`slicewise doctor` says what is there."""
+"""`slicewise doctor`: findings on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a line of the log says."""
+"""Lines of the log: event, facts and traceback."""
 
 import json
 import logging

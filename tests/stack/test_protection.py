@@ -1,4 +1,4 @@
-"""What `slicewise up` and `slicewise doctor` say of the code of people."""
+"""The sentences of `slicewise up` and `slicewise doctor` on the protection from user code."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis under the supervisor: who may connect, and what happens to the killed."""
+"""PostgreSQL and Redis under the supervisor: rights to connect, and restarts after a kill."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_up_on_a_running_data_folder_is_refused(stack: Stack) -> None:
 
 @pytest.fixture
 def up(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts `slicewise up` on one folder, as often as the test likes."""
+    """Return a function that starts `slicewise up` on one folder, as often as the test calls it."""
     started: list[subprocess.Popen[str]] = []
 
     def start(**more: str) -> subprocess.Popen[str]:

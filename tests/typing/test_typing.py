@@ -1,4 +1,4 @@
-"""What a type checker says to people who use the package and have nothing but it installed."""
+"""Messages of a type checker for people who have installed nothing but the package."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ REPORTED = re.compile(r"^wrong\.py:(\d+): error: (.+?)  \[[\w-]+\]$", re.MULTILI
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment that has the files of the package that people are given."""
+    """Create a virtual environment with the files of the package that people get."""
     folder = tmp_path_factory.mktemp("typing") / "env"
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -37,7 +37,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def mypy(environment: Path, *files: Path) -> str:
-    """What mypy says of files that lie in a folder of their own, as people's do."""
+    """Run mypy on files in a folder of their own, as people's files are, and return its lines."""
     project = environment.parent / files[0].stem
     project.mkdir()
     for file in files:
