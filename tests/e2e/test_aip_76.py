@@ -1,4 +1,6 @@
-"""AIP-76, "Time-based Partitions" and "Partition Dependency": its examples on the real stack."""
+"""AIP-76, "Time-based Partitions" and "Partition Dependency": the document's examples on a real
+stack.
+"""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -31,7 +33,9 @@ class Trial:
         self.api, self.database = api, database
 
     def made(self, asset: str) -> list[str]:
-        """Keys of all its materializations, in order; one that was made twice is there twice."""
+        """Return the keys of all materializations of an asset, in order; a repeated key is there
+        twice.
+        """
         return [key for (key,) in self.database.execute(_MADE, [asset]).fetchall()]
 
     def materialize(self, asset: str, selection: str = "") -> None:
@@ -42,7 +46,9 @@ class Trial:
         settle(self.database)
 
     def tick(self, asset: str, before: datetime, tick_at: datetime) -> None:
-        """Let its schedule see to the ticks after `before`, of which the first was at `at`."""
+        """Let the asset's schedule handle the ticks after `before`; the first tick was at
+        `tick_at`.
+        """
         self.api.post(f"/assets/{asset}/unpause/")
         try:
             self.database.execute(_WAS_AWAY, [before, tick_at, asset])
@@ -59,7 +65,7 @@ def trial(api: Client, database: psycopg.Connection) -> Trial:
 
 @pytest.fixture
 def hour() -> datetime:
-    """The beginning of this hour, which does not end during the test: what is due would change."""
+    """Return the beginning of this hour; wait first where the hour could end during the test."""
     full_hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     remaining = full_hour + timedelta(hours=1) - datetime.now(UTC)
     if remaining > _LONGEST_TEST:
@@ -70,7 +76,7 @@ def hour() -> datetime:
 
 @pytest.fixture
 def midnight(hour: datetime) -> datetime:
-    """The last one, in UTC."""
+    """Return the last midnight, in UTC."""
     return hour.replace(hour=0)
 
 

@@ -1,4 +1,4 @@
-"""A person at a browser: signs in, starts a backfill, watches it, and looks at what it made."""
+"""A person at a browser: signs in, starts a backfill, watches it, and looks at its data."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 @pytest.fixture
 def page(stack: Stack) -> Iterator[Page]:
-    """A new browser on the sign-in page; what a page's scripts complain of fails the test."""
+    """Open a new browser on the sign-in page; a complaint of a page's scripts fails the test."""
     chromium = find_chromium(os.environ)
     assert chromium is not None, "Install Chromium: the browser tests need it."
     with sync_playwright() as playwright:
@@ -34,13 +34,13 @@ def page(stack: Stack) -> Iterator[Page]:
 
 
 def _complaint(message: ConsoleMessage) -> list[str]:
-    """What a page says is wrong with it. An answer of 400 to a wrong form is none of that."""
+    """Return the errors of a page; an answer of 400 to a wrong form is no error."""
     refused = message.text.startswith("Failed to load resource") and "status of 4" in message.text
     return [message.text] if message.type == "error" and not refused else []
 
 
 def cell(page: Page, title: str) -> Locator:
-    """A cell of the grid by what it says when pointed at."""
+    """Find a cell of the grid by the text that the cell shows under the pointer."""
     return page.locator(f'a[title^="{title}"]')
 
 

@@ -1,4 +1,4 @@
-"""Commands as people give them: each a process of its own, beside what runs."""
+"""Commands as people give commands: each in a process of its own, beside a running stack."""
 
 import json
 import subprocess
@@ -14,13 +14,13 @@ SLICEWISE = Path(sys.executable).with_name("slicewise")
 
 
 class Shell:
-    """Where somebody types commands."""
+    """A shell in which a person types commands."""
 
     def __init__(self, stack: Stack) -> None:
         self._env = {**stack.services.env, **stack.environment()}
 
     def done(self, *words: str) -> str:
-        """Give a command that is to succeed; what it prints."""
+        """Run a command that has to succeed, and return its output."""
         ended = subprocess.run(
             [SLICEWISE, *words], env=self._env, capture_output=True, text=True, check=False
         )
@@ -28,7 +28,7 @@ class Shell:
         return ended.stdout
 
     def told(self, *words: str) -> Any:
-        """Give a command; the JSON that it prints."""
+        """Run a command, and return the JSON that the command prints."""
         return json.loads(self.done(*words, "--json"))
 
 

@@ -1,7 +1,7 @@
 """The flights of 2013, made by the stack and compared with figures taken straight from the source.
 
-The figures are computed here with pandas from the source's CSV files; no code of the project is
-asked what they should be.
+This module computes the figures with pandas from the source's CSV files; no code of the project
+takes part.
 """
 
 from importlib.util import find_spec
@@ -32,7 +32,7 @@ BACKFILLS = (
 
 @pytest.fixture(scope="module")
 def whole_example(api: Client) -> None:
-    """All assets of the example, made through the API."""
+    """Make all assets of the example through the API."""
     for name, request in BACKFILLS:
         backfill = api.post("/backfills/", asset=name, **request)
         ended_backfill = ended(api, f"/backfills/{backfill['id']}/", seconds=600)
@@ -50,7 +50,7 @@ def source(name: str) -> pandas.DataFrame:
 
 
 def stored(lake: Path, name: str) -> pandas.DataFrame:
-    """What lies in the lake, read without Spark; partition columns stay text."""
+    """Read the stored data of an asset without Spark; partition columns stay text."""
     folders = pyarrow.dataset.partitioning(
         pyarrow.schema([(column, pyarrow.string()) for column in partition_columns(lake / name)]),
         flavor="hive",
@@ -70,18 +70,18 @@ def partition_columns(folder: Path) -> list[str]:
 
 
 def keys_of(api: Client, asset: str) -> dict[str, int]:
-    """Keys of the materialized partitions, with their rows, as the API tells them."""
+    """Return the keys of the materialized partitions, with their rows, from the API."""
     partitions = api.every(f"/assets/{asset}/partitions/?page_size=1000&state=materialized")
     return {partition["key"]: partition["rows"] for partition in partitions}
 
 
 def day_text(day: Any) -> str:
-    """``2013-01-05`` of the group (2013, 1, 5)."""
+    """Return ``2013-01-05`` for the group (2013, 1, 5)."""
     return "{:04}-{:02}-{:02}".format(*day)
 
 
 def _by_airport(instants: pandas.Series) -> pandas.Series:
-    """Whether a local time lies in what is made by airport."""
+    """Return whether local times lie in the partitions that the test makes by airport."""
     within: pandas.Series = (instants.dt.month == 3) | (
         (instants.dt.month == 1) & (instants.dt.day <= 3)
     )
@@ -155,7 +155,7 @@ def test_days_and_months_add_up(api: Client, lake: Path) -> None:
 
 @pytest.fixture(scope="module")
 def found(api: Client, whole_example: None) -> None:
-    """The airlines, found by a run; each then has its report by itself."""
+    """Find the airlines by a run; each airline then has a report by itself."""
     (run,) = api.post("/assets/carrier_days/materialize/")["runs"]
     ended_run = ended(api, f"/runs/{run}/")
     assert (ended_run["state"], ended_run["partition_count"]) == ("succeeded", 16), ended_run

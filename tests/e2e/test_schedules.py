@@ -22,7 +22,7 @@ WHERE asset.name = %s ORDER BY piece.window_start, made.id
 
 @pytest.fixture
 def playing(api: Client, database: psycopg.Connection) -> None:
-    """The pulse beats for a dozen seconds, and all that follows is made."""
+    """Let the pulse beat for a dozen seconds, and wait for all assets that follow."""
     api.post("/assets/pulse/unpause/")
     try:
         eventually(lambda: len(database.execute(_MADE, ["bars"]).fetchall()) >= 3)

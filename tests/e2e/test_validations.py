@@ -1,4 +1,4 @@
-"""Validations in runs on real workers: what passes is published, and nothing else."""
+"""Validations in runs on real workers: only data that passes is published."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from tests.e2e.conftest import ended, log_of, run_of
 
 
 def warmest(lake: Path) -> int:
-    """The highest temperature that readers of the checked asset find."""
+    """Return the highest temperature that readers of the checked asset find."""
     files = (lake / "trials" / "checked").glob("*.parquet")
     tables = [parquet.read_table(path) for path in files]
     return max(int(celsius) for table in tables for celsius in table["celsius"].to_pylist())
@@ -21,7 +21,7 @@ def passed(run: dict[str, Any]) -> dict[str, bool]:
 
 
 def read_anew(api: Client, **params: int) -> tuple[str, dict[str, Any]]:
-    """Makes the readings, then the asset that checks them: its run."""
+    """Make the readings, then the asset that checks the readings; return the run of the asset."""
     assert ended(api, run_of(api, "readings", params=params))["state"] == "succeeded"
     run = run_of(api, "checked")
     return run, ended(api, run)

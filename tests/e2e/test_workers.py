@@ -15,7 +15,7 @@ from tests.spark_jobs import Spark
 
 
 def pulses(lake: Path) -> dict[tuple[int, int], list[float]]:
-    """When the code of each attempt was seen to run, by run and attempt."""
+    """Return the instants at which the code of each attempt ran, by run and attempt."""
     pulses_by_attempt = {}
     for file in (lake / "trials" / "pulse").glob("*"):
         run, attempt = file.name.split("-")
@@ -83,7 +83,7 @@ def test_canceling_a_run_stops_its_work_on_spark(api: Client, stack: Stack) -> N
 
 
 def active_spark_jobs(stack: Stack) -> list[Any]:
-    """Jobs that Spark itself says are running."""
+    """Return the running jobs, by Spark's own account."""
     ui = Spark(stack.environment()["SPARK_UI_URL"])
     return ui.jobs("running")
 

@@ -1,4 +1,4 @@
-"""A small S3 server of one bucket in memory, which knows conditional puts or does not."""
+"""A small S3 server of one bucket in memory, with or without conditional puts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def arrow_uri(bucket: str, port: int) -> str:
 
 
 class BucketServer(ThreadingHTTPServer):
-    """The bucket ``lake``; ``objects`` are its contents by their keys."""
+    """The bucket ``lake``; ``objects`` are its contents by key."""
 
     daemon_threads = True
 
@@ -48,7 +48,7 @@ def bucket_server(conditions: Conditions = "known") -> Iterator[BucketServer]:
 
 @contextmanager
 def serving(server: Server) -> Iterator[Server]:
-    """Have a server answer within the block, in a thread of its own."""
+    """Let a server answer within the block, in a thread of its own."""
     thread = Thread(target=server.serve_forever, args=[0.05], daemon=True)
     thread.start()
     try:

@@ -36,7 +36,7 @@ class Lake:
         return self.publish(self.stage(run_id, text), run_id, **more)
 
     def content(self) -> dict[str, list[str]]:
-        """The texts of the data files that a reader of each partition finds."""
+        """Return the texts of the data files that a reader of each partition finds."""
         return {
             path: sorted(file.read_text() for file in (self.root / path).glob("part-*"))
             for path in self.paths

@@ -1,4 +1,4 @@
-"""Writes a bundle, asks a warm parent for its runs, and plays the worker's part."""
+"""Runs of a bundle that the test writes, on a warm parent; the test plays the worker."""
 
 import textwrap
 import time
@@ -25,7 +25,7 @@ _run_ids = count(1)
 
 
 def clock_ahead_by(error: timedelta) -> dict[str, Any]:
-    """What a worker tells of a database's clock that is ahead of this host's by so much."""
+    """Return a worker's message on a database's clock that is ahead of this host's by the error."""
     return {
         "database": (datetime.now(UTC) + error).isoformat(),
         "monotonic": time.monotonic(),
@@ -34,13 +34,13 @@ def clock_ahead_by(error: timedelta) -> dict[str, Any]:
 
 @dataclass
 class Outcome:
-    """All that a run said."""
+    """All messages of a run."""
 
     request: dict[str, Any]
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
-        """The messages of one type."""
+        """Return the messages of one type."""
         return [message for message in self.messages if message["type"] == kind]
 
     @property
@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def failure(self) -> dict[str, Any]:
-        """The one failure."""
+        """The only failure."""
         (failed,) = self.of_type("failed")
         return failed
 
@@ -95,7 +95,7 @@ class Runs:
         self._archive: dict[str, str] = {}
 
     def define(self, text: str, *, file: str = "assets.py") -> None:
-        """Writes a definition file, which may use LAKE and all public names, and loads it."""
+        """Write a definition file, which may use LAKE and all public names, and load the file."""
         self.bundle.mkdir(exist_ok=True)
         source = HEADER.format(lake=f"file://{self.lake}") + textwrap.dedent(text)
         (self.bundle / file).write_text(source)
@@ -120,7 +120,7 @@ class Runs:
         upstream: Mapping[str, Sequence[str]] | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """The request of a run, as a worker sends it."""
+        """Return the request of a run, as a worker sends the request."""
         producer, run_id = self._producers[name], next(_run_ids)
         outlets = [
             {"name": outlet["name"], "uri": outlet["uri"], "connection": self._connection(outlet)}
@@ -152,11 +152,11 @@ class Runs:
         }
 
     def launch(self, name: str, *args: Any, **more: Any) -> RunnerProcess:
-        """A runner at work."""
+        """Launch a runner."""
         return self.parent.launch(self.request(name, *args, **more))
 
     def run(self, name: str, *args: Any, **more: Any) -> Outcome:
-        """Runs to the end."""
+        """Run to the end."""
         outcome = Outcome(self.request(name, *args, **more))
         runner = self.parent.launch(outcome.request)
         for message in runner.messages(0.5):
@@ -167,7 +167,7 @@ class Runs:
         return outcome
 
     def make(self, name: str, *args: Any, **more: Any) -> Outcome:
-        """Runs to a good end and publishes."""
+        """Run to success, and publish."""
         outcome = self.run(name, *args, **more)
         assert outcome.types[-2:] == ["finished", "exited"], outcome.messages
         request = outcome.request

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class SteppedWorker(threading.Thread):
-    """A worker that waits before its n-th change of the file system until it is let go."""
+    """A worker that waits before its n-th change of the file system until `end` releases it."""
 
     def __init__(self, act: Callable[[], Any], step: int) -> None:
         super().__init__(daemon=True)
@@ -30,7 +30,7 @@ class SteppedWorker(threading.Thread):
             assert self._let_go.wait(120)
 
     def reach(self) -> bool:
-        """Start; whether it waits now, and has not come to its end."""
+        """Start; return whether the worker waits now, and has not come to its end."""
         self.start()
         assert self._stopped.wait(120)
         return not self._has_ended
@@ -44,7 +44,7 @@ class SteppedWorker(threading.Thread):
 def asking_first(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that asks a stepped worker of this thread before each call.
 
-    A removal in an open folder (`dir_fd`) asks nobody: the files belong to no attempt any more.
+    A removal in an open folder (`dir_fd`) asks no worker: no attempt owns the files any more.
     """
 
     def asking_call(*args: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What schedule, timezone, start_date, end_date and partition="auto" say together."""
+"""Schedule, timezone, start_date, end_date and partition="auto" in combination."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any

@@ -1,4 +1,4 @@
-"""Declarations: what they record, and how a function is tried."""
+"""Declarations: the recorded facts, and trials of a function."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Bundles: packed by content, loaded file by file, broken ones reported alone."""
+"""Bundles: packed by content, loaded file by file; a broken file is reported alone."""
 
 import gzip
 import io

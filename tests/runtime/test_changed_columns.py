@@ -1,4 +1,4 @@
-"""An asset whose columns have changed: each partition is read by those that it was written with."""
+"""An asset whose columns have changed: each partition is read by the columns at its writing."""
 
 import pyarrow
 import pytest

@@ -1,4 +1,4 @@
-"""What a function can know of its run, and what it may tell of what it found."""
+"""The context of a run: facts for the function, and keys that the function adds."""
 
 import threading
 from collections.abc import Iterator

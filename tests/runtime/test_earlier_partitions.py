@@ -1,4 +1,4 @@
-"""A run reads partitions of its own asset from where they are kept."""
+"""A run reads partitions of its own asset from the asset's storage."""
 
 from collections.abc import Iterator
 from pathlib import Path

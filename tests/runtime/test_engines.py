@@ -1,5 +1,7 @@
-"""Both engines make the same data of the same asset: on a server that runs share, and by a Spark
-application for each run, in one process and on a cluster.
+"""Both engines make the same data of the same asset.
+
+One engine is a server that runs share, the other a Spark application for each run, in one process
+and on a cluster.
 """
 
 import os
@@ -55,7 +57,7 @@ ASSETS = """
 
 
 def rows_below(folder: Path) -> dict[str, int]:
-    """Rows by folder."""
+    """Count the rows by folder."""
     counts: dict[str, int] = {}
     for file in folder.rglob("*.parquet"):
         place = file.parent.relative_to(folder).as_posix()
@@ -220,7 +222,7 @@ def test_what_only_the_other_engine_can_do_is_said_with_its_name(
 
 
 def _processes_of(runner: RunnerProcess, messages: Iterator[dict[str, Any]]) -> list[int]:
-    """The runner, its JVM and its driver, once the driver is at work."""
+    """Return the processes of a runner, its JVM and its driver, once the driver is at work."""
     log = ""
     for message in messages:
         assert message["type"] != "exited", log

@@ -1,7 +1,7 @@
-"""Two workers at one publication: the one that was taken for lost wakes up beside its successor.
+"""Two workers at one publication: a worker that was taken for lost wakes up beside its successor.
 
-Each is stopped before each change of the file system that it makes, in every combination. The
-successor always succeeds; the late worker changes nothing of what follows, and is told.
+Each worker is stopped before each of its changes of the file system, in every combination. The
+successor always succeeds; the late worker changes nothing afterwards, and gets an error.
 """
 
 import os
@@ -21,7 +21,7 @@ CHANGES = ("rename", "symlink", "mkdir", "unlink")
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are asked before each change; none waits for the lock of one that is stopped."""
+    """Ask workers before each change; no worker waits for the lock of a stopped worker."""
     for name in CHANGES:
         monkeypatch.setattr(os, name, asking_first(getattr(os, name)))
     monkeypatch.setattr(exchange, "_renameat2", asking_first(exchange._renameat2))
@@ -29,7 +29,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lake_with(folder: Path, mode: str, paths: list[str]) -> tuple[Lake, Path]:
-    """An asset with data of run 1, and what run 2 has staged."""
+    """Return an asset with data of run 1, and the staged data of run 2."""
     lake = Lake(folder / "a", mode, paths)
     lake.write(1, "one")
     return lake, lake.stage(2, "two")
@@ -116,7 +116,7 @@ def test_a_worker_that_begins_after_its_successor_is_told_and_takes_nothing_back
 def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
     tmp_path: Path, mode: str, paths: list[str]
 ) -> None:
-    """It was looked at by its successor, and failed for another of its assets."""
+    """The successor looked at the publication, and failed for another asset of the run."""
     for step in count(1):
         lake, staging = lake_with(tmp_path / str(step), mode, paths)
         late = SteppedWorker(partial(lake.publish, staging, 2, fence=1), step)

@@ -1,6 +1,7 @@
-"""File systems that cannot do what publishing takes are told in one sentence, before any work.
+"""File systems that cannot publish are refused in one sentence, before any work.
 
-That they refuse is played at the call of the system: tests cannot mount one everywhere.
+The tests play the refusal at the call of the system: tests cannot mount such a file system
+everywhere.
 """
 
 import errno
@@ -33,7 +34,7 @@ def refusing(number: int) -> Callable[..., Any]:
 
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch, number: int = errno.EINVAL) -> None:
-    """As FUSE and NFS have it: what is not there is said first, then that flags are unknown."""
+    """Refuse an exchange as FUSE and NFS do: missing files first, then unknown flags."""
 
     def rename(source: Path, target: Path, flag: int) -> None:
         if flag == exchange._EXCHANGE and not os.path.lexists(target):

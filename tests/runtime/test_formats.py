@@ -1,4 +1,4 @@
-"""Parquet, CSV, JSON and ORC: what is written is read as it was, whatever the mode of writing."""
+"""Parquet, CSV, JSON and ORC: written data is read unchanged, in every write mode."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the handles of assets say to whoever reads a run's error."""
+"""The text of asset handles for readers of a run's error."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bundles may have files of any name: no package of the server is importable where they run."""
+"""Bundles may have files of any name: no package of the server is importable in a runner."""
 
 import json
 import os

@@ -9,7 +9,7 @@ from tests.runtime.runs import Outcome, Runs
 
 
 def call(runs: Runs, name: str, *args: Any, hook: str = "on_success", **more: Any) -> Outcome:
-    """What is said while the function is called after a run of those partitions."""
+    """Return the outcome of a call of the function after a run of these partitions."""
     request = runs.request(name, *args, hook=hook, **{"error": None, **more})
     # As its worker sends it: nothing of Spark, and nothing to write with.
     for fact in ("spark", "fence", "attempt_name", "upstreams", "strategy"):

@@ -1,7 +1,7 @@
 """Object stores: immutable files and a log, here in a folder that stands in for a bucket.
 
-pyarrow reaches the folder as it reaches a bucket; Spark by Hadoop's own overlay of file systems, so
-that it reads and writes ``s3a://`` paths.
+pyarrow reads the folder like a bucket; Spark reads and writes ``s3a://`` paths by Hadoop's own
+overlay of file systems.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ DAY = "day=mon"
 
 
 class Bucket:
-    """A bucket with an asset of one day, to which runs publish what they have staged."""
+    """A bucket with an asset of one day, to which runs publish their staged data."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Bucket:
         return self.publish(writer, mode)
 
     def counting(self, version: int | None = None) -> list[str]:
-        """The attempts whose files a reader of the day is sent to."""
+        """Return the attempts whose files a reader of the day is sent to."""
         from slicewise.io.objects import _version
 
         state = self.storage("replace")._state(DAY)
@@ -112,7 +112,7 @@ def test_a_worker_that_begins_after_its_successor_is_told(bucket: Bucket, mode: 
 def test_no_key_of_an_asset_without_partitions_has_a_dot_for_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client sends such a key as another one, and the store finds it by neither."""
+    """A client sends such a key as another key, and the store finds neither."""
     keys: list[str] = []
 
     def noting(home: Any, name: str, key: Callable[..., str]) -> None:
@@ -207,7 +207,7 @@ ASSETS = """
 
 @pytest.fixture
 def bucket_runs(spark_runs: Runs, tmp_path: Path) -> Runs:
-    """Runs whose buckets, of both stores, are the folder ``bucket``."""
+    """Return runs whose buckets, of both stores, are the folder ``bucket``."""
     folder = tmp_path / "bucket"
     folder.mkdir()
     overlay = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"

@@ -1,6 +1,6 @@
 """Workers that publish one partition of a bucket at once, each stopped before each of its requests.
 
-What came of it is told by a reader that takes the files which `read` sends Spark to.
+A reader checks the result: the reader takes the files to which `read` sends Spark.
 """
 
 import json
@@ -67,7 +67,9 @@ class Lake:
         return self.storage().publish("", pieces(days or ("mon",)), writer)
 
     def give_up(self, writer: Writer, *days: str) -> list[str]:
-        """As a worker that cannot publish; return the paths that it records as published."""
+        """Give up as a worker that cannot publish; return the paths that the worker records as
+        published.
+        """
         days = days or ("mon",)
         with suppress(StagingLostError):
             self.storage().check("", pieces(days), writer)
@@ -77,7 +79,7 @@ class Lake:
         return self.publish(self.stage(run_id))
 
     def rows(self, day: str = "mon", version: int | None = None) -> list[int]:
-        """The runs whose rows a reader sees."""
+        """Return the runs whose rows a reader sees."""
         key = PartitionKey.of(day)
         return sorted(self.storage().read(None, DEFINITION, [key], version=version))
 
@@ -92,7 +94,7 @@ def pieces(days: Iterable[str]) -> list[dict[str, str]]:
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are asked before each request to the store; Spark is not started for its reads."""
+    """Ask workers before each request to the store; no Spark is started for reads."""
 
     for home, names in REQUESTS.items():
         for name in names:
@@ -169,7 +171,7 @@ def test_a_worker_that_wakes_up_after_its_successor_gave_up_changes_nothing(
 
 @MODES
 def test_of_two_runs_that_write_one_partition_each_is_in_once(tmp_path: Path, mode: str) -> None:
-    """As two assets with one URI may."""
+    """Two assets with one URI may publish so."""
     number = count()
     for first_step in count(1):
         for step in count(1):

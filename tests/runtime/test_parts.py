@@ -1,4 +1,4 @@
-"""Runs that fail in part: what a runner says of them, with ``on_partial="publish"`` and without."""
+"""Runs that fail in part: the runner's messages, with ``on_partial="publish"`` and without."""
 
 from typing import Any
 

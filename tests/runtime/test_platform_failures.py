@@ -19,7 +19,7 @@ from tests.runtime.errors import raised_by
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port at which nobody listens."""
+    """Return a port on which no server listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]

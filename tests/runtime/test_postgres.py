@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL: a run's partitions change in one transaction, once, whoever does it."""
+"""Tables of PostgreSQL: a run's partitions change in one transaction, once, by any worker."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

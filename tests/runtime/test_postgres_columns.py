@@ -1,5 +1,6 @@
-"""Tables of PostgreSQL with columns of their own: what fits is converted, what does not is refused,
-and nothing is changed on the way.
+"""Tables of PostgreSQL with columns of their own.
+
+A value that fits is converted, another value is refused, and no row changes on the way.
 """
 
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""Two workers at one publication to a table: the late one is stopped before each statement."""
+"""Two workers at one publication to a table: the late worker is stopped before each statement."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ ROWS = [("mon", 2), ("tue", 2)]
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are asked before each statement."""
+    """Ask workers before each statement."""
     monkeypatch.setattr(psycopg.Connection, "execute", asking_first(psycopg.Connection.execute))
 
 

@@ -1,4 +1,4 @@
-"""Runs that ask their worker something, and what they tell it of what they found."""
+"""Questions of runs to their worker, and messages about keys that runs find."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ DISCOVERING = """
 
 
 class Past:
-    """A worker that knows ten days in pages of four, and remembers what it was asked."""
+    """A worker that knows ten days in pages of four, and remembers the questions."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

@@ -1,6 +1,4 @@
-"""Everything that a declaration may not say: each refusal names file, line and asset, and what
-would be right.
-"""
+"""Invalid declarations: each refusal names file, line and asset, and the valid spelling."""
 
 import textwrap
 from datetime import date, datetime, timedelta

@@ -1,5 +1,6 @@
-"""A Spark Connect server that is replaced or stopped while a session is in use: whatever the client
-makes of that, it is a failure of the platform.
+"""A Spark Connect server that is replaced or stopped while a session is in use.
+
+Any error that the client makes of the event is a failure of the platform.
 """
 
 import json
@@ -29,7 +30,7 @@ _SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
 
 @pytest.fixture(scope="module")
 def other_server(tmp_path_factory: pytest.TempPathFactory, spark_remote: str) -> Iterator[Services]:
-    """A second server, which takes the token of the first."""
+    """Start a second server, which takes the token of the first."""
     data = tmp_path_factory.mktemp("another")
     _, _, token = spark_remote.partition("token=")
     credentials = replace(DataFolder(data).credentials(), spark_token=token)
@@ -55,7 +56,7 @@ def door(spark_remote: str) -> Iterator[Door]:
 
 @pytest.fixture
 def session(door: Door, spark_remote: str) -> Iterator[Any]:
-    """A session on the first server, which it does not know by its own address."""
+    """Open a session on the first server, by an address that the server does not know."""
     session_id = str(uuid.uuid4())
     opened: Any = spark.open_session(
         spark_remote.replace(f":{port_of(spark_remote)}", f":{door.port}"), session_id
@@ -68,7 +69,7 @@ def session(door: Door, spark_remote: str) -> Iterator[Any]:
 
 
 def a_job(session: Any) -> object:
-    """Some seconds of work on Spark."""
+    """Keep Spark busy for some seconds."""
     return session.range(0, 1, 1, 1).selectExpr(_SLEEP).collect()
 
 
@@ -103,7 +104,7 @@ def test_a_server_that_was_replaced_between_two_calls_is_the_platform(
 
 
 def many_jobs(session: Any) -> object:
-    """One after the other, without end."""
+    """Run jobs one after the other, without end."""
     return [session.range(10_000).selectExpr("sum(id)").collect() for _ in count()]
 
 

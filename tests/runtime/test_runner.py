@@ -1,4 +1,4 @@
-"""Runners: whatever user code does, its worker hears of one end, and nothing is left running."""
+"""Runners: for any act of user code, the worker hears of one end, and no process is left."""
 
 import json
 import os

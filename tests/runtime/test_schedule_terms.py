@@ -1,4 +1,4 @@
-"""Schedules that join times and assets: the terms, and what is told of them."""
+"""Schedules that join times and assets: the terms, and the JSON for servers."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 
 def declared(schedule: Any, **options: Any) -> dict[str, Any]:
-    """What servers are told of an asset with this schedule."""
+    """Return the JSON that servers get of an asset with this schedule."""
 
     @asset(schedule=schedule, **options)
     def decorated() -> None: ...
@@ -27,7 +27,7 @@ def declared(schedule: Any, **options: Any) -> dict[str, Any]:
 
 
 def refused(tmp_path: Path, arguments: str) -> str:
-    """The error of a file, which names its line and its asset."""
+    """Return the error of a file, which names its line and its asset."""
     (tmp_path / "a.py").write_text(
         "from datetime import timedelta\nfrom slicewise import Asset, Cron, Every, asset\n"
         f"@asset({arguments})\ndef flights(): ...\n"

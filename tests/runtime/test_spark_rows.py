@@ -1,4 +1,4 @@
-"""How rows find their partition: by keys of all kinds, one by one, and for several assets."""
+"""The partitions of rows: by keys of all kinds, one by one, and for several assets."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Publishing: what is new takes the place of what is old, once, whatever happens between."""
+"""Publishing: new data replaces old data once, after any interruption."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The exact command lines for each kind of cluster, and what is shipped with them."""
+"""The exact command lines for each kind of cluster, and the files that are shipped with a run."""
 
 import os
 import subprocess

@@ -33,7 +33,7 @@ GUIDE = PROJECT / "docs" / "guides" / "uris.md"
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Makes schemes, by name, those that installed packages bring."""
+    """Install schemes, by name, as installed packages do."""
 
     def install(**installed: object) -> None:
         monkeypatch.setattr(plugins, "load", {plugins.URI_SCHEMES: installed}.__getitem__)

@@ -21,7 +21,7 @@ DAYS = ["2024-01-01", "2024-01-02"]
 
 
 def validated(outcome: Outcome) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """What the run said, by when, asset and name."""
+    """Return the run's validation results, by time, asset and name."""
     return {
         (message["when"], message["asset"], result["name"]): result
         for message in outcome.of_type("validated")

@@ -25,7 +25,7 @@ Frame = Any
 
 @pytest.fixture(scope="module")
 def session(spark_remote: str) -> Iterator[Session]:
-    """A session in a zone far from UTC, which is to make no difference."""
+    """Open a session in a zone far from UTC; the zone is to make no difference."""
     opened = spark.open_session(spark_remote, str(uuid.uuid4()))
     opened.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     yield opened
@@ -34,7 +34,7 @@ def session(spark_remote: str) -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def frame(session: Session) -> Frame:
-    """Three rows, of which the last is all null."""
+    """Return three rows; the last row is all null."""
     return session.sql("""
         SELECT 'mitte' shop, '+49 30' phone, 1 pieces, 1.50BD price, 0.5D weight, true open,
             date'2024-01-01' day, timestamp'2024-01-01T12:00:00Z' at,
@@ -51,7 +51,7 @@ def frame(session: Session) -> Frame:
 
 @contextmanager
 def counted_jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The questions that are sent to the server within the block, one each for a `collect`."""
+    """Record the questions to the server within the block, one for each `collect`."""
     from pyspark.sql.connect.dataframe import DataFrame
 
     questions: list[str] = []
@@ -67,14 +67,14 @@ def counted_jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def failed(result: ValidationResult) -> str:
-    """The message of a validation that was evaluated and failed."""
+    """Return the message of a validation that was evaluated and failed."""
     assert result.evaluated, result.message
     assert not result.passed
     return result.message
 
 
 def refused(result: ValidationResult) -> str:
-    """The message of a validation that could not be evaluated."""
+    """Return the message of a validation that could not be evaluated."""
     assert not result.evaluated
     assert not result.passed
     return result.message

@@ -1,4 +1,4 @@
-"""Appending, and keeping versions: each attempt's data is there once, whatever happens between."""
+"""Append and version modes: each attempt's data is there once, after any interruption."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ from tests.runtime.lake import DAY_PATHS, Lake
 
 
 def killed_at(step: int, act: Callable[[], Any]) -> bool:
-    """Whether a process that acts was killed before its n-th change of the file system."""
+    """Return whether a process that acts was killed before its n-th change of the file system."""
     child = os.fork()
     if child == 0:
         remaining = step

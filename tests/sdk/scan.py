@@ -1,7 +1,7 @@
 """The clock of a zone read minute by minute around every change of its offset.
 
-Shares no code with the package and none with croniter: zoneinfo reads the tzdata package's files,
-and cron fields are matched by hand.
+The module shares no code with the package and none with croniter: zoneinfo reads the tzdata
+package's files, and cron fields are matched by hand.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,9 @@ BEFORE, AFTER = 30 * 60, 40 * 60
 
 
 class Wall(NamedTuple):
-    """What clocks show: minutes since 1970-01-01T00:00 on the clock, and their fields."""
+    """Readings of clocks: minutes since 1970-01-01T00:00 on the clock, and the fields of the
+    minutes.
+    """
 
     minute: Numbers
     hour: Numbers
@@ -38,7 +40,7 @@ Matches = Callable[[Wall], Flags]
 
 
 class Reading(NamedTuple):
-    """Consecutive minutes from `start` on, and what the clock shows at each."""
+    """Consecutive minutes from `start` on, with the clock's reading at each minute."""
 
     start: int  # minutes since the epoch
     shown: Numbers
@@ -48,7 +50,7 @@ class Reading(NamedTuple):
 
 
 def fields(first: int, last: int) -> Wall:
-    """Fields of the minutes from first to last, on a clock that never changes."""
+    """Return the fields of the minutes from first to last, on a clock that never changes."""
     minutes = np.arange(first, last + 1)
     days, rest = np.divmod(minutes, 1440)
     dates = [date(1970, 1, 1) + timedelta(int(day)) for day in range(days[0], days[-1] + 1)]
@@ -63,7 +65,7 @@ def fields(first: int, last: int) -> Wall:
 
 
 def matching(cron: str) -> Matches:
-    """Whether minutes match five fields of numbers, ranges, lists, steps, `L`, `#` and `L5`."""
+    """Return whether minutes match five fields of numbers, ranges, lists, steps, `L`, `#`, `L5`."""
     minute, hour, day, month, weekday = cron.split()
 
     def matches(wall: Wall) -> Flags:
@@ -102,7 +104,7 @@ def _either(field: str, values: Numbers) -> Flags:
 
 
 def ticks(cron: str, reading: Reading) -> list[int]:
-    """Minutes since the epoch at which the cron ticks, by calendar rule 5 or 4."""
+    """List minutes since the epoch at which the cron ticks, by calendar rule 5 or 4."""
     matched = matching(cron)(reading.wall)
     shown = reading.shown - reading.low
     if _either(cron.split()[1], np.arange(24)).all():
@@ -117,7 +119,7 @@ def ticks(cron: str, reading: Reading) -> list[int]:
 
 @cache
 def readings(zone_name: str) -> list[Reading]:
-    """The clock read around every change of the zone's offset in those years."""
+    """Read the clock around every change of the zone's offset in these years."""
     moments = changes(zone_name, *YEARS) or [A_WEEK]
     return [_reading(zone_name, int(moment.timestamp()) // 60) for moment in moments]
 
@@ -138,7 +140,7 @@ def _shown(minute: int, zone: ZoneInfo) -> int:
 
 
 def changes(zone_name: str, first_year: int, last_year: int) -> list[datetime]:
-    """The minute of every change of a zone's offset, found by looking at every sixth hour."""
+    """Find the minute of every change of a zone's offset, by a look at every sixth hour."""
     zone = zone_of(zone_name)
     step = 6 * 3600
     start = int(datetime(first_year, 1, 1, tzinfo=UTC).timestamp())

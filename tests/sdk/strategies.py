@@ -76,7 +76,9 @@ CHANGES = {
 
 @st.composite
 def spans(draw: st.DrawFn, days: int = 12, name: str = "") -> tuple[datetime, datetime]:
-    """A span of some days, half of the time around a change of a (or that) zone's offset."""
+    """Draw a span of some days, half of the time around a change of an offset, of the zone if
+    given.
+    """
     start = draw(instants)
     change_times = CHANGES[name or draw(zones)]
     around = draw(st.booleans())
@@ -88,7 +90,7 @@ def spans(draw: st.DrawFn, days: int = 12, name: str = "") -> tuple[datetime, da
 
 @st.composite
 def intervals(draw: st.DrawFn) -> PartitionByInterval:
-    """A definition bounded to some weeks."""
+    """Draw a definition bounded to some weeks."""
     name = draw(zones)
     start, end = draw(spans(days=40, name=name))
     return PartitionByInterval(

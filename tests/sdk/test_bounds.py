@@ -1,4 +1,4 @@
-"""Where definitions begin and end, and what they leave out (calendar rules 2, 7 and 8)."""
+"""Bounds and exclusions of definitions (calendar rules 2, 7 and 8)."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 

@@ -24,7 +24,7 @@ from tests.sdk.strategies import spans, zones
 
 
 class Seasons(PartitionByTime, kind="seasons"):
-    """Four quarters that begin in a month of one's choice, at six in the morning."""
+    """Four quarters that begin in a chosen month, at six in the morning."""
 
     month: int
 
@@ -37,7 +37,7 @@ class Seasons(PartitionByTime, kind="seasons"):
 
 
 def _days(year: int) -> list[date]:
-    """Every third day, counted from New Year: the last window of a year is a short one."""
+    """Return every third day, counted from New Year: the last window of a year is a short one."""
     return [date(year, 1, 1) + timedelta(days=n) for n in range(0, 364, 3)]
 
 

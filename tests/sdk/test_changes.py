@@ -65,7 +65,7 @@ def test_what_belongs_beside_a_change_is_a_window_and_nothing_else(zone: str) ->
 
 
 def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
-    """Minutes since the epoch, of those read, at which a window begins."""
+    """List the minutes since the epoch, within the reading, at which a window begins."""
     first, last = reading.start, reading.start + len(reading.shown) - 1
     ends = [
         definition.window_at(datetime.fromtimestamp(minute * 60, UTC)) for minute in (first, last)

@@ -1,4 +1,4 @@
-"""Definitions as values: JSON, equality, identity, and what they refuse."""
+"""Definitions as values: JSON, equality, identity, and refused arguments."""
 
 import json
 import pickle

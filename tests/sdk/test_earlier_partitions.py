@@ -23,7 +23,7 @@ DAYS = PartitionByInterval("@daily", start="2024-01-01")
 
 
 def reading(partition: object) -> Any:
-    """Try an asset of 2024-01-03 whose function reads these of its own partitions."""
+    """Try an asset of 2024-01-03 whose function reads these partitions of the asset."""
 
     @asset(uri="file:///tmp/slicewise-unwritten", partition=DAYS)
     def balances(self: Any) -> Any:

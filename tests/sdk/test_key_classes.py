@@ -1,4 +1,4 @@
-"""Key classes with fields: how people declare them, and what is refused."""
+"""Key classes with fields: declarations and refusals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -170,7 +170,7 @@ def test_defaults_are_checked_when_the_class_is_declared() -> None:
 
 
 def _any(value: Any) -> Any:
-    """Type checkers would refuse it."""
+    """Return the value as Any: type checkers would refuse the call."""
     return value
 
 
@@ -231,7 +231,9 @@ def test_annotations_as_text_are_checked_too() -> None:
 
 
 def test_type_checkers_know_the_constructor() -> None:
-    """They refuse what the class does: an ignored error that is none would be reported."""
+    """Type checkers refuse the calls that the class refuses: an ignored error that does not occur
+    would be reported.
+    """
     here: Position = Position(x=1.0, y=2.0, z=3.0)
     x: float = here.x
     assert sorted([Position(2, 0, 0), here]) == [here, Position(2, 0, 0)]

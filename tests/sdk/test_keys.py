@@ -1,4 +1,4 @@
-"""Plain values as keys, their order and labels; sets found at run time with a snapshot."""
+"""Plain values as keys, with order and labels; sets found at run time with a snapshot."""
 
 import pickle
 import re

@@ -1,4 +1,4 @@
-"""What is needed, seen from either side, and told for sets as for their members."""
+"""Dependencies of partitions, seen from either side, and of sets as of the members."""
 
 import sys
 from collections.abc import Iterable
@@ -97,7 +97,7 @@ def mappings(draw: st.DrawFn, upstream: Definition) -> PartitionMapping | None:
 
 @st.composite
 def trios(draw: st.DrawFn) -> tuple[Definition, Definition, PartitionMapping | None]:
-    """A downstream and an upstream definition, and a mapping that makes sense between them."""
+    """Draw a downstream and an upstream definition, and a mapping that makes sense between both."""
     downstream, upstream = draw(all_definitions), draw(all_definitions)
     mapping = draw(mappings(upstream))
     if mapping is not None:
@@ -150,7 +150,7 @@ def test_a_set_needs_what_its_members_need(
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of time with those that touch in one."""
+    """Join spans of time that touch."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -165,7 +165,7 @@ def _seconds(partitions: PartitionSet) -> list[tuple[int, int]]:
 
 
 def assert_minimal(partitions: PartitionSet) -> None:
-    """No two neighbouring slabs could be one."""
+    """Require that no two neighbouring slabs could be one."""
     for first, second in zip(partitions.slabs, partitions.slabs[1:], strict=False):
         assert first.stop <= second.first
         assert partitions.space.count(first.stop, second.first) or first.segments != second.segments

@@ -1,4 +1,4 @@
-"""What people hand over by mistake: each refusal is a ValueError that says what would be right."""
+"""Mistaken arguments: each refusal is a ValueError that names a valid argument."""
 
 import re
 from collections.abc import Callable

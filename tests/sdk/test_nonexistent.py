@@ -1,4 +1,4 @@
-"""What is needed, excluded and out of bounds, against a walk over all windows one by one."""
+"""Needed, excluded and out-of-bounds partitions, against a walk over all windows one by one."""
 
 import json
 import pickle
@@ -119,7 +119,7 @@ def test_overlap_speaks_of_windows_on_both_sides() -> None:
 
 @dataclass(frozen=True)
 class Side:
-    """Windows of one asset between FIRST and LAST, walked tick by tick, and its definition."""
+    """Windows of one asset between FIRST and LAST, walked tick by tick, and the definition."""
 
     definition: PartitionDefinition
     unbounded: PartitionByInterval

@@ -1,4 +1,4 @@
-"""A storage that an installed package brings: found by its scheme, as safe as those built in."""
+"""A storage of an installed package: found by its scheme, as safe as a built-in storage."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What installed packages add, and what definition files cannot."""
+"""Plug-ins of installed packages, and the limits of definition files."""
 
 import json
 from pathlib import Path

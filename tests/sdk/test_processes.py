@@ -1,4 +1,4 @@
-"""Boundaries are the same in every process, whatever its clock, zone, hashes or database."""
+"""Boundaries are the same in every process, for any clock, zone, hash seed or database."""
 
 import os
 import subprocess
@@ -70,7 +70,7 @@ def _run(clock: float, **env: str) -> str:
 
 @pytest.fixture(scope="module")
 def usual() -> str:
-    """What a process of the machine's own clock and zone prints."""
+    """Return the output of a process with the machine's own clock and zone."""
     return _run(0)
 
 

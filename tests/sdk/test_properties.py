@@ -1,4 +1,4 @@
-"""What holds for every definition: of sets of its partitions, and of what they need."""
+"""Properties of every definition: of sets of its partitions, and of dependencies."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ from tests.sdk.strategies import definitions
 
 @st.composite
 def some_keys(draw: st.DrawFn, definition: PartitionDefinition) -> Sequence[PartitionKey]:
-    """Some runs of a definition's keys, and some by themselves."""
+    """Draw some stretches of a definition's keys, and some single keys."""
     keys = definition.keys()
     count = min(len(keys), 400)
     first = draw(st.integers(0, len(keys) - count))

@@ -25,7 +25,7 @@ from tests.sdk.key_values import distinct_values, plain_values
 
 
 def stand_in(key: Any) -> RecordKey:
-    """The key as a process without its class has it."""
+    """Return the key as a process without the key's class has the key."""
     type_name, fields = content(key)
     return RecordKey(
         type_name, [name for name, _ in fields], [field_type for _, field_type in fields], key.label

@@ -1,4 +1,4 @@
-"""Sets found at run time: equal keys of one named set, with a snapshot of them and without."""
+"""Sets found at run time: equal keys of one named set, with a snapshot of the set and without."""
 
 import pytest
 from hypothesis import given, settings

@@ -46,7 +46,7 @@ def test_the_number_of_a_tick_is_its_rank(
 
 @st.composite
 def _fields(draw: st.DrawFn, low: int, high: int, special: tuple[str, ...] = ()) -> str:
-    """One field of a cron expression."""
+    """Draw one field of a cron expression."""
     value = st.integers(low, high)
     part = st.one_of(
         st.just("*"),

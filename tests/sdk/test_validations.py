@@ -1,4 +1,4 @@
-"""Validations are declared with arguments that can be, and say what they expect."""
+"""Validations are declared with valid arguments, and describe their expectation."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ SALES = SimpleNamespace(asset="raw_sales", name="sales")
 
 @validation
 def sums_up(frame: Any) -> bool:
-    """Sales are the sum of their parts."""
+    """Require that sales are the sum of their parts."""
     return bool(frame)
 
 

@@ -1,4 +1,4 @@
-"""What holds for the windows of every definition."""
+"""Properties of the windows of every definition."""
 
 from datetime import timedelta
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Offsets of every zone of the tzdata package, against the standard library's reading of it."""
+"""Offsets of every zone of the tzdata package, against the readings of the standard library."""
 
 from bisect import bisect_right
 from collections.abc import Iterable

@@ -24,7 +24,7 @@ class Window(NamedTuple):
 
 @lru_cache(maxsize=16)
 def clock_readings(zone: str) -> tuple[tuple[datetime, datetime], ...]:
-    """Return each scanned instant with what a wall clock of the zone shows then."""
+    """Return each scanned instant with the reading of a wall clock of the zone."""
     local_zone = ZoneInfo(zone)
     count = (SCAN_END - SCAN_START) // HALF_HOUR
     instants = [SCAN_START + number * HALF_HOUR for number in range(count)]

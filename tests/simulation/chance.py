@@ -1,5 +1,6 @@
-"""What happens to runs and what people do: drawn from digests, so that the product and the
-reference meet the same fate without telling each other.
+"""Fates of runs and acts of people, drawn from digests.
+
+The product and the reference meet the same fate without a message between both.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ def draw(*facts: object) -> float:
 
 @dataclass(frozen=True)
 class Fate:
-    """How a run goes: when it ends, whether it fails, and which keys it finds."""
+    """The course of a run: its end, its failure, and the keys that the run finds."""
 
     ends_at: datetime
     fails: bool
@@ -37,7 +38,7 @@ class Fate:
 
 
 def fate_of(asset: str, partitions: Sequence[Partition], ordinal: int, began: datetime) -> Fate:
-    """Return how the run of these partitions goes; `ordinal` counts those before it."""
+    """Return the course of the run of these partitions; `ordinal` counts the runs before."""
     facts = (asset, sorted(partitions, key=repr), ordinal)
     long = draw("long", *facts)
     halves = 0 if long < 0.7 else 1 if long < 0.85 else 3 if long < 0.97 else 60

@@ -1,7 +1,7 @@
-"""Schedules that join assets and one time, as `docs/guides/schedules.md` describes them: each tick
-is an event, and each window remembers that it waits for one.
+"""Schedules that join assets and one time, as `docs/guides/schedules.md` describes the joins.
 
-Of such a schedule, `any` is met by an asset or by the time, `all` by all assets and the time.
+Each tick is an event, and each window remembers that the window waits for a tick. In such a
+schedule, `any` is met by an asset or by the time, `all` by all assets and the time.
 """
 
 from bisect import bisect_right
@@ -39,7 +39,7 @@ class JoinedSchedules:
                 self._make_due(name, times[number - 1], now)
 
     def _drop(self, name: str) -> None:
-        """Forget what waited for a tick that came during a pause."""
+        """Forget the windows that waited for a tick that came during a pause."""
         for _, state in self._states(name):
             if state.waits_for_tick:
                 state.waits_for_tick, state.due_again = False, state.held_by is not None
@@ -86,7 +86,7 @@ class JoinedSchedules:
         ]
 
     def written(self, name: str, partitions: Collection[Partition], now: datetime) -> None:
-        """Note which of the windows wait for the next tick, since all their assets are there."""
+        """Note the windows that wait for the next tick, since all their assets are there."""
         for partition in partitions:
             if partition[0] is not None and self.reference.is_due_by_assets(name, partition, None):
                 self.reference.state(name, partition).waits_for_tick = True
@@ -94,7 +94,9 @@ class JoinedSchedules:
     def released(
         self, name: str, requests: Collection[tuple[Partition, datetime | None]], now: datetime
     ) -> None:
-        """Look again at what came due while a run held it, with the tick that asked for it."""
+        """Look again at the partitions that came due while a run held them, with the tick that
+        asked.
+        """
         reference = self.reference
         kind = reference.assets[name].schedule.kind  # type: ignore[union-attr]
         due: dict[str, list[Partition]] = {"schedule": [], "upstream": []}

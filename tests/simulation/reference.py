@@ -1,7 +1,7 @@
 """A scheduler as simple as the documents allow: dictionaries, lists, and a look at everything.
 
-It says which versions are made, by which trigger, and when. The rules are those of
-`docs/guides/schedules.md`. It shares no code with the product.
+The reference tells which versions are made, by which trigger, and when. The rules are the rules of
+`docs/guides/schedules.md`. The reference shares no code with the product.
 """
 
 from bisect import bisect_right
@@ -107,7 +107,7 @@ class Reference:
                 self.handled_until[name] = self.began_at[name] = now
 
     def step(self, now: datetime, actions: Sequence[Action]) -> None:
-        """Do all that happens at one instant, in the order in which servers look."""
+        """Do everything that happens at one instant, in the order in which servers look."""
         self._end_runs(now)
         for action in actions:
             self._act(action, now)
@@ -123,7 +123,7 @@ class Reference:
         return any(run.ends_at is not None and run.ends_at <= now for run in self.running)
 
     def state(self, asset: str, partition: Partition) -> State:
-        """Return what is on record of a partition."""
+        """Return the state on record of a partition."""
         return self._state_of(asset, self.assets[asset].identity, partition)
 
     def _state_of(self, asset: str, identity: object, partition: Partition) -> State:
@@ -425,8 +425,8 @@ class Reference:
     def _compare(
         self, name: str, partition: Partition, upstream: str, written: Sequence[Written] | None
     ) -> tuple[bool, bool]:
-        """Return whether all that is needed of an upstream asset is there, and whether some of it
-        is newer than what the partition was made from.
+        """Return whether all needed partitions of an upstream asset are there, and whether one of
+        them is newer than the partition's inputs.
         """
         own_state, down, up = self.state(name, partition), self.cut(name), self.cut(upstream)
         if down.is_whole and not up.is_whole:
