@@ -117,14 +117,14 @@ class Times:
 
 def times(port: int, seconds: float, timeout: float = 10) -> Times:
     """Ask for a page and for health, again and again."""
-    found = Times()
+    measured = Times()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for path, seen in ((PAGE, found.page), (HEALTH, found.health)):
+        for path, durations in ((PAGE, measured.page), (HEALTH, measured.health)):
             began = time.monotonic()
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=timeout) as got:
                 assert got.status == 200
                 got.read()
-            seen.append(time.monotonic() - began)
+            durations.append(time.monotonic() - began)
         time.sleep(0.1)
-    return found
+    return measured

@@ -58,18 +58,18 @@ SPY = """
 
 def read_pid(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
     """The number that a run has printed, and what else it says."""
-    said = runner.messages(60)
-    pid = next(int(message["text"]) for message in said if message["type"] == "log")
-    return pid, said
+    messages = runner.messages(60)
+    pid = next(int(message["text"]) for message in messages if message["type"] == "log")
+    return pid, messages
 
 
 def spied(runs: Runs) -> tuple[int, dict[str, Any]]:
     """The user of a spy, and what it could do to another run and to the warm parent."""
     runs.define(SPY)
     runner = runs.launch("victim")
-    pid, said = read_pid(runner)
+    pid, messages = read_pid(runner)
     outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
     runner.kill()
-    assert list(said)[-1]["type"] == "exited"
+    assert list(messages)[-1]["type"] == "exited"
     user, answers = json.loads(outcome.log)
     return user, answers

@@ -34,14 +34,15 @@ def test_a_file_is_refused_by_pages(stranger: Client, page: str, settings: Any) 
 def test_a_file_is_not_written_before_it_is_refused(
     stranger: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[object] = []
+    temporary_files: list[object] = []
     monkeypatch.setattr(
-        "django.core.files.uploadhandler.TemporaryUploadedFile", lambda *given: made.append(given)
+        "django.core.files.uploadhandler.TemporaryUploadedFile",
+        lambda *arguments: temporary_files.append(arguments),
     )
     settings.FILE_UPLOAD_MAX_MEMORY_SIZE = 10
     stranger.cookies["csrftoken"] = "0123456789abcdefghijklmnopqrstuv"
     stranger.post("/sign-in/", {"file": SimpleUploadedFile("f", b"y" * 100)})
-    assert made == []
+    assert temporary_files == []
 
 
 def test_a_file_is_refused_by_the_api(db: None) -> None:
@@ -71,8 +72,8 @@ def test_a_large_body_is_refused_unread(stranger: Client, address: str, kind: st
 
         readline = read
 
-    told: dict[str, Any] = {"CONTENT_LENGTH": str(LIMIT + 1), "wsgi.input": Unread()}
-    answer = stranger.generic("POST", address, b"", content_type=kind, **told)
+    headers: dict[str, Any] = {"CONTENT_LENGTH": str(LIMIT + 1), "wsgi.input": Unread()}
+    answer = stranger.generic("POST", address, b"", content_type=kind, **headers)
     assert answer.status_code == 413
     if address.startswith("/api/"):
         assert answer["Content-Type"] == "application/problem+json"
@@ -123,13 +124,13 @@ def test_three_hundred_megabytes_are_refused_by_their_first_line(
 def test_a_body_of_no_told_length_is_read_and_bounded(web: tuple[int, Path]) -> None:
     port, _ = web
     # Told by its name: the body has been read.
-    asked = b'{"a field of no credentials": 1}'
-    told = ("Content-Type: application/json", "Transfer-Encoding: chunked")
-    first = request("POST /api/v1/tokens/", *told)
-    piece = b"%x\r\n%b\r\n" % (len(asked), asked)
-    answer = exchange(port, first, piece + b"0\r\n\r\n")
+    body = b'{"a field of no credentials": 1}'
+    headers = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+    first = request("POST /api/v1/tokens/", *headers)
+    chunk = b"%x\r\n%b\r\n" % (len(body), body)
+    answer = exchange(port, first, chunk + b"0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"a field of no credentials" in answer
     large = b"%x\r\n%b\r\n" % (LIMIT, b"y" * LIMIT)
-    answer = exchange(port, first, large[: LIMIT // 2], large[LIMIT // 2 :] + piece)
+    answer = exchange(port, first, large[: LIMIT // 2], large[LIMIT // 2 :] + chunk)
     assert answer.startswith(b"HTTP/1.1 413")

@@ -118,7 +118,7 @@ def test_the_cache_may_lie_on_another_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broker", "database", "named", "said"),
+    ("broker", "database", "named", "message"),
     [
         ("redis://one/0", None, "redis://one:6379", "holds the messages"),
         ("redis://one/0", 3, "redis://two/0", "not both"),
@@ -127,9 +127,9 @@ def test_the_cache_may_lie_on_another_server() -> None:
     ],
 )
 def test_a_url_of_the_cache_that_cannot_be_used_stops_the_start(
-    broker: str, database: int | None, named: str, said: str
+    broker: str, database: int | None, named: str, message: str
 ) -> None:
-    with pytest.raises(ImproperlyConfigured, match=said):
+    with pytest.raises(ImproperlyConfigured, match=message):
         cache_url(broker, database, named)
 
 

@@ -143,13 +143,13 @@ def test_all_is_done_by_the_user_that_runs_have(
         facts = storage.publish(staging, partitions, writer)
         version = {"version": run_id} if mode == "version" else {}
         assert facts == {f"day={number}": version for number in range(3)}
-        paths = [one["path"] for one in partitions]
+        paths = [partition["path"] for partition in partitions]
         assert storage.published([*paths, "day=9"], writer) == paths
         storage.discard(writer)
     assert storage.is_reachable()
-    kept = ["part-1", "part-2"] if mode == "append" else ["part-2"]
-    assert sorted(part.name for part in (lake / "asset" / "day=1").glob("part-*")) == kept
-    size = Measured(bytes=3 * len(kept))
+    file_names = ["part-1", "part-2"] if mode == "append" else ["part-2"]
+    assert sorted(part.name for part in (lake / "asset" / "day=1").glob("part-*")) == file_names
+    size = Measured(bytes=3 * len(file_names))
     assert storage.measure(["day=1", "day=9"]) == {"day=1": size, "day=9": None}
     assert storage.remove({"day=1": [writer], "day=2": [Writer(run_id=7, attempt="a")]}) == {
         "day=2": "its data is not of the run on record"
@@ -220,8 +220,8 @@ def test_it_has_no_rights_no_descriptors_and_no_memory_that_others_read(
     assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
     for name in ("environ", "mem", "maps", "fd/0"):
         code = "import sys; open(sys.argv[1], 'rb')"
-        said = _as_user([sys.executable, "-I", "-S", "-c", code, f"/proc/{helper.pid}/{name}"])
-        assert "PermissionError" in said, name
+        error = _as_user([sys.executable, "-I", "-S", "-c", code, f"/proc/{helper.pid}/{name}"])
+        assert "PermissionError" in error, name
     if IS_ROOT:
         assert status["Groups"].split() == []
         folder = Path(f"/proc/{helper.pid}/fd")
@@ -233,8 +233,8 @@ def _as_user(command: list[str]) -> str:
     """What another process of the user says to errors."""
     child = os.fork() if USER is not None else None
     if child is None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.stderr
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        return result.stderr
     if child == 0:
         status = 0
         try:
@@ -280,10 +280,10 @@ def test_one_that_dies_while_it_publishes_is_followed_by_another(
     thread.join(120)
     assert isinstance(results[0], TryAgainError), "it ended before it was killed"
     assert "died" in str(results[0])
-    paths = [one["path"] for one in partitions]
+    paths = [partition["path"] for partition in partitions]
     then = Writer(run_id=1, attempt="a", fence=2)
-    done = storage.published(paths, then)
-    assert 0 < len(done) < len(paths)
+    published = storage.published(paths, then)
+    assert 0 < len(published) < len(paths)
     assert set(storage.publish(staging, partitions, then)) == set(paths)
     assert storage.published(paths, then) == paths
 
@@ -324,8 +324,8 @@ def test_one_that_is_stopped_is_replaced(lake: Path) -> None:
     stopped = helper.pid
     assert stopped is not None
     os.kill(stopped, signal.SIGSTOP)
-    asked = [in_the_background(storage.is_reachable) for _ in range(4)]
-    for thread, results in asked:
+    requests = [in_the_background(storage.is_reachable) for _ in range(4)]
+    for thread, results in requests:
         thread.join(60)
         assert results == [False]
     assert helper.pid != stopped
@@ -422,12 +422,12 @@ ERRORS: list[tuple[Exception, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "cls", "said"), ERRORS, ids=lambda one: str(one)[:30])
-def test_errors_keep_their_class(error: Exception, cls: type[Exception], said: str) -> None:
+@pytest.mark.parametrize(("error", "cls", "message"), ERRORS, ids=lambda error: str(error)[:30])
+def test_errors_keep_their_class(error: Exception, cls: type[Exception], message: str) -> None:
     raised = error_from_json(error_to_json(error))
     assert type(raised) is cls
     assert getattr(raised, "errno", None) == getattr(error, "errno", None)
-    with pytest.raises(cls, match=said):
+    with pytest.raises(cls, match=message):
         raise raised
 
 

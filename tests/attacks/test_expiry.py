@@ -28,8 +28,8 @@ def vera() -> User:
     return factories.person("vera", Role.VIEWER)
 
 
-def session(key: str, left: timedelta) -> None:
-    Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + left)
+def session(key: str, remaining: timedelta) -> None:
+    Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + remaining)
 
 
 def log(name: str, age: timedelta) -> None:

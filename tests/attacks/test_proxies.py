@@ -30,7 +30,7 @@ def address(peer: str, header: str | None, trusted: list[str] | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    ("peer", "header", "found"),
+    ("peer", "header", "client"),
     [
         ("10.0.0.1", CLIENT, CLIENT),
         ("10.0.0.1", None, "10.0.0.1"),
@@ -71,9 +71,9 @@ def address(peer: str, header: str | None, trusted: list[str] | None = None) -> 
     ],
 )
 def test_the_client_is_the_rightmost_address_that_is_no_proxy(
-    peer: str, header: str | None, found: str | None
+    peer: str, header: str | None, client: str | None
 ) -> None:
-    assert address(peer, header) == found
+    assert address(peer, header) == client
 
 
 def test_without_the_setting_the_header_is_never_believed() -> None:

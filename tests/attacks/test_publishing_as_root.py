@@ -82,11 +82,11 @@ class Code:
         (staging / FOLDER).mkdir(parents=True)
         (staging / FOLDER / "part.parquet").write_text("rows")
         (staging / FOLDER / storage.marker_name(*names)).touch()
-        piece = {"key": "2013-01-01", "path": FOLDER, "rows": 1, "bytes": 4}
-        said = {"type": "staged", "root": "", "staging": str(staging), "partitions": [piece]}
+        partition = {"key": "2013-01-01", "path": FOLDER, "rows": 1, "bytes": 4}
+        message = {"type": "staged", "root": "", "staging": str(staging), "partitions": [partition]}
         self.deed(staging)
         give(self.root.parent)
-        self.worker.said = [said, {"type": "finished"}, ENDED]
+        self.worker.said = [message, {"type": "finished"}, ENDED]
         return Worker.launch(self.worker, request)
 
 

@@ -177,8 +177,8 @@ def test_an_admin_by_role_does_not_touch_a_superuser(root: User, browser: Client
 def test_an_admin_by_role_gives_and_takes_roles(browser: Client) -> None:
     vera = factories.person("vera", Role.VIEWER)
     roles = {group.name: group.pk for group in Group.objects.all()}
-    given = form_of(vera, groups=[roles["editor"]])
-    assert browser.post(f"{USERS}{vera.pk}/change/", given).status_code == 302
+    form = form_of(vera, groups=[roles["editor"]])
+    assert browser.post(f"{USERS}{vera.pk}/change/", form).status_code == 302
     assert [group.name for group in vera.groups.all()] == ["editor"]
 
 

@@ -133,14 +133,16 @@ def test_an_address_on_record_that_is_no_web_page_is_no_link(
 @pytest.fixture
 def yarn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object) -> Path:
     """What the command yarn was asked; it knows every application by the name of another run."""
-    folder, said = tmp_path / "bin", tmp_path / "said"
+    folder, call_log = tmp_path / "bin", tmp_path / "said"
     folder.mkdir()
-    script = f'#!/bin/sh\necho "$@" >> {said}\necho "\tApplication-Name : slicewise-run-999999-1"\n'
+    script = (
+        f'#!/bin/sh\necho "$@" >> {call_log}\necho "\tApplication-Name : slicewise-run-999999-1"\n'
+    )
     (folder / "yarn").write_text(script)
     (folder / "yarn").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     settings.SPARK_MASTER, settings.DATA_FOLDER = "yarn", tmp_path  # type: ignore[attr-defined]
-    return said
+    return call_log
 
 
 def test_an_application_of_another_run_is_not_killed(

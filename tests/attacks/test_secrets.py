@@ -152,8 +152,8 @@ def test_the_check_of_files_prints_no_secret(
     assert definitions.main(["check", str(tmp_path), *options]) == 1
     printed = capsys.readouterr()
     assert "x://me:***@db/x" in printed.out + printed.err
-    said = [error["message"] for error in json.loads(printed.out)["errors"]] if options else []
-    assert SECRET not in (printed.err + "".join(said))
+    messages = [error["message"] for error in json.loads(printed.out)["errors"]] if options else []
+    assert SECRET not in (printed.err + "".join(messages))
 
 
 @pytest.mark.parametrize("as_json", [False, True])

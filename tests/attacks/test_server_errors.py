@@ -13,7 +13,7 @@ SECRET = "the innards"
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that fails in its own code."""
 
-    def fail(*given: Any, **named: Any) -> None:
+    def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr("assets_app.api.runs.RunsView.list", fail)

@@ -41,8 +41,8 @@ class Exchange:
         """Return the next piece of the body; after the last one, wait."""
         if not self._body:
             await asyncio.sleep(3600)
-        piece = self._body.pop(0)
-        return {"type": "http.request", "body": piece, "more_body": piece != b""}
+        chunk = self._body.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": chunk != b""}
 
     async def send(self, message: dict[str, Any]) -> None:
         """Take a part of the answer."""
@@ -83,8 +83,8 @@ def ask(application: Wsgi, *exchanges: Exchange, **limits: Any) -> None:
 
     async def all_of_them() -> None:
         served = Application(application, Limits(**limits))
-        asked = (served(each.scope, each.receive, each.send) for each in exchanges)
-        await asyncio.gather(*asked)
+        calls = (served(exchange.scope, exchange.receive, exchange.send) for exchange in exchanges)
+        await asyncio.gather(*calls)
 
     asyncio.run(all_of_them())
 
@@ -96,24 +96,24 @@ def echo(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
 
 
 def test_a_body_without_a_length_arrives_with_one() -> None:
-    found = Exchange(method="POST", body=[b"ab", b"cd", b""])
-    ask(echo, found)
-    assert (found.status, found.body) == (200, b"abcd4")
-    assert found.headers[b"content-length"] == b"5"
+    exchange = Exchange(method="POST", body=[b"ab", b"cd", b""])
+    ask(echo, exchange)
+    assert (exchange.status, exchange.body) == (200, b"abcd4")
+    assert exchange.headers[b"content-length"] == b"5"
 
 
 def test_of_a_body_beyond_the_limit_django_hears_the_length_alone() -> None:
-    found = Exchange(method="POST", body=[b"ab", b"cde", b""])
-    ask(echo, found, body=4)
-    assert found.body == b"ab5"
+    exchange = Exchange(method="POST", body=[b"ab", b"cde", b""])
+    ask(echo, exchange, body=4)
+    assert exchange.body == b"ab5"
 
 
 def test_a_body_that_stops_is_answered_without_a_thread() -> None:
-    found = Exchange("/api/v1/tokens/", method="POST", body=[b"ab"])
-    ask(lambda *_: [][0], found, body_pause=0.05)
-    assert found.status == 408
-    assert found.headers[b"content-type"] == b"application/problem+json"
-    assert found.headers[b"connection"] == b"close"
+    exchange = Exchange("/api/v1/tokens/", method="POST", body=[b"ab"])
+    ask(lambda *_: [][0], exchange, body_pause=0.05)
+    assert exchange.status == 408
+    assert exchange.headers[b"content-type"] == b"application/problem+json"
+    assert exchange.headers[b"connection"] == b"close"
 
 
 def test_a_body_that_trickles_is_refused() -> None:
@@ -122,9 +122,9 @@ def test_a_body_that_trickles_is_refused() -> None:
             await asyncio.sleep(0.02)
             return {"type": "http.request", "body": b"x", "more_body": True}
 
-    found = Trickle(method="POST", body=[])
-    ask(echo, found, body_time=0.2)
-    assert found.status == 408
+    exchange = Trickle(method="POST", body=[])
+    ask(echo, exchange, body_time=0.2)
+    assert exchange.status == 408
 
 
 def test_a_long_answer_begins_before_it_is_complete() -> None:
@@ -136,9 +136,9 @@ def test_a_long_answer_begins_before_it_is_complete() -> None:
         assert goes_on.wait(30)
         yield b"y"
 
-    found = Reader(goes_on, after=3)
-    ask(long, found)
-    assert found.body == b"x" * 100_000 + b"y"
+    exchange = Reader(goes_on, after=3)
+    ask(long, exchange)
+    assert exchange.body == b"x" * 100_000 + b"y"
     assert goes_on.is_set()
 
 
@@ -151,10 +151,10 @@ def test_a_long_answer_that_breaks_has_no_last_piece() -> None:
         assert breaks.wait(30)
         raise RuntimeError("the database is away")
 
-    found = Reader(breaks, after=1)
+    exchange = Reader(breaks, after=1)
     with pytest.raises(Incomplete):
-        ask(long, found)
-    assert found.sent[-1]["more_body"]
+        ask(long, exchange)
+    assert exchange.sent[-1]["more_body"]
 
 
 def test_a_full_disk_is_answered_and_takes_no_room_for_good(
@@ -180,10 +180,10 @@ def test_large_answers_go_to_disk_and_then_are_refused() -> None:
         start("200 OK", [("Content-Length", "300000")])
         return [b"x" * 300_000]
 
-    whole, refused = Exchange(), Exchange()
-    ask(large, whole, answers_in_memory=0, answers_on_disk=300_000)
+    complete, refused = Exchange(), Exchange()
+    ask(large, complete, answers_in_memory=0, answers_on_disk=300_000)
     ask(large, refused, answers_in_memory=0, answers_on_disk=100_000)
-    assert whole.body == b"x" * 300_000
+    assert complete.body == b"x" * 300_000
     assert (refused.status, refused.headers[b"retry-after"]) == (503, b"1")
 
 
@@ -201,20 +201,20 @@ def test_health_and_files_answer_while_every_place_is_taken() -> None:
         return [b"here"]
 
     ask(application, *pages, *free, threads=2, waiting=2)
-    assert [each.status for each in pages] == [200] * 4 + [503] * 2
-    assert [each.body for each in free] == [b"here"] * 2
+    assert [page.status for page in pages] == [200] * 4 + [503] * 2
+    assert [free_exchange.body for free_exchange in free] == [b"here"] * 2
     assert pages[-1].headers[b"retry-after"] == b"1"
 
 
 def test_an_error_of_the_application_is_an_answer() -> None:
-    found = Exchange("/api/v1/x/")
-    ask(lambda *_: [][0], found)
-    assert found.status == 500
-    assert b"IndexError" not in found.body
+    exchange = Exchange("/api/v1/x/")
+    ask(lambda *_: [][0], exchange)
+    assert exchange.status == 500
+    assert b"IndexError" not in exchange.body
 
 
 def test_a_head_has_no_body() -> None:
-    found = Exchange(method="HEAD")
-    ask(echo, found)
-    assert (found.status, found.body) == (200, b"")
-    assert found.headers[b"content-length"] == b"4"
+    exchange = Exchange(method="HEAD")
+    ask(echo, exchange)
+    assert (exchange.status, exchange.body) == (200, b"")
+    assert exchange.headers[b"content-length"] == b"4"

@@ -39,8 +39,8 @@ class Desk:
         advance()
         dispatch()
         sent = Run.objects.filter(state=RunState.DISPATCHED).order_by("id")[:number]
-        begun = [attempts.begin(run.pk, self.worker) for run in sent]
-        return [attempt for attempt in begun if attempt is not None]
+        begun_attempts = [attempts.begin(run.pk, self.worker) for run in sent]
+        return [attempt for attempt in begun_attempts if attempt is not None]
 
     def end_all(self, *failing: str) -> None:
         run_all(self.worker, failing=failing)
@@ -48,9 +48,9 @@ class Desk:
     def bring_to(self, state: str) -> None:
         """Bring it into a state; in those on the way two runs are at work."""
         begin = state in ("running", "running with failures", "paused", "canceling")
-        begun = self.run_some() if begin else []
+        begun_attempts = self.run_some() if begin else []
         if state == "running with failures":
-            ending.fail(begun[0].row, Failure(error="ValueError: no"))
+            ending.fail(begun_attempts[0].row, Failure(error="ValueError: no"))
         if state in ("scheduled", "canceled"):
             advance()
         if state in ENDING:

@@ -42,21 +42,21 @@ def following(
     """An asset that reads others, with the edges that the catalogue would have."""
     more = {"schedule": schedule, **options} if schedule else options
     if outlets:
-        made = together(name, list(outlets), partition, upstream=of, options=more)
+        assets = together(name, list(outlets), partition, upstream=of, options=more)
     else:
-        made = [asset(name, partition, upstream=of, options=more)]
+        assets = [asset(name, partition, upstream=of, options=more)]
     scheduling = set(scheduling_names(schedule))
-    for each in made:
+    for downstream in assets:
         for upstream in {*of, *scheduling}:
             mapping = of.get(upstream)
             AssetDependency.objects.create(
                 upstream=Asset.objects.get(name=upstream),
-                downstream=each,
+                downstream=downstream,
                 inlet=upstream in of,
                 scheduling=upstream in scheduling,
                 mapping=mapping.to_json() if mapping else None,
             )
-    return made[0]
+    return assets[0]
 
 
 def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> None:
@@ -93,7 +93,7 @@ def refusal_of(user: User, **fields: Any) -> dict[str, list[str]]:
 def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:
     """What the preview of a backfill says of each of its assets."""
     plan = check_backfill(request_from_text(name, **fields), user=user)
-    return {each.asset.name: each for each in plan.assets}
+    return {asset.asset.name: asset for asset in plan.assets}
 
 
 def state_of(backfill: Backfill) -> str:
@@ -140,7 +140,7 @@ def end(run_id: int, worker: Gateway, *, failing: Callable[[Attempt], bool] = ne
         return
     outlets = Asset.objects.filter(name__in=attempt.run.producer_version.outlets)
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    staging = [outlet_of(attempt, staged, of=each) for each in outlets.order_by("pk")]
+    staging = [outlet_of(attempt, staged, of=outlet) for outlet in outlets.order_by("pk")]
     assert attempts.intend_to_publish(attempt.row, staging)
     assert ending.succeed(attempt.row)
 
@@ -155,14 +155,14 @@ def outcomes(backfill: Backfill, name: str) -> dict[str, int]:
 
     After checking that the stored counts say what counting the rows gives.
     """
-    piece = BackfillAsset.objects.get(backfill=backfill, asset__name=name)
-    rows = piece.partitions.order_by().values_list("state", "reason").annotate(n=Count("pk"))
+    scope = BackfillAsset.objects.get(backfill=backfill, asset__name=name)
+    rows = scope.partitions.order_by().values_list("state", "reason").annotate(n=Count("pk"))
     counted = {(state, reason): number for state, reason, number in rows}
     for state in BackfillPartition.State.values:
-        assert getattr(piece, state) == sum(
+        assert getattr(scope, state) == sum(
             number for (of, _), number in counted.items() if of == state
         )
-    assert piece.expanded == piece.total == sum(counted.values())
+    assert scope.expanded == scope.total == sum(counted.values())
     return {reason or state: number for (state, reason), number in counted.items()}
 
 
@@ -201,8 +201,8 @@ def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
 
 def counts_of(backfill: Backfill) -> dict[str, int]:
     """The stored counts, after checking that they are what counting the rows gives."""
-    piece = BackfillAsset.objects.get(backfill=backfill)
-    states = list(piece.partitions.values_list("state", flat=True))
-    stored = {state: getattr(piece, state) for state in BackfillPartition.State.values}
+    scope = BackfillAsset.objects.get(backfill=backfill)
+    states = list(scope.partitions.values_list("state", flat=True))
+    stored = {state: getattr(scope, state) for state in BackfillPartition.State.values}
     assert stored == {state: states.count(state) for state in stored}
     return {state: number for state, number in stored.items() if number}

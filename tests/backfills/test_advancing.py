@@ -86,11 +86,11 @@ def test_one_round_at_a_time_is_made_and_a_tick_waits_for_none(
     monkeypatch.setattr(advancing, "expand", slowly)
     first = elsewhere(tasks.advance)
     assert is_writing.wait(120)
-    others = [elsewhere(tasks.advance) for _ in range(3)]
+    threads = [elsewhere(tasks.advance) for _ in range(3)]
     try:
-        for other in others:
-            other.join(60)
-        assert not any(other.is_alive() for other in others)
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
         assert len(writing) == 1
         tick()
         assert Run.objects.get(group__kind="request").state == RunState.DISPATCHED

@@ -31,14 +31,14 @@ def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
     alice: User, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     asset("raw_flights", DAILY_2013)
-    other, backfill = written(alice), written(alice, strategy=strategy)
-    admit(other.pk)
+    holder, backfill = written(alice), written(alice, strategy=strategy)
+    admit(holder.pk)
     verdicts: list[BatchDecision] = []
 
     def judged(*terms: Any) -> BatchDecision:
         verdicts.append(decide(*terms))
         if len(verdicts) == 1:
-            pause_backfill(other, user=alice)
+            pause_backfill(holder, user=alice)
         return verdicts[-1]
 
     monkeypatch.setattr(admission, "decide", judged)
@@ -54,13 +54,13 @@ def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> None:
     asset("raw_flights", DAILY_2013)
-    other, backfill = written(alice), written(alice)
-    admit(other.pk)
+    holder, backfill = written(alice), written(alice)
+    admit(holder.pk)
     is_held, may_go = threading.Event(), threading.Event()
 
     def withdraw() -> None:
         with transaction.atomic():
-            runs = untried_runs_of(other.group, 1000)
+            runs = untried_runs_of(holder.group, 1000)
             BackfillPartition.objects.filter(run__in=runs).update(state="waiting", run=None)
             is_held.set()
             may_go.wait(120)

@@ -141,11 +141,11 @@ def test_what_is_there_is_skipped_unless_all_are_asked_for(alice: User, worker: 
     run_all(worker)
     rest = start(alice)
     run_all(worker)
-    everything = start(alice, existing="all")
+    whole_backfill = start(alice, existing="all")
     run_all(worker)
     assert counts_of(run_all_of) == {"succeeded": 10}
     assert counts_of(rest) == {"succeeded": 21, "skipped": 10}
-    assert counts_of(everything) == {"succeeded": 31}
+    assert counts_of(whole_backfill) == {"succeeded": 31}
     skipped = BackfillPartition.objects.filter(state="skipped")
     assert set(skipped.values_list("reason", flat=True)) == {"exists"}
 
@@ -305,7 +305,7 @@ def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
     alice: User, worker: Gateway, monkeypatch: Any
 ) -> None:
     asset("raw_flights", DAILY_2013)
-    odd, other = start(alice, end="2013-01-02"), start(alice, start="2013-01-05")
+    odd, healthy = start(alice, end="2013-01-02"), start(alice, start="2013-01-05")
     real = expand
 
     def broken(backfill_id: int) -> bool:
@@ -316,6 +316,6 @@ def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
     with monkeypatch.context() as patched:
         patched.setattr("backfills_app.services.advancing.expand", broken)
         run_all(worker)
-        assert (state_of(odd), state_of(other)) == ("creating", "succeeded")
+        assert (state_of(odd), state_of(healthy)) == ("creating", "succeeded")
     run_all(worker)
     assert state_of(odd) == "succeeded"

@@ -91,8 +91,8 @@ def test_all_are_stale_once_it_is_made_again(
 ) -> None:
     publish(begun(rates, alice, gateway, "2013-01-02..2013-01-04", strategy="range"))
     daily = following("daily", DAILY_2013, of={"rates": mapping})
-    for made in ("2013-02-01..2013-02-05", "2013-02-06"):
-        attempt = begun(daily, alice, gateway, made, strategy="range")
+    for selection in ("2013-02-01..2013-02-05", "2013-02-06"):
+        attempt = begun(daily, alice, gateway, selection, strategy="range")
         attempts.take_inputs(attempt)
         publish(attempt)
     week: dict[str, Any] = {"selection": "2013-02-01..2013-02-07", "existing": "stale"}

@@ -222,13 +222,13 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
     ask(alice, "raw_flights", selection="2013-01-01")
     advance()
     dispatch()
-    other = Run.objects.get()
+    other_run = Run.objects.get()
     backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02", downstream="all")
     skip = admission._skip
 
     def ended_meanwhile(rows: Any, reasons: Any, holders: Any) -> None:
-        if holders and Run.objects.filter(pk=other.pk, state=RunState.DISPATCHED).exists():
-            elsewhere(lambda: end(other.pk, worker)).join()
+        if holders and Run.objects.filter(pk=other_run.pk, state=RunState.DISPATCHED).exists():
+            elsewhere(lambda: end(other_run.pk, worker)).join()
         skip(rows, reasons, holders)
 
     monkeypatch.setattr(admission, "_skip", ended_meanwhile)
@@ -236,7 +236,7 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
         patched.setattr("backfills_app.services.advancing._admit", lambda _pk: None)
         advance()
     admit(backfill.pk)
-    assert Run.objects.get(pk=other.pk).state == RunState.SUCCEEDED
+    assert Run.objects.get(pk=other_run.pk).state == RunState.SUCCEEDED
     first = BackfillPartition.objects.get(backfill_asset__asset__name="delays", key="2013-01-01")
     admit(backfill.pk)
     first.refresh_from_db()
@@ -300,12 +300,12 @@ def test_references_are_checked_before_rows_are_taken_that_requests_need(
     backfill = ask(alice, "raw_flights", selection=selection, strategy="range")
 
     def steps_of(work: Callable[[], Any]) -> list[str]:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             work()
         row_locks = 'FROM "backfills_app_backfill"', "FOR NO KEY UPDATE"
         return [
             "checked" if query["sql"] == "SET CONSTRAINTS ALL IMMEDIATE" else "taken"
-            for query in seen
+            for query in statements
             if query["sql"] == "SET CONSTRAINTS ALL IMMEDIATE"
             or all(words in query["sql"] for words in row_locks)
         ]

@@ -119,7 +119,7 @@ class Stage:
             definition = FOLLOWERS[kind]
             of = {
                 f"asset_{up}": self._mapping(mapping, definition, up)
-                for up in {min(each, number - 1) for each in reads}
+                for up in {min(number_read, number - 1) for number_read in reads}
             }
             following(f"asset_{number}", definition, of=of)
 
@@ -128,7 +128,7 @@ class Stage:
     ) -> slicewise.PartitionMapping | None:
         """Windows are counted where there are windows on both sides."""
         above = Asset.objects.get(name=f"asset_{upstream}").definition
-        sides = [each.time_dimension if each else None for each in (definition, above)]
+        sides = [side.time_dimension if side else None for side in (definition, above)]
         return MAPPINGS[name] if all(sides) else None
 
     def live_through(self) -> None:
@@ -141,8 +141,12 @@ class Stage:
     def hold(self) -> int | None:
         """A run that is under way of one of the assets."""
         names = self.world.names
-        held = self.world.held
-        return None if held is None else self._run(names[self.world.held_of % len(names)], held)
+        held_selection = self.world.held
+        return (
+            None
+            if held_selection is None
+            else self._run(names[self.world.held_of % len(names)], held_selection)
+        )
 
     def _run(self, name: str, span: tuple[int, int]) -> int | None:
         """A run for some partitions of an asset, dispatched."""
@@ -162,8 +166,8 @@ class Stage:
         keys = asset.definition.select(" ".join(f"{name}=*" for name in names))
         parts = []
         for first, number in spans:
-            at = first % len(keys)
-            parts.append(keys[at : at + number].text)
+            place_in_keys = first % len(keys)
+            parts.append(keys[place_in_keys : place_in_keys + number].text)
         return "; ".join(parts)
 
     def request(self) -> dict[str, Any]:
@@ -221,14 +225,14 @@ def test_what_is_announced_of_several_is_what_happens(
 ) -> None:
     first, number = days
     names = list(dict.fromkeys(world.names[place % len(world.names)] for place in chosen))
-    asked = {
+    request = {
         "asset": "", "assets": names, "selection": "", "start": f"2024-03-{first}",
         "end": f"2024-03-{min(first + number, 31)}", "upstream": upstream,
     }  # fmt: skip
     if world.options["order"] == "listed":
-        asked["order"] = "newest"
+        request["order"] = "newest"
     with undone():
-        play(world, alice, **asked)
+        play(world, alice, **request)
 
 
 def play(world: World, alice: User, **instead: Any) -> None:
@@ -273,7 +277,7 @@ def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helpe
     """What was announced of an asset, with what became of it."""
     ended = outcomes(backfill, planned.asset.name)
     note(f"{planned.asset.name} ended: {ended}")
-    made = ended.get("succeeded", 0) + ended.get("failed", 0) + ended.get("upstream_failed", 0)
+    attempted = ended.get("succeeded", 0) + ended.get("failed", 0) + ended.get("upstream_failed", 0)
     exists = ended.get("exists", 0)
     assert sum(ended.values()) == planned.total
     assert ended.get("in_flight", 0) == planned.in_flight
@@ -281,13 +285,13 @@ def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helpe
     announced = (planned.to_make, planned.existing, planned.missing_upstream)
     is_helped = is_helped and planned.missing_upstream > 0
     if is_helped:
-        assert (made + missing, exists) == (
+        assert (attempted + missing, exists) == (
             planned.to_make + planned.missing_upstream,
             announced[1],
         )
-        assert made >= planned.to_make
+        assert attempted >= planned.to_make
     else:
-        assert (made, exists, missing) == announced
+        assert (attempted, exists, missing) == announced
     if not world.failing and not is_helped:
         assert ended.get("succeeded", 0) == planned.to_make
     first = planned.asset.name == "asset_0"

@@ -62,11 +62,11 @@ def test_of_an_asset_that_is_cut_otherwise_nothing_more_is_made(
     asset("raw_flights", DAILY_2013)
     backfill = ask(alice, "raw_flights", selection="2013-01", existing=existing, max_active_runs=1)
     advance()
-    begun = Run.objects.count()
+    begun_count = Run.objects.count()
     redefine("raw_flights", present)
     drive(worker)
     assert outcomes(backfill, "raw_flights") == {
-        "succeeded": begun, "no_such_partition": 31 - begun,
+        "succeeded": begun_count, "no_such_partition": 31 - begun_count,
     }  # fmt: skip
     assert state_of(backfill) == "partially_failed"
     assert not AssetPartition.objects.exclude(identity=DAILY_2013.identity).exists()
@@ -233,8 +233,8 @@ def test_a_retry_that_cannot_go_on_is_refused(alice: User, worker: Gateway) -> N
     following("raw_flights", DAILY_2013, of={"airports": Keys(["JFK"])})
     following("delays", DAILY_2013, of={"raw_flights": None})
     make_airport()
-    asked = {"selection": "2013-01-01..2013-01-03", "downstream": "all"}
-    backfill = ask(alice, "raw_flights", **asked)
+    request = {"selection": "2013-01-01..2013-01-03", "downstream": "all"}
+    backfill = ask(alice, "raw_flights", **request)
     drive(worker, failing=failing_keys("2013-01-02"))
     assert outcomes(backfill, "delays") == {"succeeded": 2, "upstream_failed": 1}
     spoiled = {"kind": "interval", "cadence": "@never"}

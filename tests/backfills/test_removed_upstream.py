@@ -263,8 +263,8 @@ def test_page_api_and_command_line_say_what_is_gone_and_what_helps(
         " A retry with the latest code uses the new definition."
     )
     client.force_login(alice)
-    told = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
-    (weeks,) = [skip for skip in told if skip["upstream_gaps"]]
+    skips = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
+    (weeks,) = [skip for skip in skips if skip["upstream_gaps"]]
     (gap,) = weeks["upstream_gaps"]
     assert (gap["reason"], weeks["hint"]) == (reason, hint)
     assert gap["removed"] == {
@@ -285,5 +285,5 @@ def test_the_preview_says_what_another_request_would_make(alice: User, worker: G
     asked_before_the_removal(alice)
     drive(worker)
     planned = plan_of(alice, "weekly_takings", selection="2024-03-24..2024-03-31")
-    found = planned["weekly_takings"]
-    assert (found.to_make, found.missing_upstream, found.gaps) == (2, 0, ())
+    takings_plan = planned["weekly_takings"]
+    assert (takings_plan.to_make, takings_plan.missing_upstream, takings_plan.gaps) == (2, 0, ())

@@ -29,14 +29,14 @@ def gateway(db: None) -> Gateway:
 @pytest.fixture(autouse=True)
 def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
     """The messages that would have gone to workers: (task, arguments, queue)."""
-    gone: list[tuple[str, tuple[int | str, ...], str]] = []
+    messages_sent: list[tuple[str, tuple[int | str, ...], str]] = []
 
     def keep(task: str, *args: int | str, queue: str) -> bool:
-        gone.append((task, args, queue))
+        messages_sent.append((task, args, queue))
         return True
 
     with patch.object(messages, "send", keep):
-        yield gone
+        yield messages_sent
 
 
 @pytest.fixture(autouse=True)

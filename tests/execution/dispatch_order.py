@@ -40,12 +40,12 @@ def expected_order(
     ]
     turns: list[tuple[int, int, int, int, int]] = []
     for producer_id in {run.producer_version.producer_id for run in ready}:
-        own = [run for run in ready if run.producer_version.producer_id == producer_id]
-        in_turns = _in_turns(own, of_group)
-        limit = _in_force(own[0]).get("max_active_runs")
+        producer_runs = [run for run in ready if run.producer_version.producer_id == producer_id]
+        in_turns = _in_turns(producer_runs, of_group)
+        limit = _in_force(producer_runs[0]).get("max_active_runs")
         if limit is not None:
             in_turns = in_turns[: max(limit - of_producer[producer_id], 0)]
-        priority = _in_force(own[0]).get("priority") or 0
+        priority = _in_force(producer_runs[0]).get("priority") or 0
         for turn, run in enumerate(in_turns, 1 + of_producer[producer_id]):
             turns.append((-priority, -run.group.priority, turn, run.pk, run.group_id))
     limits = {run.group_id: run.group.max_active_runs for run in ready}

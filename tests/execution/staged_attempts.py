@@ -39,11 +39,13 @@ class Ready:
     ) -> None:
         self.attempt = attempt.row
         self.root = root
-        self.staged = [piece for piece in staged(attempt) if piece["key"] not in without]
+        self.staged = [
+            partition for partition in staged(attempt) if partition["key"] not in without
+        ]
         names = (attempt.run.pk, attempt.row.name_on_disk)
         self.staging = storage.staging_path(root, *names, attempt.row.fence, partitioned=True)
-        for piece in self.staged:
-            folder = self.staging / piece["path"]
+        for partition in self.staged:
+            folder = self.staging / partition["path"]
             folder.mkdir(parents=True)
             (folder / storage.marker_name(*names)).touch()
         self.outlet = outlet_of(attempt, self.staged, root=str(root), staging=str(self.staging))

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() -> None:
     alice = person("alice", is_superuser=True)
     attempt = begun(asset("raw_flights", DAILY_2013), alice, make_gateway("scheduled"))
-    others: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
 
     def fail() -> None:
         ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
@@ -46,13 +46,13 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
     def move_all(run_ids: list[int], old: RunState, new: RunState, **fields: Any) -> list[int]:
         moved = transitions.move_all(run_ids, old, new, **fields)
         if old == RunState.QUEUED:
-            others.append(elsewhere(fail))
-            others[0].join(1)
+            threads.append(elsewhere(fail))
+            threads[0].join(1)
         return moved
 
     with patch.object(control, "move_all", move_all):
         assert cancel_group(attempt.run.group, user=alice) == 1
-    others[0].join()
+    threads[0].join()
     assert Run.objects.get().state == RunState.CANCELING
 
 
@@ -127,8 +127,8 @@ def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
 
 def test_a_backfill_that_is_being_canceled_keeps_no_other_from_its_slots() -> None:
     alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
-    held, free = asset("raw_flights", DAILY_2013), asset("weather", DAILY_2013)
-    for name in (held, free):
+    busy, free = asset("raw_flights", DAILY_2013), asset("weather", DAILY_2013)
+    for name in (busy, free):
         materialize(MaterializeRequest(asset=name, selection="2013-01"), user=alice)
     canceled = RunGroup.objects.order_by("id")[0]
     RunGroup.objects.filter(pk=canceled.pk).update(priority=5)
@@ -159,7 +159,7 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
     alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
     flights = asset("raw_flights", DAILY_2013)
     ending = begun(flights, alice, gateway, "2013-01-01")
-    other = begun(flights, alice, gateway, "2013-01-02")
+    other_attempt = begun(flights, alice, gateway, "2013-01-02")
     Lease.objects.update(until=timezone.now())
     is_held, may_go = threading.Event(), threading.Event()
 
@@ -171,11 +171,11 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
 
     thread = elsewhere(settle)
     assert is_held.wait(120)
-    states = renew_all([ending.row, other.row])
+    states = renew_all([ending.row, other_attempt.row])
     is_still_held = thread.is_alive()
     may_go.set()
     thread.join()
     assert is_still_held, "it was waited for"
-    assert states == {ending.row.token: "running", other.row.token: "running"}
+    assert states == {ending.row.token: "running", other_attempt.row.token: "running"}
     renewed = Lease.objects.filter(until__gt=timezone.now() + timedelta(seconds=5))
-    assert [lease.attempt_id for lease in renewed] == [other.row.pk]
+    assert [lease.attempt_id for lease in renewed] == [other_attempt.row.pk]

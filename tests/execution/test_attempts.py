@@ -107,16 +107,16 @@ def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway)
     assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
-    run, piece = Run.objects.get(), AssetPartition.objects.get()
+    run, partition = Run.objects.get(), AssetPartition.objects.get()
     assert (run.state, run.error, run.error_kind) == ("failed", "ValueError: no", "code")
-    assert (piece.state, piece.held_by_id, piece.version) == ("failed", None, 0)
+    assert (partition.state, partition.held_by_id, partition.version) == ("failed", None, 0)
     assert counts_agree_with_slices()
 
 
 def test_an_error_that_the_database_cannot_hold_is_not_lost(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
-    said = Failure(error="ValueError: 'a\0b' and '\ud800'", traceback="line 3: '\0' \udcff")
-    assert ending.fail(attempt.row, said)
+    failure = Failure(error="ValueError: 'a\0b' and '\ud800'", traceback="line 3: '\0' \udcff")
+    assert ending.fail(attempt.row, failure)
     attempt.row.refresh_from_db()
     assert Run.objects.get().error == "ValueError: 'a\N{REPLACEMENT CHARACTER}b' and '\\ud800'"
     assert attempt.row.traceback == "line 3: '\N{REPLACEMENT CHARACTER}' \\udcff"
@@ -156,8 +156,8 @@ def test_a_failed_re_run_shows_as_failed_and_keeps_the_data(alice: User, gateway
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway))
     ending.fail(begun(flights, alice, gateway).row, Failure(error="no"))
-    piece = AssetPartition.objects.get()
-    assert (piece.state, piece.version, piece.rows) == ("failed", 1, 5)
+    partition = AssetPartition.objects.get()
+    assert (partition.state, partition.version, partition.rows) == ("failed", 1, 5)
     assert counts_agree_with_slices()
 
 

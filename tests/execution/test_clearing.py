@@ -55,10 +55,12 @@ def tick(sent: Sent) -> int:
     """The tick asks, and workers do as they are asked; how many were."""
     sent.clear()
     clearing.ask_to_clear()
-    asked = [arguments[0] for task, arguments, _ in sent if task == messages.CLEAR_LOST_ATTEMPT]
-    for attempt_id in asked:
+    attempt_ids = [
+        arguments[0] for task, arguments, _ in sent if task == messages.CLEAR_LOST_ATTEMPT
+    ]
+    for attempt_id in attempt_ids:
         recovery.clear_lost_attempt(int(attempt_id))
-    return len(asked)
+    return len(attempt_ids)
 
 
 def let_time_pass() -> None:

@@ -123,7 +123,7 @@ def run(lake: Path, played: Worker) -> Run:
 PARTITION = {"key": "2013-01-01", "path": "partition=2013-01-01", "rows": 1, "bytes": 4}
 
 
-def write(run: Run, lake: Path, said: Message) -> None:
+def write(run: Run, lake: Path, message: Message) -> None:
     """Write what the run is to publish, as its code would, and tell where it waits."""
     attempt = RunAttempt.objects.get()
     home = storage.staging_path(lake, run.pk, attempt.name_on_disk, attempt.fence, partitioned=True)
@@ -131,7 +131,7 @@ def write(run: Run, lake: Path, said: Message) -> None:
     folder.mkdir(parents=True)
     (folder / "part.parquet").write_text("rows")
     (folder / marker_name(run.pk, attempt.name_on_disk)).touch()
-    said["staging"] = str(home)
+    message["staging"] = str(home)
 
 
 def first_time(action: Callable[[], None], real: Callable[..., Any]) -> Callable[..., Any]:
@@ -213,11 +213,11 @@ def test_a_commit_that_nobody_heard_of_is_found_out(
     real, rest = getattr(module, name), [1]
 
     def committed_unheard(*args: Any, **named: Any) -> Any:
-        done = real(*args, **named)
+        outcome = real(*args, **named)
         if rest:
             rest.pop()
             raise OperationalError("server closed the connection unexpectedly")
-        return done
+        return outcome
 
     with patch.object(module, name, committed_unheard):
         make(run, played, lake, IDLE)
@@ -306,7 +306,7 @@ def void(_: object) -> None:
 
 @pytest.fixture
 def heart() -> Iterator[Callable[[], GatewayWorker]]:
-    made: list[GatewayWorker] = []
+    workers: list[GatewayWorker] = []
     live = GatewayWorker._live
 
     def live_and_close(self: GatewayWorker) -> None:
@@ -315,8 +315,8 @@ def heart() -> Iterator[Callable[[], GatewayWorker]]:
         connections.close_all()
 
     def start() -> GatewayWorker:
-        made.append(GatewayWorker("scheduled@test", "scheduled", 20))
-        return made[0]
+        workers.append(GatewayWorker("scheduled@test", "scheduled", 20))
+        return workers[0]
 
     with (
         patch.object(worker, "WarmParent", Mock()),
@@ -324,7 +324,7 @@ def heart() -> Iterator[Callable[[], GatewayWorker]]:
         patch.object(GatewayWorker, "_live", live_and_close),
     ):
         yield start
-        for started in made:
+        for started in workers:
             started.close()
             started._heart.join(120)
 

@@ -35,18 +35,18 @@ def limited(name: str, **options: Any) -> Asset:
 
 
 def test_five_hundred_runs_of_one_asset_keep_no_other_waiting(gateway: Gateway) -> None:
-    many, one = limited("many"), limited("one")
+    many, single = limited("many"), limited("one")
     queue_runs(many, 500)
-    queue_runs(one, 1)
+    queue_runs(single, 1)
     dispatch()
     assert sent() == {"many": 5, "one": 1}
 
 
 def test_five_hundred_requests_for_one_asset_keep_no_other_waiting(gateway: Gateway) -> None:
-    many, one = limited("many"), limited("one")
+    many, single = limited("many"), limited("one")
     for _ in range(500):
         queue_runs(many, 1)
-    queue_runs(one, 1)
+    queue_runs(single, 1)
     # It was heard of while all these were written down.
     Gateway.objects.update(last_seen=timezone.now())
     dispatch()
@@ -169,22 +169,22 @@ def test_neither_queue_always_gets_what_an_asset_allows(gateway: Gateway) -> Non
     flights = limited("raw_flights", max_active_runs=1)
     queue_runs(flights, 60)
     queue_runs(flights, 60, Queue.BACKFILL)
-    seen = Counter[str]()
+    queue_counts = Counter[str]()
     for _ in range(60):
         # Heard of, however slow the machine is.
         Gateway.objects.update(last_seen=timezone.now())
         dispatch()
         run = Run.objects.get(state=RunState.DISPATCHED)
-        seen[run.queue] += 1
+        queue_counts[run.queue] += 1
         run.delete()
-    assert min(seen["scheduled"], seen["backfill"]) > 5
+    assert min(queue_counts["scheduled"], queue_counts["backfill"]) > 5
 
 
 def test_each_queue_costs_one_choice_whatever_is_queued(gateway: Gateway) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert dispatch()
-        return len(found)
+        return len(statements)
 
     flights = limited("raw_flights")
     queue_runs(flights, 1)

@@ -108,21 +108,21 @@ def test_a_key_that_is_found_again_is_recorded_again(
     discover(models, alice, gateway, "acme", "globex")
     assert states(models) == {"acme": ("materialized", 2), "globex": ("materialized", 1)}
     assert RuntimePartition.objects.count() == 2
-    made = Materialization.objects.filter(slice__identity=models.identity)
-    assert made.count() == 3
+    materializations = Materialization.objects.filter(slice__identity=models.identity)
+    assert materializations.count() == 3
 
 
 def test_all_assets_of_a_set_know_its_keys(models: Asset, alice: User, gateway: Gateway) -> None:
-    other = asset("energy_prediction", CUSTOMERS)
+    prediction = asset("energy_prediction", CUSTOMERS)
     asset("elsewhere", slicewise.PartitionAtRuntime(name="other_customers"))
     discover(models, alice, gateway, "acme", "apex", "globex")
-    other = Asset.objects.get(pk=other.pk)
+    prediction = Asset.objects.get(pk=prediction.pk)
     now = timezone.now()
-    assert [row.key for row in selected_rows(other, "a*", now=now)] == ["acme", "apex"]
-    assert len(selected_rows(other, "*", now=now)) == 3
+    assert [row.key for row in selected_rows(prediction, "a*", now=now)] == ["acme", "apex"]
+    assert len(selected_rows(prediction, "*", now=now)) == 3
     assert known(Asset.objects.get(name="elsewhere")) == []
     with pytest.raises(InvalidRequest, match="initech"):
-        selected_rows(other, "initech", now=now)
+        selected_rows(prediction, "initech", now=now)
 
 
 def test_a_key_is_made_by_itself_once_it_is_known(
@@ -170,13 +170,13 @@ def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
 def test_assets_that_are_made_together_find_partitions_together(
     alice: User, gateway: Gateway
 ) -> None:
-    one, two = together("split", ["one", "two"], CUSTOMERS)
-    attempt = discovering(one, alice, gateway)
+    first, second = together("split", ["one", "two"], CUSTOMERS)
+    attempt = discovering(first, alice, gateway)
     with pytest.raises(ConflictingRequest):
-        materialize(MaterializeRequest(asset=two), user=alice)
+        materialize(MaterializeRequest(asset=second), user=alice)
     assert attempts.intend_to_publish(attempt.row, [], found("acme"))
     assert ending.succeed(attempt.row)
-    assert states(one) == states(two) == {"acme": ("materialized", 1)}
+    assert states(first) == states(second) == {"acme": ("materialized", 1)}
 
 
 def test_any_run_may_add_keys_to_a_set(models: Asset, alice: User, gateway: Gateway) -> None:

@@ -31,12 +31,12 @@ def test_a_heartbeat_is_one_statement_that_changes_no_attempt_and_no_index(
     alice: User, gateway: Gateway
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
-    held = [begun(flights, alice, gateway, f"2013-01-0{day}").row for day in range(1, 4)]
+    held_attempts = [begun(flights, alice, gateway, f"2013-01-0{day}").row for day in range(1, 4)]
     before = written()
     for _ in range(10):
-        with CaptureQueriesContext(connection) as seen:
-            assert len(leases.renew_all(held)) == 3
-        assert len(seen) == 1
+        with CaptureQueriesContext(connection) as statements:
+            assert len(leases.renew_all(held_attempts)) == 3
+        assert len(statements) == 1
     after = written()
     changed = {
         table: (rows - before[table][0], indexed - before[table][1])
@@ -51,14 +51,14 @@ def test_a_lease_is_renewed_by_its_holder_alone(alice: User, gateway: Gateway) -
     first, second = (begun(flights, alice, gateway, f"2013-01-0{day}") for day in (1, 2))
     attempts.intend_to_publish(second.row, [outlet_of(second, staged(second))])
     lose_the_worker()
-    taken = attempts.take_over(second.row.pk, str(second.row.token), RunState.PUBLISHING)
-    assert taken is not None
-    until = Lease.objects.get(attempt=taken).until
+    taken_attempt = attempts.take_over(second.row.pk, str(second.row.token), RunState.PUBLISHING)
+    assert taken_attempt is not None
+    until = Lease.objects.get(attempt=taken_attempt).until
     assert until > timezone.now() + timedelta(seconds=5)
     assert leases.renew_all([first.row, second.row]) == {first.row.token: "running"}
     assert not leases.renew(second.row)
-    assert Lease.objects.get(attempt=taken).until == until
-    assert leases.renew_all([taken]) == {taken.token: "publishing"}
+    assert Lease.objects.get(attempt=taken_attempt).until == until
+    assert leases.renew_all([taken_attempt]) == {taken_attempt.token: "publishing"}
 
 
 def test_what_has_ended_has_no_lease(alice: User, gateway: Gateway) -> None:

@@ -62,10 +62,10 @@ class Staged:
                 {"key": key, "path": f"partition={key}", "rows": 1, "bytes": 1}
                 for key in attempt.keys
             ]
-            for piece in pieces:
-                (staging / str(piece["path"])).mkdir(parents=True)
+            for partition in pieces:
+                (staging / str(partition["path"])).mkdir(parents=True)
                 marker = storage.marker_name(attempt.run.pk, names[of.name])
-                (staging / str(piece["path"]) / marker).touch()
+                (staging / str(partition["path"]) / marker).touch()
             self.outlets.append(
                 outlet_of(attempt, pieces, of=of, root=str(root), staging=str(staging))
             )
@@ -79,8 +79,8 @@ class Staged:
         finish_publication(self.attempt, gateway)
 
     def in_place(self) -> set[str]:
-        found = self.lake.glob("*/partition=*")
-        return {f"{path.parent.name} {path.name.partition('=')[2]}" for path in found}
+        folders = self.lake.glob("*/partition=*")
+        return {f"{path.parent.name} {path.name.partition('=')[2]}" for path in folders}
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def test_a_run_takes_the_partitions_of_all_outlets(
     attempt = begun(split[1], alice, gateway, "2013-01-01..2013-01-02", strategy="range")
     assert attempt.keys == DAYS
     assert (attempt.run.asset, attempt.run.partition_count) == (split[1], 2)
-    held = AssetPartition.objects.filter(held_by=attempt.run)
-    assert sorted(held.values_list("asset__name", "key")) == [
+    partitions = AssetPartition.objects.filter(held_by=attempt.run)
+    assert sorted(partitions.values_list("asset__name", "key")) == [
         (name, day) for name in ("test", "train") for day in DAYS
     ]
 
@@ -152,12 +152,12 @@ def test_what_stopped_between_two_outlets_is_finished_by_whoever_finds_it(
     staged: Staged, split: Pair, gateway: Gateway
 ) -> None:
     real = storage.publish
-    done: list[str] = []
+    published_roots: list[str] = []
 
     def publish(root: str, *args: Any, **names: Any) -> None:
-        if done:
+        if published_roots:
             raise KeyboardInterrupt
-        done.append(root)
+        published_roots.append(root)
         real(root, *args, **names)
 
     with patch.object(storage, "publish", publish), pytest.raises(KeyboardInterrupt):
@@ -188,12 +188,12 @@ def test_what_stopped_between_swap_and_record_is_recorded_once(
 def test_two_outlets_that_stage_in_one_folder_do_not_meet(
     alice: User, gateway: Gateway, tmp_path: Path
 ) -> None:
-    one, two = together("pair", ["one", "two"])
-    attempt = begun(one, alice, gateway, "")
+    first, second = together("pair", ["one", "two"])
+    attempt = begun(first, alice, gateway, "")
     names = attempt.row.disk_names(attempt.run.producer_version)
     homes = [
         storage.staging_path(tmp_path / of.name, 1, names[of.name], 1, partitioned=False)
-        for of in (one, two)
+        for of in (first, second)
     ]
     for home in homes:
         home.mkdir()

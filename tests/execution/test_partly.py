@@ -55,14 +55,14 @@ def three(run: Run, alice: User) -> Run:
     return materialize(request, user=alice).runs.get()
 
 
-def says(worker: Worker, root: Path, made: list[str], left_out: list[str], end: Any) -> None:
+def says(worker: Worker, root: Path, made_keys: list[str], left_out: list[str], end: Any) -> None:
     """The runner stages some days, leaves others out, and ends."""
 
     def stage(request: Any) -> None:
         run_id, name = request["run_id"], request["attempt_name"]
         staging = storage.staging_path(root, run_id, name, request["fence"], partitioned=True)
         pieces = []
-        for key in made:
+        for key in made_keys:
             folder = staging / f"partition={key}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / storage.marker_name(run_id, name)).touch()
@@ -185,19 +185,19 @@ def test_nothing_is_published_with_partitions_that_are_not_the_run_s(
 def test_connections_that_cannot_be_read_when_data_is_staged_fail_no_run(
     run: Run, worker: Worker, root: Path, settings: Any, tmp_path: Path
 ) -> None:
-    settings.SLICEWISE_CONNECTIONS = known = tmp_path / "connections.json"
-    known.write_text("{}")
+    settings.SLICEWISE_CONNECTIONS = connections_file = tmp_path / "connections.json"
+    connections_file.write_text("{}")
     says(worker, root, ["2013-01-01"], [], [{"type": "finished"}, ENDED])
     staging = worker.launch
 
     def launch(request: Any) -> Any:
-        known.write_text("{")  # somebody is writing it
+        connections_file.write_text("{")  # somebody is writing it
         return staging(request)
 
     worker.launch = launch  # type: ignore[method-assign]
 
     def mend() -> None:
-        known.write_text("{}")
+        connections_file.write_text("{}")
 
     worker.meanwhile = mend
     ended = execute(run)

@@ -94,12 +94,12 @@ def test_without_time_the_last_made_comes_first_and_never_the_runs_own(
 
 
 def test_what_is_not_partitioned_has_no_past_partitions(alice: User, gateway: Gateway) -> None:
-    whole = asset("whole")
-    assert keys(begun(whole, None, alice, gateway)) == []
+    unpartitioned = asset("whole")
+    assert keys(begun(unpartitioned, None, alice, gateway)) == []
 
 
 @pytest.mark.parametrize(
-    ("partition", "selection", "own"),
+    ("partition", "selection", "own_key"),
     [
         (DAILY_2013, "2013-01", "2013-02-01"),
         (DAY_BY_AIRPORT, "date=2013-01 airport=*", "date=2013-02-01 airport=JFK"),
@@ -112,13 +112,15 @@ def test_pages_join_without_gap_or_overlap(
     monkeypatch: pytest.MonkeyPatch,
     partition: slicewise.PartitionDefinition,
     selection: str,
-    own: str,
+    own_key: str,
 ) -> None:
     monkeypatch.setattr(past_partitions, "PAGE", 7)
     of = asset("paged", partition)
     made(of, selection)
-    pages = everything(begun(of, own, alice, gateway))
-    expected = {row.key for row in partition_rows(partition, partition.select(selection))} - {own}
+    pages = everything(begun(of, own_key, alice, gateway))
+    expected = {row.key for row in partition_rows(partition, partition.select(selection))} - {
+        own_key
+    }
     assert sorted(key for page in pages for key in page) == sorted(expected)
     assert max(map(len, pages)) == 7
 
@@ -134,14 +136,14 @@ def test_a_page_is_one_statement_that_walks_an_index(alice: User, gateway: Gatew
         questions = PastPartitions(begun(of, selection, alice, gateway))
         after = [datetime(2013, 5, 1, tzinfo=UTC).isoformat(), "", 0]
         questions.answer({**ASK, "after": after})
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             questions.answer({**ASK, "after": after})
-        (statement,) = [query["sql"] for query in seen]
+        (statement,) = [query["sql"] for query in statements]
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE assets_app_assetpartition")
             # Some hundred rows are read and sorted at once unless that is made to look dear.
-            for other in ("seqscan", "bitmapscan", "sort", "incremental_sort"):
-                cursor.execute(f"SET LOCAL enable_{other} = off")
+            for plan_step in ("seqscan", "bitmapscan", "sort", "incremental_sort"):
+                cursor.execute(f"SET LOCAL enable_{plan_step} = off")
             cursor.execute(f"EXPLAIN {statement}")
             plan = "\n".join(row[0] for row in cursor.fetchall())
         assert f"Index Scan Backward using {index}" in plan, plan
@@ -167,10 +169,10 @@ def test_what_is_no_question_is_refused_and_no_statement_is_made(
     alice: User, gateway: Gateway, spoiled: dict[str, Any]
 ) -> None:
     questions = PastPartitions(begun(asset("days", DAILY_2013), "2013-01-08", alice, gateway))
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         answer = questions.answer({**ASK, **spoiled})
     assert set(answer) == {"type", "error"}
-    assert len(seen) == 0
+    assert len(statements) == 0
 
 
 class AskingRunner:
@@ -209,5 +211,5 @@ def test_a_worker_answers_its_runner_and_takes_what_it_found(
     supervision.execute(run.pk)
     run.refresh_from_db()
     assert run.state == RunState.SUCCEEDED, run.error
-    heard = [answer["keys"] for answer in runner.heard]
-    assert heard == [["2013-01-03", "2013-01-02"], ["2013-01-01"]]
+    answered_keys = [answer["keys"] for answer in runner.heard]
+    assert answered_keys == [["2013-01-03", "2013-01-02"], ["2013-01-01"]]

@@ -99,11 +99,11 @@ def test_an_error_that_may_pass_is_tried_again(ready: Ready, gateway: Gateway) -
 
 def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Gateway) -> None:
     worker = at_work(gateway)
-    held: list[Any] = []
+    tokens: list[Any] = []
     publish = publishing.publish
 
     def watch(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
-        held.extend(one.token for one in worker.watched)
+        tokens.extend(attempt.token for attempt in worker.watched)
         publish(attempt, outlets)
 
     with (
@@ -111,7 +111,7 @@ def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Ga
         patch.object(publishing, "publish", watch),
     ):
         publishing.finish_publishing(ready.attempt.pk, str(ready.attempt.token))
-    assert held == [RunAttempt.objects.get().token]
+    assert tokens == [RunAttempt.objects.get().token]
     assert worker.watched == []
 
 

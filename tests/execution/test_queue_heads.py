@@ -47,7 +47,9 @@ class Scene:
         self.random = random.Random(seed)
         count = self.random.choice([3, 5, 10])
         self.assets = [asset(f"asset_{number}") for number in range(count)]
-        self.versions = [version for each in self.assets for version in self._versions(each)]
+        self.versions = [
+            version for queued_asset in self.assets for version in self._versions(queued_asset)
+        ]
         self.groups = RunGroup.objects.bulk_create(
             RunGroup(
                 kind=GroupKind.REQUEST,
@@ -206,9 +208,9 @@ def test_a_delayed_run_is_ready_once_its_time_has_come(gateway: Gateway) -> None
 
 
 def test_a_change_of_many_runs_is_noted_once(gateway: Gateway) -> None:
-    group, other = queue_runs(asset("one"), 1), asset("two")
+    group, second_asset = queue_runs(asset("one"), 1), asset("two")
     refresh_heads(timezone.now())
-    add_runs(group, other, 500)
+    add_runs(group, second_asset, 500)
     assert QueueChange.objects.count() == 1
     run_ids = list(group.runs.values_list("pk", flat=True))
     move_all(run_ids, RunState.QUEUED, RunState.CANCELED, ended_at=timezone.now())

@@ -185,7 +185,7 @@ def test_a_run_that_had_more_than_its_limit_fails_by_its_own_fault(
 
 
 @pytest.mark.parametrize(
-    ("own", "server_s", "expected", "by"),
+    ("own_limit", "server_s", "expected", "by"),
     [
         (None, None, None, "setting SLICEWISE_RUN_MEMORY of the server"),
         (100, None, 100, "memory= of the asset"),
@@ -198,14 +198,14 @@ def test_the_lower_limit_of_memory_holds(
     run: Run,
     worker: Worker,
     settings: Any,
-    own: int | None,
+    own_limit: int | None,
     server_s: int | None,
     expected: int | None,
     by: str,
 ) -> None:
     settings.RUN_MEMORY = server_s
     version = run.producer_version
-    version.definition |= {} if own is None else {"memory": own}
+    version.definition |= {} if own_limit is None else {"memory": own_limit}
     version.save()
     execute(run)
     assert worker.launched[0]["limits"] == {
@@ -276,16 +276,16 @@ def test_who_stops_a_lost_attempt_holds_it_and_finds_what_it_has_left_on_this_ho
 ) -> None:
     lost = begin(run, worker)
     cancel_run(run, user=alice)
-    seen: list[Any] = []
+    tokens: list[Any] = []
     real = clearing.clear_away
 
     def clear_away(parent: Any, attempt: RunAttempt, *rest: Any) -> None:
-        seen.append((attempt.token, worker.watched and worker.watched.attempt.token))
+        tokens.append((attempt.token, worker.watched and worker.watched.attempt.token))
         real(parent, attempt, *rest)
 
     with patch.object(recovery, "clear_away", clear_away):
         recovery.stop_lost_attempt(lost.pk, str(lost.token))
-    assert seen == [(lost.token, RunAttempt.objects.get().token)]
+    assert tokens == [(lost.token, RunAttempt.objects.get().token)]
     assert lost.token != RunAttempt.objects.get().token
 
 
@@ -303,8 +303,8 @@ def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
     with django_capture_on_commit_callbacks(execute=True):
         recover()
     assert Run.objects.get().state == RunState.FAILED
-    (asked,) = [row for row in sent if row[0] == messages.CLEAR_LOST_ATTEMPT]
-    assert asked == (messages.CLEAR_LOST_ATTEMPT, (lost.pk,), "scheduled")
+    (clear_message,) = [row for row in sent if row[0] == messages.CLEAR_LOST_ATTEMPT]
+    assert clear_message == (messages.CLEAR_LOST_ATTEMPT, (lost.pk,), "scheduled")
     recovery.clear_lost_attempt(lost.pk)
     assert worker.interrupted == [str(lost.spark_session_id)]
     assert not staging.exists()
@@ -314,12 +314,12 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
     run: Run, worker: Worker
 ) -> None:
     worker.said = [{"type": "finished"}, ENDED]
-    held = DiscoveredKeysHeld("Another run is making raw_flights acme.")
-    with patch.object(attempts, "intend_to_publish", side_effect=held):
+    refusal = DiscoveredKeysHeld("Another run is making raw_flights acme.")
+    with patch.object(attempts, "intend_to_publish", side_effect=refusal):
         for _ in range(9):
             assert execute(run).state == RunState.QUEUED
         assert (run.platform_failures, run.code_failures) == (0, 0)
-        assert run.error == str(held)
+        assert run.error == str(refusal)
         assert run.not_before is not None
         assert run.not_before > timezone.now() + timedelta(seconds=3)
         Run.objects.update(
@@ -344,18 +344,18 @@ def test_the_lease_is_renewed_before_there_is_a_runner(run: Run, worker: Worker)
     begin(run, worker)
     lose_the_worker()
     recover()
-    held: list[Watched | None] = []
-    worker.while_interrupted = lambda: held.append(worker.watched)
+    watched_attempts: list[Watched | None] = []
+    worker.while_interrupted = lambda: watched_attempts.append(worker.watched)
     take_inputs = attempts.take_inputs
 
     def take(attempt: attempts.Attempt) -> list[UpstreamInput]:
-        held.append(worker.watched)
+        watched_attempts.append(worker.watched)
         return take_inputs(attempt)
 
     with patch.object(attempts, "take_inputs", take):
         execute(run)
     current = RunAttempt.objects.latest("number")
-    assert [watched and watched.attempt for watched in held] == [current, current]
+    assert [watched and watched.attempt for watched in watched_attempts] == [current, current]
     assert worker.watched is None
 
 
@@ -364,10 +364,10 @@ def test_the_lease_begins_anew_when_the_runner_is_launched(run: Run, worker: Wor
     lose_the_worker()
     recover()
     worker.while_interrupted = lose_the_worker
-    left: list[timedelta] = []
-    worker.meanwhile = lambda: left.append(Lease.objects.get().until - timezone.now())
+    remaining_times: list[timedelta] = []
+    worker.meanwhile = lambda: remaining_times.append(Lease.objects.get().until - timezone.now())
     execute(run)
-    assert left[0] > timedelta(seconds=5)
+    assert remaining_times[0] > timedelta(seconds=5)
 
 
 @pytest.mark.parametrize(
@@ -440,9 +440,9 @@ def test_a_version_on_record_whose_pause_is_too_long_ends_its_attempts(
 def test_a_runner_is_told_the_time_of_the_database(run: Run, worker: Worker) -> None:
     execute(run)
     (request,) = worker.launched
-    told, passed_since = request["clock"], time.monotonic() - request["clock"]["monotonic"]
+    clock, passed_since = request["clock"], time.monotonic() - request["clock"]["monotonic"]
     assert 0 <= passed_since < 60
-    now = datetime.fromisoformat(told["database"]) + timedelta(seconds=passed_since)
+    now = datetime.fromisoformat(clock["database"]) + timedelta(seconds=passed_since)
     assert abs(now - database_now()) < timedelta(seconds=5)
 
 

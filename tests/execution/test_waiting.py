@@ -41,7 +41,10 @@ def balances(db: None) -> Asset:
 
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
     """A run for each selection, as a schedule or a backfill makes them in one claim."""
-    planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
+    planned = [
+        list(partition_rows(of.definition, of.definition.select(selection)))
+        for selection in selections
+    ]
     return claim_runs(of, planned, trigger=trigger)
 
 
@@ -108,8 +111,8 @@ def test_slices_of_a_run_are_read_only_where_something_waits_for_the_asset(
 ) -> None:
     ask(balances, "2013-01-01", "2013-01-02")
     free = asset("free", DAILY_2013)
-    whole = ask(free, "2013")[0]
-    parameters = {"runs": [whole.pk]}
+    year_run = ask(free, "2013")[0]
+    parameters = {"runs": [year_run.pk]}
     assert rows_read(needs._TELL, parameters) < 100, "none of its 365 slices"
 
 
@@ -185,8 +188,8 @@ def test_nothing_waits_for_ever(
     second.refresh_from_db()
     assert second.state == RunState.SKIPPED
     assert second.skip_reason == ("upstream_failed" if is_failed else "wait_timeout")
-    piece = AssetPartition.objects.get(key="2013-01-02")
-    assert (piece.state, piece.held_by) == ("skipped", None)
+    partition = AssetPartition.objects.get(key="2013-01-02")
+    assert (partition.state, partition.held_by) == ("skipped", None)
     assert second.partitions.get().state == "skipped"
     assert counts_agree_with_slices()
 
@@ -225,12 +228,12 @@ def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gatewa
     make(ask(balances, "2013-01-01")[0], gateway)
     days = [f"{row.key}" for row in partition_rows(DAILY_2013, DAILY_2013.select("2013"))]
     ask(balances, *days[2:])
-    other = asset("other")
+    other_asset = asset("other")
     group = RunGroup.objects.create(kind="schedule")
-    assert other.producer
-    assert other.producer.current_version
+    assert other_asset.producer
+    assert other_asset.producer.current_version
     terms = RunSpec(
-        asset=other, producer_version=other.producer.current_version, group=group,
+        asset=other_asset, producer_version=other_asset.producer.current_version, group=group,
         trigger=Trigger.SCHEDULE, params={}, requested_by=None,
     )  # fmt: skip
     claim(terms, [list(partition_rows(None, None))])

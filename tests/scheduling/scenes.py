@@ -47,24 +47,24 @@ def scheduled(
     **options: Any,
 ) -> Asset:
     """An asset with a schedule that began at an instant."""
-    made = asset(
+    scheduled_asset = asset(
         name, partition, upstream=upstream, options={"schedule": schedule, **options},
         schedule=schedule,
     )  # fmt: skip
-    assert made.producer is not None
+    assert scheduled_asset.producer is not None
     with transaction.atomic():
-        store_schedules([made.producer], now=since)
+        store_schedules([scheduled_asset.producer], now=since)
     by_asset = set(scheduling_names(schedule))
     for name_of in by_asset | set(upstream or {}):
         mapping = (upstream or {}).get(name_of)
         AssetDependency.objects.create(
             upstream=Asset.objects.get(name=name_of),
-            downstream=made,
+            downstream=scheduled_asset,
             inlet=name_of in (upstream or {}),
             scheduling=name_of in by_asset,
             mapping=mapping.to_json() if mapping else None,
         )
-    return made
+    return scheduled_asset
 
 
 def by(name: str) -> dict[str, Any]:

@@ -40,18 +40,18 @@ def declare_anew(of: Asset, meanwhile: Callable[[], Any]) -> None:
     assert of.producer.current_version is not None
     of.producer.current_version.definition["schedule"] = cron("@hourly")
     of.producer.current_version.save()
-    others: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
     read = timetables._paused_producers
 
     def read_and_wait(*args: Any) -> set[int]:
-        found = read(*args)
-        others.append(elsewhere(meanwhile))
-        others[0].join(1)
-        return found
+        paused = read(*args)
+        threads.append(elsewhere(meanwhile))
+        threads[0].join(1)
+        return paused
 
     with patch.object(timetables, "_paused_producers", read_and_wait), transaction.atomic():
         timetables.store_schedules([of.producer], now=at(2024, 7, 1))
-    others[0].join()
+    threads[0].join()
 
 
 def test_what_is_paused_meanwhile_stays_paused() -> None:
@@ -77,10 +77,10 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
     read, has_read, may_end = outbox._made_by, threading.Event(), threading.Event()
 
     def read_and_wait(entries: Any) -> Any:
-        found = read(entries)
+        decoded = read(entries)
         has_read.set()
         assert may_end.wait(120)
-        return found
+        return decoded
 
     with patch.object(outbox, "_made_by", read_and_wait):
         judge = elsewhere(lambda: process_outbox(at(2024, 7, 2)))

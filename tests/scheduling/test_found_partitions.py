@@ -71,8 +71,12 @@ def test_the_example_of_the_source_document(
     tick(at(2024, 7, 1, 2))
     assert waiting(prediction) == ["globex", "initech"]
     make_all(prediction, gateway)
-    made = AssetPartition.objects.filter(asset=prediction).order_by("key")
-    assert [(row.key, row.version) for row in made] == [("acme", 1), ("globex", 2), ("initech", 1)]
+    partitions = AssetPartition.objects.filter(asset=prediction).order_by("key")
+    assert [(row.key, row.version) for row in partitions] == [
+        ("acme", 1),
+        ("globex", 2),
+        ("initech", 1),
+    ]
     assert known(prediction) == ["acme", "globex", "initech"]
 
 

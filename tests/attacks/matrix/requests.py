@@ -60,11 +60,11 @@ def _encoded(address: str, body: Mapping[str, Any] | None) -> tuple[bytes, str]:
 def digest() -> dict[str, tuple[int, str]]:
     """Return for each table the number of its rows, and a hash of all that they hold."""
     tables = [name for name in connection.introspection.table_names() if name not in _NOT_TOLD]
-    each = (
+    selects = (
         f"SELECT '{name}', count(*), coalesce(sum(hashtextextended(row::text, 0)), 0)::text"
         f' FROM "{name}" AS row'
         for name in tables
     )
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(each))
+        cursor.execute(" UNION ALL ".join(selects))
         return {name: (count, content) for name, count, content in cursor.fetchall()}

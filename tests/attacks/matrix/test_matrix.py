@@ -34,16 +34,18 @@ def site(db: None) -> World:
 
 
 def test_every_address_has_a_rule() -> None:
-    known = Counter(route for rules in FAMILIES.values() for route in rules)
-    missing = [route for route in all_routes() if route not in known]
+    ruled_routes = Counter(route for rules in FAMILIES.values() for route in rules)
+    missing = [route for route in all_routes() if route not in ruled_routes]
     assert not missing, (
         f"No rule says who may do what at {missing}. Add each to the family in {HOME} where it"
         " belongs: with `readable` if whoever is signed in may read it, with `written` or `asked`"
         " and a body that changes something if it writes; a new model of the admin to MODELS."
     )
-    stale = sorted(set(known) - set(all_routes()))
+    stale = sorted(set(ruled_routes) - set(all_routes()))
     assert not stale, f"There is nothing at {stale} any more: take it out of {HOME}."
-    assert max(known.values()) == 1, f"An address of two families: {known.most_common(3)}"
+    assert max(ruled_routes.values()) == 1, (
+        f"An address of two families: {ruled_routes.most_common(3)}"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
