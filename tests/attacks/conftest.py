@@ -19,25 +19,25 @@ from tests.runtime.runs import Runs
 
 @pytest.fixture
 def vera(db: None) -> User:
-    """A viewer."""
+    """Create a viewer."""
     return factories.person("vera", Role.VIEWER)
 
 
 @pytest.fixture
 def viewer_api(vera: User) -> APIClient:
-    """The viewer's program; an error of the server is an answer here, not a traceback."""
+    """Return the viewer's program; an error of the server is an answer, not a traceback."""
     return api_client_of(vera)
 
 
 @pytest.fixture
 def stranger() -> Client:
-    """The browser of a person who is not signed in."""
+    """Return the browser of a person who is not signed in."""
     return Client(raise_request_exception=False, enforce_csrf_checks=True)
 
 
 @pytest.fixture
 def raw_flights(db: None) -> Asset:
-    """Daily, all of 2013."""
+    """Create a daily asset, partitioned for all of 2013."""
     return factories.asset("raw_flights", factories.DAILY_2013)
 
 
@@ -51,12 +51,12 @@ def tokens_asked_for_anew(db: None) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def parent() -> Iterator[WarmParent]:
-    """A warm parent of runners that are not root, all of one user."""
+    """Start a warm parent of runners that are not root, all of one user."""
     with open_folder() as folder, parent_of_others(folder) as started_parent:
         yield started_parent
 
 
 @pytest.fixture
 def runs(parent: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of that user."""
+    """Return runs of that user."""
     return Runs(parent, tmp_path)

@@ -1,4 +1,4 @@
-"""Clients that take their time: with a body, headers, reading, or with saying anything."""
+"""Slow clients: slow bodies, slow headers, slow reading, and no request at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = tuple(_BEGINNINGS)
 
 @dataclass
 class Crowd:
-    """Slow clients of a server, each of which comes back when its connection is closed."""
+    """Slow clients of a server; each client comes back when its connection is closed."""
 
     port: int
     kinds: tuple[str, ...]
@@ -62,7 +62,7 @@ class Crowd:
                 self.connect(kind)
 
     def close(self) -> None:
-        """Let all of them go."""
+        """Close all connections."""
         for _, client in self._clients:
             client.close()
 
@@ -81,7 +81,7 @@ class Crowd:
 
 @contextmanager
 def crowd(port: int, count: int, kinds: tuple[str, ...] = KINDS) -> Iterator[Crowd]:
-    """Slow clients, `count` of them in equal parts, within the block."""
+    """Keep `count` slow clients, of all kinds in equal parts, within the block."""
     clients = Crowd(port, kinds)
     for _, kind in zip(range(count), cycle(kinds), strict=False):
         clients.connect(kind)

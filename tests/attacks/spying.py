@@ -57,14 +57,14 @@ SPY = """
 
 
 def read_pid(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
-    """The number that a run has printed, and what else it says."""
+    """Return the number that a run has printed, and the later messages of the run."""
     messages = runner.messages(60)
     pid = next(int(message["text"]) for message in messages if message["type"] == "log")
     return pid, messages
 
 
 def spied(runs: Runs) -> tuple[int, dict[str, Any]]:
-    """The user of a spy, and what it could do to another run and to the warm parent."""
+    """Return the user of a spy, and the results of its acts on another run and the warm parent."""
     runs.define(SPY)
     runner = runs.launch("victim")
     pid, messages = read_pid(runner)

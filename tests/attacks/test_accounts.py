@@ -1,4 +1,4 @@
-"""Sessions and tokens end when their person says so, and none that has ended opens anything."""
+"""Sessions and tokens end at their person's request, and an ended one opens nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def vera() -> User:
 
 @pytest.fixture
 def token(vera: User) -> str:
-    """A token of Vera's, which opens the API."""
+    """Create a token of Vera's, which opens the API."""
     text: str = AuthToken.objects.create(user=vera)[1]
     assert opens(text)
     return text
@@ -364,7 +364,9 @@ def test_pages_of_an_account_refuse_forms_of_other_sites(vera: User) -> None:
 
 
 def test_a_session_from_before_the_upgrade_stays(vera: User) -> None:
-    """Its check is of the password alone, as Django's own model computes it."""
+    """The check of such a session is of the password alone, as Django's own model computes the
+    check.
+    """
     django_own = AbstractBaseUser._get_session_auth_hash(vera)  # type: ignore[attr-defined]
     assert vera.get_session_auth_hash() == django_own
     vera.sign_out_everywhere()

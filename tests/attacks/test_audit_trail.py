@@ -1,4 +1,4 @@
-"""The trail says who came in, who could not, and what changed from what to what; it stays."""
+"""The trail names sign-ins, refused sign-ins, and changes with old and new value; entries stay."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sign_in(name: str, password: str, address: str = "/sign-in/") -> Client:
 
 
 def trail() -> list[tuple[str, str, str, str | None]]:
-    """Who, what, to what, from where: oldest first."""
+    """Return actor, action, target and address of each entry, the oldest first."""
     fields = ("actor_name", "action", "subject", "address")
     return list(AuditEntry.objects.order_by("id").values_list(*fields))
 
@@ -77,7 +77,7 @@ def test_failed_sign_ins_and_lockouts_are_in_it(vera: User, settings: Any) -> No
 
 
 def test_a_name_that_nobody_has_is_not_kept(vera: User) -> None:
-    """It may be a password that somebody has typed into the wrong field."""
+    """Such a name may be a password that a person has typed into the wrong field."""
     sign_in("hunter2 my secret", "vera")
     assert trail() == [("", "fail to sign in", "(no such user)", "192.0.2.7")]
     assert "hunter2" not in str(AuditEntry.objects.values())
@@ -184,7 +184,9 @@ def test_a_user_who_is_deleted_leaves_the_entries(vera: User) -> None:
 def test_a_process_of_the_version_before_deletes_a_user_while_an_upgrade_is_under_way(
     vera: User,
 ) -> None:
-    """It sets the reference to null while the user exists, which takes nothing from the entry."""
+    """The old process sets the reference to null while the user exists, which takes nothing from
+    the entry.
+    """
     audit.record(vera, "cancel", "run", "7", {"state": "queued"})
     before = AuditEntry.objects.values("actor_name", "action", "subject", "detail").get()
     vera.groups.clear()
@@ -197,7 +199,9 @@ def test_a_process_of_the_version_before_deletes_a_user_while_an_upgrade_is_unde
 
 
 def test_the_upgrade_reads_the_trail_under_no_lock_that_keeps_others_waiting() -> None:
-    """The first migration adds the reference unread; a further one reads, outside of it."""
+    """The first migration adds the reference unread; a further migration reads, outside of the
+    first one.
+    """
     adding = import_module("accounts_app.migrations.0004_audit_trail_stays")
     checking = import_module("accounts_app.migrations.0006_validate_audit_actor")
     first = adding.Migration.operations[0]

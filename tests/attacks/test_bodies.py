@@ -1,4 +1,4 @@
-"""Nobody fills disk or memory of the web server by what is sent to it."""
+"""Request bodies fill neither disk nor memory of the web server."""
 
 import socket
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def test_a_file_is_refused_by_the_api(db: None) -> None:
 @pytest.mark.parametrize("address", [*PAGES, *OPERATIONS])
 def test_a_large_body_is_refused_unread(stranger: Client, address: str, kind: str) -> None:
     class Unread:
-        """A body that may not be asked for."""
+        """A body that no code may read."""
 
         def read(self, size: int = -1) -> bytes:
             raise AssertionError("the body was read")
@@ -98,7 +98,7 @@ def test_a_body_within_the_limit_is_read(stranger: Client) -> None:
 
 @pytest.fixture
 def web(services: Services, tmp_path: Path) -> Iterator[tuple[int, Path]]:
-    """The port of a web server of its own, and the folder for its temporary files."""
+    """Start a web server; return its port and the folder for its temporary files."""
     with web_server({"TMPDIR": str(tmp_path)}) as (port, _):
         yield port, tmp_path
 

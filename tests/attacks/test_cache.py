@@ -1,4 +1,6 @@
-"""Whoever can write into Redis gets no code into our processes, and no cache among the messages."""
+"""A person who can write into Redis gets no code into Slicewise's processes, and no cache among the
+messages.
+"""
 
 import os
 import pickle
@@ -21,7 +23,7 @@ WRONG = {"username": "nobody", "password": "wrong"}
 
 
 class Trap:
-    """Writes a file when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,7 +34,7 @@ class Trap:
 
 @pytest.fixture
 def cache_server(services: Services) -> redis.Redis:
-    """The server, at the database in which the cache lies."""
+    """Connect to the server, at the database of the cache."""
     return redis.Redis.from_url(settings.CACHES["default"]["LOCATION"])
 
 

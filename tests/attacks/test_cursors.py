@@ -1,4 +1,4 @@
-"""No cursor, however it was forged, is an error of the server."""
+"""A forged cursor causes no error of the server."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ TEXTS = (
 
 @pytest.fixture(autouse=True)
 def lists(raw_flights: Asset) -> None:
-    """Assets of each kind, one of them with a schedule that has no ticks."""
+    """Create assets of each kind, one with a schedule that has no ticks."""
     factories.asset("weather", factories.DAY_BY_AIRPORT)
     factories.asset("carriers")
     factories.asset("followed", factories.DAILY_2013)

@@ -1,6 +1,6 @@
-"""The process that works on data for a worker that is root: of runs' user, and of nobody else's.
+"""The process that works on data for a worker that is root: the process has the user of runs.
 
-Where the tests are not root, it has their own user, and all but that is the same.
+Where the tests are not root, the process has the tests' user; nothing else differs.
 """
 
 import os
@@ -47,7 +47,7 @@ MODES: list[WriteMode] = ["replace", "append", "version"]
 
 @pytest.fixture(scope="module")
 def helper() -> Iterator[DataHelper]:
-    """A helper that many tests ask."""
+    """Start a helper that many tests share."""
     running = DataHelper(env=ENV, user=USER)
     yield running
     running.close()
@@ -55,7 +55,7 @@ def helper() -> Iterator[DataHelper]:
 
 @pytest.fixture
 def own_helper() -> Iterator[DataHelper]:
-    """A helper that does not have much patience, and may be killed."""
+    """Start a helper with little patience, which a test may kill."""
     running = DataHelper(env=ENV, user=USER, patience=_PATIENCE)
     yield running
     running.close()
@@ -63,7 +63,7 @@ def own_helper() -> Iterator[DataHelper]:
 
 @pytest.fixture
 def lake() -> Iterator[Path]:
-    """A folder of the user's, which other users reach."""
+    """Make a folder of the user, which other users reach."""
     folder = Path(tempfile.mkdtemp(prefix="slicewise-lake-"))
     folder.chmod(0o755)
     give(folder)
@@ -75,14 +75,14 @@ def lake() -> Iterator[Path]:
 
 
 def give(folder: Path) -> None:
-    """Have the runs' user own a folder and all that is in it, as if a run had made it."""
+    """Give a folder and its contents to the runs' user, as if a run had made both."""
     if USER is not None:
         for place in (folder, *folder.rglob("*")):
             os.lchown(place, *USER)
 
 
 def stage(storage: Storage, writer: Writer, count: int, text: str = "new") -> tuple[str, list[Any]]:
-    """What a run has written: its staging folder, and its partitions."""
+    """Write a partition as a run does; return the staging folder and the partitions."""
     staging = Path(storage.staging(writer, partitioned=True))
     partitions = []
     for number in range(count):
@@ -100,7 +100,7 @@ def storage_in(lake: Path, helper: DataHelper, mode: WriteMode = "replace") -> S
 
 
 def children(helper: DataHelper) -> list[int]:
-    """The processes that it has forked for requests, and that are at work."""
+    """Return the processes that the helper has forked for requests and that are at work."""
     try:
         text = Path(f"/proc/{helper.pid}/task/{helper.pid}/children").read_text()
     except FileNotFoundError:
@@ -164,7 +164,7 @@ def test_all_is_done_by_the_user_that_runs_have(
 def test_what_the_user_may_not_touch_is_not_touched(
     lake: Path, helper: DataHelper, mode: WriteMode
 ) -> None:
-    """The asset's folder is made a link to one that the worker alone may write."""
+    """The asset's folder is made a link to a folder that the worker alone may write."""
     victims = lake / "victims"
     (victims / "day=0").mkdir(parents=True)
     (victims / "day=0" / "module.py").write_text("theirs")
@@ -230,7 +230,7 @@ def test_it_has_no_rights_no_descriptors_and_no_memory_that_others_read(
 
 
 def _as_user(command: list[str]) -> str:
-    """What another process of the user says to errors."""
+    """Run a command as another process of the user, and return its errors."""
     child = os.fork() if USER is not None else None
     if child is None:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -346,7 +346,7 @@ def test_one_that_dies_while_it_starts_is_started_once_more(
 
 
 def test_nothing_in_its_environment_runs_code_before_it_has_its_user(lake: Path) -> None:
-    """What PYTHONPATH and HOME name is the user's, who may put code there."""
+    """PYTHONPATH and HOME name folders of the user, who may put code there."""
     minor = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     site = lake / ".local/lib" / minor / "site-packages"
     site.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What has expired is deleted: strangers fill no table for good."""
+"""Expired rows are deleted: strangers fill no table for good."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runner names places that are not its own: nothing of the run is published, and it fails."""
+"""A runner that names foreign places: nothing of the run is published, and the run fails."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ Forge = Callable[[Message, Path], None]
 
 
 class Forger:
-    """A runner that writes what its code is to write, and says what it likes."""
+    """A runner that writes the data of its code, and sends forged messages."""
 
     def __init__(self, worker: Worker, root: Path) -> None:
         self.worker, self.root, self.kills = worker, root, 0
@@ -59,7 +59,7 @@ def test_what_is_true_is_published(forger: Forger, run: Run, root: Path) -> None
 
 
 def another_staging(message: Message, staging: Path) -> None:
-    """That of another attempt at another run, in the same lake."""
+    """Name the staging of another attempt at another run, in the same lake."""
     moved_staging = staging.with_name(staging.name.replace("staging-", "staging-9"))
     staging.rename(moved_staging)
     message["staging"] = str(moved_staging)

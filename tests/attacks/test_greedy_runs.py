@@ -1,4 +1,4 @@
-"""A run takes all it can get of its host: it is stopped, and told by which limit."""
+"""A run that exhausts its host is stopped, with an error that names the limit."""
 
 import os
 
@@ -72,7 +72,7 @@ GREEDY = """
 
 
 def excess(outcome: Outcome) -> str:
-    """Why a run was stopped."""
+    """Return the reason for which a run was stopped."""
     assert outcome.types == ["started", "exited"], outcome.log
     return str(outcome.messages[-1]["excess"])
 

@@ -17,7 +17,7 @@ MODES: list[WriteMode] = ["replace", "append", "version"]
 
 
 class Scene:
-    """A lake, an attempt that has staged a partition, and a folder that is none of its business."""
+    """A lake, an attempt that has staged a partition, and a folder foreign to the attempt."""
 
     def __init__(self, folder: Path) -> None:
         self.asset, self.victim = folder / "lake" / "asset", folder / "victim"

@@ -1,4 +1,4 @@
-"""The runners' user puts links and folders where the worker is about to make its own."""
+"""The runners' user puts links and folders where the worker is about to make a folder."""
 
 import os
 import pwd
@@ -19,7 +19,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give fil
 
 @pytest.fixture
 def data(settings: Any, tmp_path: Path) -> Path:
-    """A data folder that once belonged to the runners' user."""
+    """Make a data folder that once belonged to the runners' user."""
     folder = tmp_path / "data"
     folder.mkdir()
     settings.DATA_FOLDER, settings.RUNNER_USER = folder, "nobody"
@@ -29,7 +29,7 @@ def data(settings: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A folder of root's, with a file in it."""
+    """Make a folder of root, with a file in the folder."""
     folder = tmp_path / "victim"
     folder.mkdir()
     (folder / "module.py").write_text("trusted = True\n")
@@ -59,7 +59,9 @@ def test_a_link_in_the_place_of_a_folder_gives_nothing_away(
 def test_a_link_that_appears_at_the_last_moment_gives_nothing_away(
     data: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As nobody does it who sees the folder come: it is renamed, and a link takes its place."""
+    """The folder is renamed and replaced by a link in the moment in which it appears, faster than
+    any real attacker.
+    """
     make = os.mkdir
 
     def replace(name: str, *args: Any, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""A run rewrites what other runs import: the next run imports what was frozen all the same."""
+"""A run rewrites the modules that other runs import: the next run imports the frozen modules."""
 
 import gzip
 import logging
@@ -75,14 +75,14 @@ POISONS = {
 
 @pytest.fixture
 def bundle(runs: Runs) -> Runs:
-    """An innocent asset, and a module that it imports."""
+    """Write a bundle with an innocent asset, and a module that the asset imports."""
     runs.bundle.mkdir()
     (runs.bundle / "helper.py").write_text("SAID = 'frozen'")
     return runs
 
 
 def root(runs: Runs) -> Path:
-    """Where the bundle is unpacked."""
+    """Return the folder of the unpacked bundle."""
     cache: BundleCache = runs.parent._bundles
     return cache.root(runs.request("innocent")["bundle"])
 

@@ -1,4 +1,4 @@
-"""What answers tell browsers, proxies and programs; and who may ask without a name."""
+"""Headers of answers for browsers, proxies and programs; and addresses that need no sign-in."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ POD = "10.42.0.17:8000"
 
 @pytest.fixture
 def behind_tls(settings: Any) -> None:
-    """As BEHIND_TLS sets it."""
+    """Set the settings that BEHIND_TLS sets."""
     settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 
 @pytest.fixture
 def known_user(vera: User, tokens_asked_for_anew: None, settings: Any) -> User:
-    """The viewer, with a password that is cheaply hashed."""
+    """Create a viewer, with a password that is cheap to hash."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     vera.set_password(PASSWORD)
     vera.save()

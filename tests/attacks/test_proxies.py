@@ -1,4 +1,4 @@
-"""The address of a client behind proxies, and what clients write into the header themselves."""
+"""The address of a client behind proxies, and headers that clients forge."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_trail_has_the_address_of_the_client(behind_proxies: None) -> None:
 
 
 def test_addresses_of_one_ipv6_network_count_as_one(behind_proxies: None) -> None:
-    """Whoever has a line has all 2**64 addresses of its network."""
+    """One line of a provider has all 2**64 addresses of its network."""
     statuses = [sign_in("wrong", f"2001:db8:1:2::{n}").status_code for n in range(1, 5)]
     assert statuses[-1] == 429
     assert sign_in("right", "2001:db8:1:3::1").status_code == 302

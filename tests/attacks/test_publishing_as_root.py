@@ -51,7 +51,7 @@ def runner_user(settings: Any) -> Iterator[None]:
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """The asset's folder, below one that all users reach."""
+    """Make the asset's folder, below a folder that all users reach."""
     home = Path(tempfile.mkdtemp(prefix="slicewise-lake-"))
     home.chmod(0o755)
     (home / "lake" / "asset").mkdir(parents=True)
@@ -67,14 +67,14 @@ def give(folder: Path) -> None:
 
 
 class Code:
-    """User code that writes its partition, and does something else with its folders."""
+    """User code that writes its partition, and then changes its folders."""
 
     def __init__(self, worker: Worker, root: Path) -> None:
         self.worker, self.root = worker, root
         worker.launch = self.launch  # type: ignore[method-assign]
 
     def deed(self, staging: Path) -> None:
-        """Nothing else."""
+        """Change nothing."""
 
     def launch(self, request: Message) -> Any:
         names = (request["run_id"], request["attempt_name"])
@@ -112,7 +112,7 @@ def test_what_is_published_is_the_runs_user_s(
 def test_a_folder_that_became_a_link_is_not_published_into(
     worker: Worker, run: Run, root: Path
 ) -> None:
-    """The attack by which code had root replace a folder of root's by one of its own."""
+    """In this attack, code had root replace a folder of root by a folder of the code."""
     victim = root.parent.parent / "victim"
     (victim / FOLDER).mkdir(parents=True)
     (victim / FOLDER / "module.py").write_text("theirs")

@@ -1,4 +1,4 @@
-"""Roles do what they say, and nobody makes more of themself than they are."""
+"""Each role allows its actions, and no person extends their own role."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cheap_hashes(settings: Any) -> None:
 
 @pytest.fixture
 def ada() -> User:
-    """An admin by role alone."""
+    """Create an admin by role alone."""
     return factories.person("ada", Role.ADMIN, password=PASSWORD)
 
 
@@ -43,7 +43,7 @@ def browser(ada: User) -> Client:
 
 
 def form_of(user: User, **changes: Any) -> dict[str, Any]:
-    """The form of a user in the admin, filled as it stands but for the changes."""
+    """Return the form of a user in the admin with its present values, but for the changes."""
     form: dict[str, Any] = {
         "username": user.username, "first_name": "", "last_name": "", "email": "",
         "groups": list(user.groups.values_list("pk", flat=True)), "user_permissions": [],
@@ -92,7 +92,7 @@ def test_the_admin_site_sends_whoever_changes_their_password_to_their_account(
 
 
 def locked_out(name: str) -> Client:
-    """A browser from which somebody has tried too many passwords."""
+    """Return a browser that is locked out after too many passwords."""
     client = Client()
     form = {"username": name, "password": "wrong"}
     statuses = [client.post("/sign-in/", form).status_code for _ in range(3)]
@@ -128,7 +128,9 @@ def test_an_admin_by_role_sees_and_deletes_attempts(browser: Client) -> None:
 
 
 def test_attempts_have_no_action_that_leaves_no_trail(browser: Client) -> None:
-    """axes' own action deletes attempts without an entry, and needs what axes adds to a request."""
+    """The action of axes deletes attempts without an entry, and needs a field that axes adds to a
+    request.
+    """
     factories.person("vera", Role.VIEWER, password=PASSWORD)
     locked_out("vera")
     attempt = AccessAttempt.objects.get()
@@ -190,7 +192,7 @@ def test_a_superuser_makes_superusers(root: User, ada: User) -> None:
 
 
 def test_a_role_keeps_its_name(browser: Client) -> None:
-    """Who renames a group that stands for a role takes the role from all who have it."""
+    """To rename a group that is a role takes the role from all its people."""
     group = Group.objects.get_or_create(name="admin")[0]
     page = f"/admin/auth/group/{group.pk}"
     browser.post(f"{page}/change/", {"name": "chiefs", "permissions": []})

@@ -1,4 +1,4 @@
-"""User code writes messages of its own to its worker: its run fails at once, and nothing else."""
+"""User code writes messages of its own to its worker: its run fails at once, and no other run."""
 
 import json
 import logging
@@ -110,7 +110,7 @@ def test_a_forger_s_run_ends_at_once_by_its_own_fault(
 
 @pytest.fixture
 def attempt(raw_flights: Asset, settings: object) -> RunAttempt:
-    """An attempt of which a runner has said something of Spark."""
+    """Create an attempt whose runner has reported Spark."""
     ada = factories.person("ada", is_superuser=True)
     materialize(MaterializeRequest(asset=raw_flights, selection="2013-01-01"), user=ada)
     return RunAttempt.objects.create(
@@ -132,7 +132,9 @@ def test_an_address_on_record_that_is_no_web_page_is_no_link(
 
 @pytest.fixture
 def yarn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object) -> Path:
-    """What the command yarn was asked; it knows every application by the name of another run."""
+    """Install a command yarn that logs its calls, and that names every application after another
+    run.
+    """
     folder, call_log = tmp_path / "bin", tmp_path / "said"
     folder.mkdir()
     script = (

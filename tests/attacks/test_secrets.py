@@ -55,7 +55,7 @@ def browser(ada: User) -> Client:
 
 @pytest.fixture
 def run(ada: User, browser: Client) -> Run:
-    """A failed run of a backfill; whatever can hold words of user code holds the secret."""
+    """Create a failed run of a backfill; every text that user code can write holds the secret."""
     asset = scheduled("raw_flights", cron("@daily"), factories.DAILY_2013, since=at(2014, 1, 1))
     form = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-01"}
     browser.post("/backfills/new/", form | {"max_active_runs": "1", "existing": "all"})

@@ -1,4 +1,4 @@
-"""An error that nobody foresaw tells strangers nothing, and tells us everything."""
+"""An unforeseen error tells strangers nothing, and the log has all facts."""
 
 import logging
 from typing import Any
@@ -11,7 +11,7 @@ SECRET = "the innards"
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list that fails in its own code."""
+    """Break a list in its own code."""
 
     def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError(SECRET)

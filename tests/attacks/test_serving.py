@@ -1,4 +1,4 @@
-"""What the ASGI application in front of Django makes of bodies, answers and crowds."""
+"""Bodies, answers and crowds in the ASGI application in front of Django."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Exchange:
-    """One request, and what was sent for it."""
+    """One request, and the messages sent for the request."""
 
     def __init__(self, path: str = "/", method: str = "GET", body: list[bytes] | None = None):
         self.sent: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ class Exchange:
 
 
 class Reader(Exchange):
-    """Takes an answer, and sets an event once so many messages of it are there."""
+    """A client that takes an answer, and sets an event once so many messages are there."""
 
     def __init__(self, event: threading.Event, after: int):
         super().__init__()
@@ -79,7 +79,7 @@ class Reader(Exchange):
 
 
 def ask(application: Wsgi, *exchanges: Exchange, **limits: Any) -> None:
-    """Have them answered at once."""
+    """Send the requests at once, and wait for all answers."""
 
     async def all_of_them() -> None:
         served = Application(application, Limits(**limits))

@@ -1,4 +1,4 @@
-"""Guessing passwords: one limit for page, admin site and API, which locks nobody else out."""
+"""Guessed passwords: one limit for page, admin site and API, which locks no other person out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def vera() -> User:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many passwords have been compared, each of which takes a tenth of a second."""
+    """Count the compared passwords; a comparison takes a tenth of a second."""
     count = 0
 
     def check(*args: Any) -> bool:
@@ -69,7 +69,7 @@ def is_in(answer: Any) -> bool:
 
 
 def later(seconds: float) -> None:
-    """As if so much time had passed since all attempts."""
+    """Move all attempts into the past by the time."""
     for row in AccessAttempt.objects.all():
         moved = row.attempt_time - timedelta(seconds=seconds)
         AccessAttempt.objects.filter(pk=row.pk).update(attempt_time=moved)
@@ -132,7 +132,7 @@ def test_names_that_are_right_now_and_then_do_not_reset_the_limit_of_an_address(
 
 
 def test_whoever_has_signed_in_at_a_slowed_address_before_still_does() -> None:
-    """An office has one address: one colleague's guesses do not keep the others out."""
+    """An office has one address: one colleague's guesses do not keep other colleagues out."""
     assert is_in(attempt("vera", RIGHT))
     for n in range(NAMES):
         attempt(f"nobody{n}")

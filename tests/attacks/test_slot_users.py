@@ -1,4 +1,4 @@
-"""Runs with a user each: one reaches nothing of another, and leaves nothing for the next."""
+"""Runs with a user each: a run reaches nothing of another run, and leaves nothing for the next."""
 
 import json
 import os
@@ -77,13 +77,13 @@ def parent_of_one(folder: Path) -> Iterator[WarmParent]:
 
 @pytest.fixture
 def runs(parent_of_two: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of two users."""
+    """Return runs of two users."""
     return Runs(parent_of_two, tmp_path)
 
 
 @pytest.fixture
 def alone(parent_of_one: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of one user, one after the other."""
+    """Return runs of one user, one after the other."""
     return Runs(parent_of_one, tmp_path)
 
 

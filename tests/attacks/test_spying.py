@@ -1,4 +1,4 @@
-"""A run looks into the processes of others under its own user: other runs, and the warm parent."""
+"""A run looks into the processes of other runs and of the warm parent, under its own user."""
 
 import json
 import os

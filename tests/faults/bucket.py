@@ -1,7 +1,7 @@
-"""An S3 server whose buckets are folders, so that Spark can write to them without a connector.
+"""An S3 server whose buckets are folders, so that Spark can write to buckets without a connector.
 
-It knows what pyarrow and obstore ask for: listings, objects and parts of them, uploads by parts,
-and puts that are to make no object anew.
+The server answers the requests of pyarrow and obstore: listings, objects and parts of objects,
+uploads by parts, and puts that may not replace an object.
 """
 
 import os
@@ -27,7 +27,7 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 class BucketServer(ThreadingHTTPServer):
-    """Serves the folders below ``root``, each as the bucket of its name."""
+    """A server of the folders below ``root``; each folder is the bucket of its name."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -39,7 +39,7 @@ class BucketServer(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def arrow(self, bucket: str) -> str:
-        """A bucket's URI, as pyarrow has it."""
+        """Return a bucket's URI, as pyarrow reads the URI."""
         return arrow_uri(bucket, self.server_port)
 
 
@@ -130,7 +130,7 @@ class _Request(BaseHTTPRequestHandler):
         return content
 
     def _write(self, content: bytes, *, anew: bool) -> bool:
-        """Write the object; false where it is there and is not to be made anew."""
+        """Write the object; return false where the object is there and may not be replaced."""
         self.place.parent.mkdir(parents=True, exist_ok=True)
         own_file = self.place.with_name(f".{uuid.uuid4().hex}")
         own_file.write_bytes(content)
@@ -214,7 +214,7 @@ class _Request(BaseHTTPRequestHandler):
 
 
 def _chunks(source: BufferedIOBase) -> Iterator[bytes]:
-    """The parts of a text that says the size of each before it."""
+    """Yield the parts of a text that has the size of each part before the part."""
     while size := int(source.readline().partition(b";")[0], 16):
         yield source.read(size)
         source.readline()

@@ -1,5 +1,5 @@
-"""Assets of which data is kept in a folder, in a bucket and in a table, and what a reader finds
-there that knows nothing of Slicewise's code.
+"""Assets with data in a folder, in a bucket and in a table, and readers that use no code of
+Slicewise.
 """
 
 import json
@@ -50,7 +50,7 @@ _SCHEMA = "kept"
 
 
 class Kept:
-    """Assets of one storage."""
+    """The assets of one storage."""
 
     kind: str
     modes: tuple[str, ...] = ("replace", "append", "version")
@@ -61,19 +61,19 @@ class Kept:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def uri(self, name: str) -> str:
-        """Where the data of an asset is kept."""
+        """Return the URI of an asset's data."""
         raise NotImplementedError
 
     def said(self, name: str, day: str) -> list[str]:
-        """What the rows of a partition say, in order."""
+        """Return the texts in the rows of a partition, in order."""
         raise NotImplementedError
 
     def connections(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """What workers know of the places of these assets."""
+        """Return the logins of workers for the places of these assets."""
         return {}
 
     def declare(self, modes: dict[str, str]) -> None:
-        """Declare assets by their names, each with its write mode."""
+        """Declare assets by name, each with its write mode."""
         connections = self._crew.stack.data / "connections.json"
         connections.write_text(json.dumps(self.connections(modes)))
         text = _HEADER
@@ -100,7 +100,7 @@ class InFolders(Kept):
 
 
 class InBucket(Kept):
-    """A bucket, of which the log of each partition says what counts, as the guide has it."""
+    """A bucket; the log of each partition names the files that count, as the guide describes."""
 
     kind = "s3"
 
@@ -129,7 +129,7 @@ class InBucket(Kept):
 
 
 class InTables(Kept):
-    """Tables of a schema of its own."""
+    """Tables in a schema for the tests alone."""
 
     kind = "postgres"
     modes = ("replace", "append")
@@ -159,7 +159,7 @@ def _said(table: pyarrow.Table) -> list[str]:
 
 @contextmanager
 def kept(crew: Crew, kind: str) -> Iterator[Kept]:
-    """Assets of a storage (`file`, `s3` or `postgres`) that is there within the block."""
+    """Yield the assets of a storage (`file`, `s3` or `postgres`), which exists within the block."""
     if kind == "s3":
         with serving(BucketServer(crew.stack.data / "lake" / "kept_s3")) as server:
             yield InBucket(crew, server)

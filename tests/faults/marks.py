@@ -1,4 +1,4 @@
-"""What the bundle's functions have left: when the code of each attempt ran."""
+"""Marks that the bundle's functions have left: the times at which the code of each attempt ran."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +9,9 @@ from tests.faults.stack_processes import until
 
 @dataclass(frozen=True)
 class Mark:
-    """One attempt's code: its process, its first and last sign of life, and whether it ended."""
+    """The code of one attempt: its process, its first and last sign of life, and whether the code
+    ended.
+    """
 
     run: int
     attempt: int
@@ -20,7 +22,7 @@ class Mark:
 
 
 def marks_of(lake: Path, run: int) -> list[Mark]:
-    """Of each attempt at a run whose code has begun, in order."""
+    """Return the mark of each attempt at a run whose code has begun, in order."""
     marks = []
     for file in (lake / "faults" / "marks").glob(f"{run}-*"):
         pid, *lines = file.read_text().split() or [""]
@@ -33,17 +35,17 @@ def marks_of(lake: Path, run: int) -> list[Mark]:
 
 
 def await_attempts(lake: Path, run: int, count: int, *, seconds: float = 240.0) -> list[Mark]:
-    """The marks of a run once the code of so many attempts has begun."""
+    """Return the marks of a run once the code of so many attempts has begun."""
     until(lambda: len(marks_of(lake, run)) >= count, f"run {run} began {count} x", seconds=seconds)
     return marks_of(lake, run)
 
 
 def assert_never_twice_at_once(marks: list[Mark]) -> None:
-    """The code of an attempt had stopped before that of the next one began."""
+    """Require that the code of an attempt had stopped before the code of the next attempt began."""
     for mark, next_mark in pairwise(marks):
         assert mark.last < next_mark.first, (mark, next_mark)
 
 
 def number_of(address: str) -> int:
-    """The number of a run, by its address."""
+    """Return the number of a run from the run's address."""
     return int(address.rstrip("/").rpartition("/")[2])

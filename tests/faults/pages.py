@@ -29,7 +29,7 @@ class Pages:
         self._opened("/sign-in/", urllib.parse.urlencode(form).encode())
 
     def text(self, path: str) -> str:
-        """What a page says."""
+        """Return the text of a page."""
         return html.unescape(self._opened(path))
 
     def _opened(self, path: str, form: bytes | None = None) -> str:

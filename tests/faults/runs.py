@@ -23,7 +23,7 @@ WHERE run_id = %s AND outcome = 'succeeded'
 
 @dataclass(frozen=True)
 class Case:
-    """A run whose worker is killed at a moment, and how it is to end."""
+    """A run whose worker is killed at a moment, and the expected end of the run."""
 
     asset: str
     selection: str
@@ -39,14 +39,16 @@ class Case:
 
 
 def request_run(api: Client, asset: str, selection: str, **params: Any) -> int:
-    """The one run of a request."""
+    """Request a run, and return the number of the request's only run."""
     body = {"selection": selection, "strategy": "range", "params": params}
     (run,) = api.post(f"/assets/{asset}/materialize/", **body)["runs"]
     return int(run)
 
 
 def assert_made(crew: Crew, run: int, case: Case, before: dict[str, tuple[int, int]]) -> None:
-    """Each partition has one more version and materialization where it was made, else no more."""
+    """Require one more version and materialization of each partition that was made, and no more of
+    others.
+    """
     added, now = int(case.end == "succeeded"), crew.materializations("steady")
     for (day,) in crew.rows(KEYS, run):
         version, count = before.get(day, (0, 0))
@@ -54,7 +56,7 @@ def assert_made(crew: Crew, run: int, case: Case, before: dict[str, tuple[int, i
 
 
 def assert_published(crew: Crew, lake: Path, run: int, case: Case) -> None:
-    """What lies in the lake is what the attempt that is on record has made."""
+    """Require that the data in the lake is the data of the attempt on record."""
     ((winner, session),) = crew.rows(WINNER, run)
     days = crew.rows(KEYS, run)
     assert len(days) == len(case.selection.split(".."))
@@ -72,7 +74,7 @@ def steady_texts(lake: Path, day: str) -> list[str]:
 
 
 def running_runs(crew: Crew, lake: Path, group: int, number: int) -> list[int]:
-    """The runs of a request whose code runs, once there are so many."""
+    """Return the runs of a request whose code runs, once there are so many; no runs before."""
     runs = crew.rows(
         "SELECT id FROM assets_app_run WHERE group_id = %s AND state = 'running'", group
     )

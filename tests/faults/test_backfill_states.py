@@ -1,5 +1,7 @@
-"""Backfills whose workers are killed while they run, are canceled and are paused: what they say of
-themselves is true, then and afterwards. While they are created: test_creation.py.
+"""Backfills whose workers are killed while a backfill runs, is canceled or is paused: its state is
+true, then and afterwards.
+
+Backfills that are being created are in test_creation.py.
 """
 
 import time
@@ -32,7 +34,7 @@ _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
 
 
 def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dict[str, Any]:
-    """A backfill of the first days of a year."""
+    """Create a backfill of the first days of a year."""
     backfill: dict[str, Any] = api.post(
         "/backfills/", asset="patient", start=f"{year}-01-01", end=f"{year}-{last}",
         params={"seconds": seconds}, max_active_runs=3, existing="all",
@@ -43,7 +45,7 @@ def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dic
 def three_at_work(
     crew: Crew, api: Client, lake: Path, year: int, seconds: float
 ) -> tuple[dict[str, Any], list[int]]:
-    """Such a backfill, and the runs of it whose code has begun."""
+    """Create such a backfill, and return its runs whose code has begun."""
     backfill = asked(api, year, seconds=seconds)
     runs: list[int] = until(
         lambda: running_runs(crew, lake, backfill["group"], 3), "three of it are at work"
@@ -52,7 +54,7 @@ def three_at_work(
 
 
 def assert_true(crew: Crew, backfill: dict[str, Any]) -> dict[str, int]:
-    """The counts are those of the partitions, and these are those of the runs."""
+    """Require that the counts agree with the partitions, and the partitions with the runs."""
     states: dict[str, int] = dict(crew.rows(_BY_STATE, backfill["id"]))
     ((unmade, active, succeeded, failed, canceled, expanded),) = crew.rows(_COUNTED, backfill["id"])
     assert states.get("waiting", 0) + states.get("active", 0) == unmade
@@ -69,7 +71,7 @@ def assert_true(crew: Crew, backfill: dict[str, Any]) -> dict[str, int]:
 
 
 def kill_all(crew: Crew) -> None:
-    """The worker that moves backfills on, and the one that makes their runs."""
+    """Kill the worker that moves backfills on, and the worker that makes the runs."""
     crew.kill("worker-bulk")
     crew.kill("worker-backfill")
 
@@ -153,7 +155,7 @@ def test_killed_while_paused_it_stays_paused_and_resumes(
 
 
 def alive(crew: Crew, backfill: dict[str, Any]) -> int:
-    """How many of its attempts have not ended."""
+    """Return how many attempts of the backfill have not ended."""
     count: int = crew.value(
         "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
         " ON run.id = one.run_id WHERE run.group_id = %s AND one.ended_at IS NULL",

@@ -34,6 +34,6 @@ def test_a_killed_beat_and_two_at_once_lose_no_tick_and_double_none(
 
 
 def database_now(crew: Crew) -> datetime:
-    """The present, by the clock that ticks go by."""
+    """Return the present, by the clock of the ticks."""
     now: datetime = crew.value("SELECT clock_timestamp()")
     return now

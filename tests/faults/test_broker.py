@@ -1,9 +1,10 @@
 """Row 5: Redis stopped for a minute, and emptied.
 
-Nobody waits for Redis longer than some ten seconds: what was dispatched and not begun is sent again
-after 10 s, who sends waits for 5 s at most, messages expire after as many. Workers look for it in
-pauses that grow by two seconds each time. So a stop of 12 s shows all that one of 60 s does but for
-the longest pause, and is what one round has time for; `make faults` takes the whole minute.
+No process waits for Redis longer than some ten seconds: a dispatched run that has not begun is sent
+again after 10 s, a sender waits for 5 s at most, and messages expire after as many. Workers look
+for Redis in pauses that grow by two seconds each time. So a stop of 12 s shows everything but the
+longest pause of a stop of 60 s, and one round has time for 12 s; `make faults` takes the whole
+minute.
 """
 
 import time
@@ -49,7 +50,7 @@ def test_what_was_queued_before_and_while_redis_was_stopped_still_runs(
 
 
 def accepted(api: Client, selection: str) -> int:
-    """A run that is asked for while there is no broker: taken, and without a long wait."""
+    """Request a run while there is no broker: the request is accepted, without a long wait."""
     began = time.monotonic()
     group = api.post("/assets/patient/materialize/", selection=selection, params={"seconds": 0.1})
     assert time.monotonic() - began < _ANSWERED_SECONDS

@@ -1,7 +1,7 @@
 """Row 12: the clock stepped by an hour, and a daylight-saving change under way.
 
-No test sets the machine's clock: processes are started with a clock of their own, which a file
-sets, and a step of the database's is what its rows look like after one.
+No test sets the machine's clock: processes start with a clock of their own, which a file sets, and
+a step of the database's clock is played by rows as the step leaves the rows.
 """
 
 import random
@@ -69,7 +69,7 @@ WHERE ended_at IS NULL
 
 
 def asked(api: Client, selection: str, seconds: float) -> int:
-    """A run that takes so long."""
+    """Request a run that takes so long."""
     (run,) = api.post(
         "/assets/patient/materialize/", selection=selection, params={"seconds": seconds}
     )["runs"]
@@ -78,7 +78,7 @@ def asked(api: Client, selection: str, seconds: float) -> int:
 
 @pytest.fixture
 def wall(crew: Crew, tmp_path: Path) -> Path:
-    """The clock of beat and all workers: how many seconds it is ahead."""
+    """Return the clock of beat and all workers: the seconds by which the clock is ahead."""
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     ahead = tmp_path / "ahead"
     ahead.write_text("0")
@@ -121,7 +121,7 @@ APART = {"web": 1, "beat": -1, "control": 2, "bulk": -2, "scheduled": 3, "backfi
 
 @pytest.fixture
 def hosts_apart(crew: Crew, tmp_path: Path) -> None:
-    """Each process of Slicewise has a clock that is hours away from those of the others."""
+    """Give each process of Slicewise a clock that is hours away from all other clocks."""
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     for name, hours in APART.items():
         (tmp_path / name).write_text(str(hours * 3600))
@@ -156,7 +156,7 @@ def test_hosts_whose_clocks_are_hours_apart_make_all_that_is_due(crew: Crew, api
 def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
     crew: Crew, api: Client, step: timedelta, recovered: Recovered
 ) -> None:
-    """A clock that is put forward is one by which all that is on record is longer ago."""
+    """After a clock is put forward, all rows on record are longer ago by the clock."""
     run = asked(api, "2001-05-02", 5.0)
     crew.await_run(run, "running")
     began = time.monotonic()
@@ -176,7 +176,7 @@ _SINCE, _UNTIL = datetime(2018, 1, 1, tzinfo=UTC), datetime(2019, 1, 1, tzinfo=U
 
 
 def changes(zone: str) -> list[datetime]:
-    """When the clocks of a place were set in 2018, to the half hour."""
+    """Find the times at which the clocks of a place were set in 2018, to the half hour."""
     place, instants = ZoneInfo(zone), []
     instant = _SINCE
     while instant < _UNTIL:
@@ -195,7 +195,7 @@ def changes(zone: str) -> list[datetime]:
 def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
     zone: str, cadence: str
 ) -> None:
-    """The tick is handed times around each change, some of them an hour back."""
+    """The tick gets times around each change, some of them an hour back."""
     rule = PartitionByInterval(cadence, timezone=zone)
     chance = random.Random(f"{zone} {cadence}")
     for number, change in enumerate(changes(zone)):
@@ -218,7 +218,7 @@ def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
 
 
 def expected_ends(zone: str, cadence: str, since: datetime, until_: datetime) -> list[datetime]:
-    """Where the hours or days of a place end, counted on its clock, half hour by half hour."""
+    """Return the ends of hours or days of a place, counted on its clock, half hour by half hour."""
     place, ends = ZoneInfo(zone), []
     instant = since
     while instant < until_:

@@ -1,5 +1,7 @@
-"""Row 8: kill -9 of the web process and of the worker that expands, in the middle of creating a
-large backfill. The peer's: 32,000 of them end "complete with 0", and block others meanwhile.
+"""Row 8: kill -9 of the web process and of the expanding worker, in the middle of creating a large
+backfill.
+
+The peer's backfills of 32,000 runs end "complete with 0", and block other backfills meanwhile.
 """
 
 import os
@@ -41,7 +43,7 @@ WHERE piece.backfill_id = %s
 
 
 def hours(number: int, **more: object) -> dict[str, object]:
-    """A request for so many hours, to begin at a time to come: it is written down now."""
+    """Request a backfill of so many hours, to begin later: the backfill is written down now."""
     last = datetime(1990, 1, 1) + timedelta(hours=number - 1)
     return {
         "asset": "hours",
@@ -53,7 +55,9 @@ def hours(number: int, **more: object) -> dict[str, object]:
 
 
 def written_whole(crew: Crew, marker: str, total: int) -> int:
-    """The backfill once it is written down; meanwhile it never says more than it has."""
+    """Return the backfill once it is written down; before, its counts never exceed the written
+    partitions.
+    """
 
     def look() -> int | None:
         ((pk, state, named, expanded, unmade),) = crew.rows(_STANDING, marker)
@@ -102,7 +106,7 @@ def test_four_backfills_that_are_written_down_make_no_tick_late(
 
 
 def is_well(api: Client) -> bool:
-    """Whether pages are answered."""
+    """Return whether pages are answered."""
     try:
         return bool(api.get("/health/")["status"] == "ok")
     except OSError:

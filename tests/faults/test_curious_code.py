@@ -1,7 +1,9 @@
 """Row 13: user code that looks for credentials finds none in production's form: under a user of its
-own. What the embedded stack, where it has the server's user, cannot keep from it stands in
-docs/internals/guarantees.md; that it gets nothing by itself there either is shown by
-tests/e2e/test_workers.py.
+own.
+
+The credentials that the embedded stack cannot hide, where code has the server's user, are in
+docs/internals/guarantees.md; tests/e2e/test_workers.py shows that code gets no credential by itself
+in the embedded stack either.
 """
 
 import os
@@ -25,7 +27,7 @@ pytestmark = [
 
 
 def secrets(crew: Crew) -> dict[str, str]:
-    """Everything that opens a door."""
+    """Return all credentials."""
     env = crew.stack.environment()
     return {
         "SECRET_KEY": env["SECRET_KEY"],

@@ -34,7 +34,9 @@ _PATHS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """One request's answer: when it was asked, for how long it took, and its status."""
+    """The answer to one request: the time of the request, the seconds of the answer, and the
+    status.
+    """
 
     path: str
     asked: float
@@ -65,7 +67,7 @@ class Readers:
             thread.join()
 
     def await_answers(self, *, since: float) -> None:
-        """Wait until each page that was asked for since then was answered twice."""
+        """Wait until each page that was requested since then was answered twice."""
 
         def look() -> bool:
             answers_by_path = Counter(
@@ -176,13 +178,13 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
 
 
 def _lag(crew: Crew, run: int, mark: Mark) -> float:
-    """The seconds between the end of a run's code and its record."""
+    """Return the seconds between the end of a run's code and the record of the end."""
     ended = crew.value("SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s", run)
     return float(ended) - mark.last
 
 
 def _log(crew: Crew, run: int) -> list[str]:
-    """What the function itself has printed in the run's one attempt."""
+    """Return the output of the function in the run's only attempt."""
     rows = crew.rows(
         "SELECT log.text FROM assets_app_runlog AS log"
         " JOIN assets_app_runattempt AS attempt ON attempt.id = log.attempt_id"

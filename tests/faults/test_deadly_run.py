@@ -1,4 +1,4 @@
-"""Row 1: a run that ends its worker, again and again, is found out; its neighbours succeed."""
+"""Row 1: a run that ends its worker, again and again, is recognized; its neighbours succeed."""
 
 from functools import partial
 from pathlib import Path
@@ -56,12 +56,12 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process is there no more."""
+    """Return whether a process has ended."""
     return not is_alive(pid)
 
 
 def begun_by(crew: Crew, run: int, number: int) -> int | None:
-    """The process of the worker that has begun an attempt at a run."""
+    """Return the process of the worker that has begun an attempt at a run."""
     rows = crew.rows(
         "SELECT gateway.process_id FROM assets_app_runattempt AS attempt"
         " JOIN assets_app_gateway AS gateway ON gateway.id = attempt.gateway_id"

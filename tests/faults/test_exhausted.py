@@ -1,7 +1,7 @@
-"""Row 11: a full disk, definition files that do not end, end the process, print or fork without
-measure: a clear error on the page, and the rest goes on.
+"""Row 11: a full disk, and definition files that never end, end the process, print or fork without
+measure: the page shows a clear error, and other work goes on.
 
-What the loader does with such files in detail is shown by tests/catalogue/test_loading.py.
+tests/catalogue/test_loading.py shows the loader's treatment of such files in detail.
 """
 
 import os
@@ -33,7 +33,7 @@ _KEY = "day=2024-01-01 airport=JFK"
 
 @pytest.fixture
 def disk(lake: Path) -> Iterator[Path]:
-    """A small disk on which some assets' data lies."""
+    """Return a small disk that holds some assets' data."""
     place = lake / "faults" / "small"
     place.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", _ROOM, "tmpfs", place], check=True)
@@ -86,7 +86,7 @@ def fill(folder: Path) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Give it back."""
+    """Free the disk."""
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
@@ -125,7 +125,7 @@ def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(
 
 
 def sleepers() -> list[int]:
-    """What the fork bomb has started."""
+    """Return the processes that the fork bomb has started."""
     pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -135,7 +135,7 @@ def sleepers() -> list[int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory of a process."""
+    """Return the memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -172,7 +172,7 @@ def test_a_hostile_definition_file_is_told_of_on_its_page_and_the_rest_goes_on(
 
 
 def sync(crew: Crew, seconds: int = 60) -> int:
-    """The exit code of a look at the bundle, whose files may take so long."""
+    """Return the exit code of a sync of the bundle, whose files may take so long."""
     result = subprocess.run(
         [machine.python(), str(PROJECT / "manage.py"), "sync", "hostile"],
         env={**crew.env(), "LOADER_TIMEOUT_SECONDS": str(seconds)},

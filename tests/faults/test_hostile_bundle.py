@@ -1,5 +1,7 @@
 """Row 18: a bundle that attacks its worker, by messages, links, memory, processes, descriptors and
-signals: its run fails, and nothing else is harmed. `make faults` lets it write for a minute.
+signals: its run fails, and nothing else is harmed.
+
+`make faults` lets the bundle write for a minute.
 """
 
 import os
@@ -39,7 +41,9 @@ VOLATILE = ("postgresql", "redis", "spark", "logs", "processes", "running.json",
 
 @pytest.fixture
 def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
-    """A worker in production's form: runs have a user of their own. Its process."""
+    """Start a worker in production's form, in which runs have a user of their own; return its
+    process.
+    """
     # Data of another asset, which lies beside what the hostile code may reach.
     assert crew.await_run(request_run(api, "steady", "2024-02-20", said="before")) == "succeeded"
     crew.halt("worker-scheduled")
@@ -61,7 +65,7 @@ def places(crew: Crew) -> dict[str, str]:
 
 
 def attack(crew: Crew, api: Client, manner: str, **params: object) -> int:
-    """Have the bundle attack, and return its run once that has ended."""
+    """Let the bundle attack, and return its run once the run has ended."""
     body = {"manner": manner, **params}
     (run,) = api.post("/assets/hostile/materialize/", params=body)["runs"]
     began = time.monotonic()

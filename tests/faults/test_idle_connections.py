@@ -1,5 +1,5 @@
-"""Row 15: whatever idles between a process and its servers is dropped by a firewall, without a word
-or with a reset for who uses it next.
+"""Row 15: a firewall drops idle connections between a process and its servers, without a word or
+with a reset for the next user of the connection.
 """
 
 import threading
@@ -63,7 +63,7 @@ class Behind:
 
     @contextmanager
     def dropping(self, manner: Manner) -> Iterator[None]:
-        """Drop whatever idles, again and again, within the block."""
+        """Drop all idle connections, again and again, within the block."""
 
         def drop() -> None:
             while not enough.wait(0.25):
@@ -87,7 +87,7 @@ class Behind:
             return max(pool.map(lambda _: self._read("/api/v1/runs/"), range(_READERS)))
 
     def _read(self, path: str) -> float:
-        """Seconds of an answer, which is what was asked for and no excuse."""
+        """Return the seconds of an answer; require the page itself, not an excuse."""
         headers = {"Authorization": f"Bearer {self._token}"}
         request = urllib.request.Request(self._url + path, headers=headers)
         began = time.monotonic()

@@ -22,7 +22,7 @@ SELECTION = f"{DAYS[0]}..{DAYS[-1]}"
 
 
 class Reader(threading.Thread):
-    """Reads all days again and again, and keeps what it sees."""
+    """A reader that reads all days again and again, and keeps the results."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(daemon=True)
@@ -32,7 +32,7 @@ class Reader(threading.Thread):
         self.failures: list[str] = []
 
     def run(self) -> None:
-        """Until it is told to stop."""
+        """Read until `stop`."""
         while not self._is_over.wait(0.05):
             try:
                 self.seen.append([self._said(day) for day in DAYS])
@@ -40,13 +40,15 @@ class Reader(threading.Thread):
                 self.failures.append(repr(error))
 
     def stop(self) -> None:
-        """And wait for the end."""
+        """Stop, and wait for the end."""
         self._is_over.set()
         self.join()
 
     def _said(self, day: str) -> str:
-        """What a day says. A file may go between two looks at a folder, which then seems to lack it
-        or to be empty: both looks are repeated.
+        """Return the text of a day.
+
+        A file may go between two looks at a folder, so that the folder seems to lack the file or to
+        be empty: both looks are repeated.
         """
         folder = self._root / f"partition={day}"
         for _ in range(3):

@@ -25,7 +25,7 @@ _STOPPED_SECONDS = 2.0 if ROUNDS > 1 else 8.0
 
 
 def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
-    """A run whose code waits for Spark, which is busy for longer than any test waits."""
+    """Start a run whose code waits for Spark, which is busy for longer than any test waits."""
     run = number_of(run_of(api, "counting"))
     until(lambda: marks_of(lake, run), "its code has begun")
     until(lambda: jobs_of(stack, run, 1), "Spark is at work")

@@ -1,7 +1,7 @@
-"""Row 17: a backfill with 50,000 queued runs is canceled while others dispatch.
+"""Row 17: a backfill with 50,000 queued runs is canceled while other work is dispatched.
 
-The figures are those of one machine that does nothing else: beside other work they tell of that.
-`python -m bench.dispatching` measures a look at the queue by itself.
+The figures are for a machine without other work. `python -m bench.dispatching` measures a look at
+the queue by itself.
 """
 
 import threading
@@ -45,7 +45,7 @@ class Others:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within the block."""
+        """Send requests within the block."""
         enough = threading.Event()
         threads = [
             threading.Thread(target=work, args=[enough]) for work in (self._make, self._look)
@@ -75,7 +75,7 @@ class Others:
                 self._timed(path, partial(self.api.get, path))
 
     def post(self, path: str, **body: Any) -> Any:
-        """What a request is answered, whose seconds are noted."""
+        """Return the answer to a request, and note the seconds."""
         return self._timed(path, lambda: self.api.post(path, **body))
 
     def _timed(self, path: str, ask: Callable[[], Any]) -> Any:

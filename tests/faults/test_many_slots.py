@@ -1,4 +1,4 @@
-"""Row 16: a worker with twenty slots makes twenty runs at once, each longer than its lease."""
+"""Row 16: a worker with twenty slots executes twenty runs at once, each longer than its lease."""
 
 from pathlib import Path
 

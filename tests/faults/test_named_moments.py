@@ -64,7 +64,7 @@ _REFUSED = ("2024-01-12", "2024-01-13")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where it stands who is to fall, and when."""
+    """Return the folder of the files that name runs and moments of a fall."""
     folder = tmp_path / "moments"
     folder.mkdir()
     return folder
@@ -108,7 +108,7 @@ def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
 
 @pytest.fixture
 def refusing(lake: Path) -> Iterator[None]:
-    """Folders of partitions in which another folder lies, which is not to be replaced."""
+    """Make folders of partitions that hold another folder, which may not be replaced."""
     kept_folders = [lake / "faults" / "steady" / f"partition={day}" / "kept" for day in _REFUSED]
     for folder in kept_folders:
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
 
 
 def began(lake: Path, run: int) -> float:
-    """When the code of the latest attempt began."""
+    """Return the time at which the code of the latest attempt began."""
     return marks_of(lake, run)[-1].first
 
 
@@ -178,7 +178,7 @@ class Commands:
         )
 
     def run(self, *words: str) -> int:
-        """The exit code of one."""
+        """Return the exit code of a command."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(words), file=self._process.stdin, flush=True)
@@ -189,7 +189,7 @@ class Commands:
                 return int(line)
 
     def close(self) -> None:
-        """The end."""
+        """End the process."""
         self._process.kill()
         self._process.wait()
 

@@ -1,5 +1,7 @@
-"""Row 9: 50 clients create overlapping backfills at once. The peer's 8 give 2 active backfills of a
-kind of which it allows one; here two may share an asset, but never a partition.
+"""Row 9: 50 clients create overlapping backfills at once.
+
+The peer's 8 clients get 2 active backfills of a kind of which the peer allows one; here two
+backfills may share an asset, but never a partition.
 """
 
 from collections import Counter
@@ -34,7 +36,7 @@ WHERE piece.backfill_id = ANY(%s) AND piece.total <> piece.succeeded + piece.ski
 
 
 def create(api: Client, number: int, since: date) -> dict[str, Any]:
-    """The backfill of one client: its days overlap with those of its neighbours."""
+    """Create the backfill of one client: its days overlap with the days of its neighbours."""
     first = since + timedelta(days=number // 2)
     backfill: dict[str, Any] = api.post(
         "/backfills/",

@@ -1,7 +1,7 @@
-"""Facts about the best known peer, seen by running it, and that Slicewise is free of them.
+"""Facts about the best known peer, seen in a running peer, and absent from Slicewise.
 
-That creating 32,000 runs ends "complete with 0" is in test_creation.py, with what a kill in the
-middle of it does; 8 creations at once in test_overlaps.py, 500 unready roll-ups in test_unready.py.
+test_creation.py shows that creating 32,000 runs ends "complete with 0", and the effect of a kill in
+the middle; test_overlaps.py has 8 creations at once, test_unready.py 500 unready roll-ups.
 """
 
 import time
@@ -45,7 +45,7 @@ def test_the_day_on_which_clocks_go_back_has_25_hours_with_25_keys(crew: Crew, a
 
 @pytest.mark.parametrize("written", ["2024-07-01T00:00+09:00", "2024-07-01T00:00:00+09:00"])
 def test_an_offset_in_a_bound_is_honoured(written: str, api: Client) -> None:
-    """The peer drops an explicit +09:00: its backfill begins nine hours late."""
+    """The peer drops an explicit +09:00: the peer's backfill begins nine hours late."""
     plan = api.post("/backfills/preview/", asset="hours", start=written, end="2024-07-01T00:00Z")
     assert datetime.fromisoformat(plan["start_date"]) == datetime.fromisoformat(written)
     assert plan["total"] == 10
@@ -54,7 +54,7 @@ def test_an_offset_in_a_bound_is_honoured(written: str, api: Client) -> None:
 def test_cancel_stops_what_runs_and_shows_it_as_canceled(
     crew: Crew, api: Client, lake: Path, recovered: Recovered
 ) -> None:
-    """The peer lets running runs go on, and shows them as failed."""
+    """The peer lets running runs go on, and shows the runs as failed."""
     backfill = api.post(
         "/backfills/", asset="patient", start="2007-01-01", end="2007-01-20",
         params={"seconds": 600.0}, max_active_runs=2, existing="all",

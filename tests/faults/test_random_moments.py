@@ -1,6 +1,7 @@
-"""Row 2: kill -9 of workers and the control worker at random points, the same ones each time.
+"""Row 2: kill -9 of workers and the control worker at random points, the same points each time.
 
-Five in each round of `make faults`, each round at other points; `make test` leaves it out.
+Each round of `make faults` has five points, each round other points; `make test` leaves the test
+out.
 """
 
 import os
@@ -25,7 +26,7 @@ CASES = [Case("steady", f"2024-02-{day}", "at random") for day in range(12, 22)]
 
 
 def kill(worker: int) -> None:
-    """Kill -9, seen to be done: its place is found by the process being there."""
+    """Send kill -9, and wait until the process is gone."""
     os.kill(worker, signal.SIGKILL)
     until(lambda: not is_alive(worker), "the worker has fallen", every=0.01)
 

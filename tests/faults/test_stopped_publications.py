@@ -1,5 +1,5 @@
-"""Row 3, wherever data is kept and however it is written: a worker that is stopped before, between
-and after the exchanges of a publication, and goes on after its successor has finished that.
+"""Row 3, for every storage and write mode: a worker that is stopped before, between and after the
+exchanges of a publication, and goes on after its successor has finished the publication.
 """
 
 import os
@@ -37,14 +37,16 @@ class Case:
     newer_day = days[1]
 
     def expected(self, day: str, *runs: str) -> list[str]:
-        """What a reader finds after these runs."""
+        """Return the texts that a reader finds after these runs."""
         runs = runs if day == self.newer_day else tuple(run for run in runs if run != "newer")
         return sorted(runs) if self.mode == "append" else [runs[-1]]
 
 
 def cases(store: Kept, fault_round: int) -> list[Case]:
-    """Each mode, in `make test` one, at each moment. Each has an asset of its own, since who
-    publishes an asset keeps others from it.
+    """Return each mode at each moment; in `make test` one mode.
+
+    Each case has an asset of its own, since a publication locks its asset against other
+    publications.
     """
     return [
         Case(f"kept_{store.kind}_{mode}_{fault_round}_{number}", mode, moment)
@@ -62,7 +64,7 @@ def store(crew: Crew, request: pytest.FixtureRequest) -> Iterator[Kept]:
 
 
 def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], text: str) -> None:
-    """Have a run of each asset make some days, and wait until they are made."""
+    """Have a run of each asset make some days, and wait until the runs have ended."""
     runs = [
         request_run(api, name, ",".join(asset_days), said=text) for name, asset_days in days.items()
     ]
@@ -121,6 +123,6 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
 
 
 def end_in_good_order(crew: Crew, worker: int) -> None:
-    """Have a worker end once whatever it has begun is over."""
+    """End a worker once all its work is over."""
     os.kill(worker, signal.SIGTERM)
     until(lambda: not is_alive(worker), "the late worker has done what it wanted to do")

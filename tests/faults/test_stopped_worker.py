@@ -1,5 +1,5 @@
 """Row 3: a worker that is stopped past its lease, also between intent and exchange, and continued:
-it publishes nothing, and newer data stays.
+the worker publishes nothing, and newer data stays.
 """
 
 import signal
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.fault(3)
 
 
 def await_fall(folder: Path, run: int) -> float:
-    """When the worker of a run was stopped."""
+    """Return the time at which the worker of a run was stopped."""
     stopped_at: float = until(
         lambda: has_fallen(folder, run), f"the worker of run {run} has stopped"
     )
@@ -28,7 +28,7 @@ def await_fall(folder: Path, run: int) -> float:
 
 
 def await_quiet(crew: Crew, name: str, pid: int) -> None:
-    """A worker that goes on has looked at its leases, and has nothing to do any more."""
+    """Wait until a continued worker has looked at its leases, and has no more work."""
     since = time.time()
     until(
         lambda: crew.rows(

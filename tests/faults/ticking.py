@@ -1,4 +1,4 @@
-"""Two assets that are due each second, and the arithmetic of what must have become of them."""
+"""Two assets that are due each second, and the arithmetic of the expected partitions."""
 
 import time
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ class Metronome:
         until(self._rests, "what was due is made")
 
     def handled_until(self, name: str = ASSETS[0]) -> datetime:
-        """The last tick that was seen to."""
+        """Return the last tick that was handled."""
         ((_, handled),) = self._crew.rows(_SCHEDULE, name)
         instant: datetime = handled
         return instant
@@ -72,9 +72,10 @@ class Metronome:
         return time.monotonic() - began
 
     def assert_each_second_once(self) -> int:
-        """Every second from the beginning to the last tick: one tick, one run, one version.
+        """Require one tick, one run and one version for every second from the beginning to the last
+        tick.
 
-        How many there were.
+        Return the number of seconds.
         """
         seconds = 0
         for name in ASSETS:

@@ -42,7 +42,7 @@ Things = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Person:
-    """One kind of person: the browser, and the program with its token."""
+    """A person of one kind: the browser, and the program with its token."""
 
     browser: Client
     program: Client
@@ -89,7 +89,7 @@ def _make_people() -> dict[str, Person]:
 
 
 def _browsers() -> Iterator[Client]:
-    """Clients with one handler: to make one takes a look at all static files."""
+    """Return clients that share one handler: a new handler looks at all static files."""
     handler = ClientHandler(enforce_csrf_checks=False)
     while True:
         client = Client(raise_request_exception=False)
@@ -111,8 +111,10 @@ def _make_assets(place: str, boss: User) -> dict[str, Any]:
 
 
 def _make_backfills(owned: Mapping[str, dict[str, Any]], boss: User) -> None:
-    """For each asset: one backfill that has failed, one that has succeeded, one that is paused, and
-    one that is going on, with a run that waits for a worker.
+    """Create backfills of each asset.
+
+    Each asset gets a backfill that has failed, one that has succeeded, one that is paused, and one
+    that is going on, with a run that waits for a worker.
     """
     worker = make_gateway("backfill", slots=100)
     rows: dict[str, dict[str, Backfill]] = {}

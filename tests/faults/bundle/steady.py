@@ -11,7 +11,7 @@ DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2024, 3, 
 
 
 def keep_busy(spark, seconds):
-    """A job on Spark that takes so long, and no processor."""
+    """Run a job on Spark that takes so long, and no processor time."""
     sleep = f"reflect('java.lang.Thread', 'sleep', {round(seconds * 1000)}L)"
     spark.range(0, 1, 1, 1).selectExpr(sleep).collect()
 
