@@ -28,7 +28,7 @@ LAST_STEPS = {
 
 
 class Desk:
-    """A backfill of six days, two at once, and the worker that makes them."""
+    """A backfill of six days, two at once, and the worker that executes the runs."""
 
     def __init__(self, alice: User, worker: Gateway) -> None:
         self.alice, self.worker = alice, worker
@@ -46,7 +46,7 @@ class Desk:
         run_all(self.worker, failing=failing)
 
     def bring_to(self, state: str) -> None:
-        """Bring it into a state; in those on the way two runs are at work."""
+        """Bring the backfill into a state; in the states on the way two runs are at work."""
         begin = state in ("running", "running with failures", "paused", "canceling")
         begun_attempts = self.run_some() if begin else []
         if state == "running with failures":

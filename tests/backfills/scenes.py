@@ -1,4 +1,4 @@
-"""Assets that follow each other, and backfills that are driven to their end without a worker."""
+"""Assets with dependencies, and backfills that are driven to their end without a worker."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def following(
     schedule: dict[str, Any] | None = None,
     **options: Any,
 ) -> Asset:
-    """An asset that reads others, with the edges that the catalogue would have."""
+    """Create an asset that reads other assets, with the edges that the catalogue would have."""
     more = {"schedule": schedule, **options} if schedule else options
     if outlets:
         assets = together(name, list(outlets), partition, upstream=of, options=more)
@@ -60,7 +60,7 @@ def following(
 
 
 def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> None:
-    """Cut what a function makes otherwise from now on, as if a sync had said so."""
+    """Change the partition definition of a producer's assets, as if a sync had done so."""
     spec = None if definition is None else definition.to_json()
     producer = Producer.objects.get(name=name)
     version = producer.current_version
@@ -75,7 +75,7 @@ def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> Non
 
 
 def ask(user: User, name: str, **fields: Any) -> Backfill:
-    """A backfill of an asset."""
+    """Create a backfill of an asset."""
     return create_backfill(request_from_text(name, **fields), user=user)
 
 
@@ -91,19 +91,19 @@ def refusal_of(user: User, **fields: Any) -> dict[str, list[str]]:
 
 
 def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:
-    """What the preview of a backfill says of each of its assets."""
+    """Return the preview of a backfill, by asset."""
     plan = check_backfill(request_from_text(name, **fields), user=user)
     return {asset.asset.name: asset for asset in plan.assets}
 
 
 def state_of(backfill: Backfill) -> str:
-    """The state it is in by now."""
+    """Return the present state of a backfill."""
     backfill.refresh_from_db()
     return backfill.state
 
 
 def never(_attempt: Attempt) -> bool:
-    """No run fails."""
+    """Let no run fail."""
     return False
 
 
@@ -114,7 +114,7 @@ def drive(
     except_run: int | None = None,
     most: int = 200,
 ) -> None:
-    """Bring every run that can start to its end, but for one."""
+    """Bring every run that can start to its end, except one run."""
     for _ in range(most):
         Gateway.objects.update(last_seen=timezone.now())
         advance()
@@ -131,7 +131,7 @@ def drive(
 
 
 def end(run_id: int, worker: Gateway, *, failing: Callable[[Attempt], bool] = never) -> None:
-    """Bring a dispatched run to its end, with what is there of its inlets on record."""
+    """Bring a dispatched run to its end, with the present versions of its inlets on record."""
     attempt = attempts.begin(run_id, worker)
     assert attempt is not None
     attempts.take_inputs(attempt)
@@ -146,14 +146,14 @@ def end(run_id: int, worker: Gateway, *, failing: Callable[[Attempt], bool] = ne
 
 
 def failing_keys(*keys: str) -> Callable[[Attempt], bool]:
-    """Runs fail that make one of these partitions."""
+    """Return a function that lets runs of one of these partitions fail."""
     return lambda attempt: bool(set(attempt.keys) & set(keys))
 
 
 def outcomes(backfill: Backfill, name: str) -> dict[str, int]:
-    """How many partitions of an asset ended in which state, or for which reason were skipped.
+    """Count the partitions of an asset by final state, or by reason where they were skipped.
 
-    After checking that the stored counts say what counting the rows gives.
+    Require that the stored counts agree with the rows.
     """
     scope = BackfillAsset.objects.get(backfill=backfill, asset__name=name)
     rows = scope.partitions.order_by().values_list("state", "reason").annotate(n=Count("pk"))
@@ -167,13 +167,13 @@ def outcomes(backfill: Backfill, name: str) -> dict[str, int]:
 
 
 def lacking_input(attempt: Attempt) -> bool:
-    """The runner refuses to go on where something is missing that the run needs."""
+    """Return whether an input of the attempt is missing, which makes the runner refuse the run."""
     return any(upstream.missing for upstream in read_inputs(attempt.run, attempt.keys))
 
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """Nothing that happens inside remains."""
+    """Undo all changes of the block at its end."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
@@ -200,7 +200,7 @@ def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
 
 
 def counts_of(backfill: Backfill) -> dict[str, int]:
-    """The stored counts, after checking that they are what counting the rows gives."""
+    """Return the stored counts, after a comparison with the rows."""
     scope = BackfillAsset.objects.get(backfill=backfill)
     states = list(scope.partitions.values_list("state", flat=True))
     stored = {state: getattr(scope, state) for state in BackfillPartition.State.values}

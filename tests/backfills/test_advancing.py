@@ -26,13 +26,13 @@ from tests.threads import elsewhere
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round has time for one chunk, and a chunk is ten partitions."""
+    """Give a round time for one chunk of ten partitions."""
     monkeypatch.setattr(advancing, "ROUND_SECONDS", 0.0)
     monkeypatch.setattr(expansion, "CHUNK", 10)
 
 
 def written() -> list[int]:
-    """How many partitions of each backfill are written down."""
+    """Count the partitions of each backfill that are written down."""
     return list(BackfillAsset.objects.order_by("pk").values_list("expanded", flat=True))
 
 

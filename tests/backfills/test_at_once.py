@@ -20,7 +20,7 @@ from tests.threads import elsewhere
 
 
 def written(alice: User, **more: Any) -> Backfill:
-    """A backfill of two days that is expanded."""
+    """Create a backfill of two days, and expand it."""
     backfill = start(alice, end="2013-01-02", **more)
     expand(backfill.pk)
     return backfill

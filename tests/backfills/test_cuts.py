@@ -1,4 +1,6 @@
-"""Partitions of one definition as those of another: the same keys, where both cut alike."""
+"""Partitions of one definition as partitions of another: the same keys, where both definitions cut
+alike.
+"""
 
 import pytest
 
@@ -20,7 +22,7 @@ FOUND = PartitionAtRuntime("shop")
 def by_shop(
     days: PartitionByInterval, shops: slicewise.PartitionBySequence
 ) -> slicewise.PartitionByProduct:
-    """Days by shops."""
+    """Define days by shops."""
     return PartitionByProduct({"day": days, "shop": shops})
 
 

@@ -1,4 +1,4 @@
-"""Assets that follow in a backfill: each by its own mapping, after what comes before it."""
+"""Downstream assets in a backfill: each by its own mapping, after its upstream assets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long a preview says that it takes, by past runs."""
+"""The duration that a preview estimates, by past runs."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ def raw() -> Asset:
 
 
 def lasted(backfill: Backfill, *seconds: float) -> None:
-    """Say how long its runs have taken, in their order."""
+    """Set the durations of a backfill's runs, in the order of the runs."""
     now = timezone.now()
     runs = Run.objects.filter(group=backfill.group_id, state=RunState.SUCCEEDED).order_by("id")
     assert len(runs) == len(seconds)
@@ -31,7 +31,7 @@ def lasted(backfill: Backfill, *seconds: float) -> None:
 
 
 def told(user: User, end: str, **options: object) -> Estimate | None:
-    """What a preview from the first of February on says."""
+    """Return the estimate of a preview from the first of February on."""
     request = request_from_text("raw", "2013-02-01", end, existing="all", **options)
     return check_backfill(request, user=user).estimate
 

@@ -1,5 +1,5 @@
-"""A backfill from its request to its end: expanded, admitted a little at a time, never saying more
-than is so.
+"""A backfill from its request to its end: expanded, admitted a little at a time, with true counts
+at each moment.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests about a backfill while others claim, expand and record: none of them is waited for."""
+"""Requests about a backfill while others claim, expand and record: no request waits for them."""
 
 import threading
 import time
@@ -46,9 +46,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def in_the_way(backfill: Backfill) -> Iterator[None]:
-    """Somebody admits or expands, and records each of its runs: all that these take for long is
-    locked, by another connection.
-    """
+    """Lock the backfill with its runs and assets on another connection, as a long admission does."""
     is_locked, may_go = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -279,7 +277,7 @@ def test_a_cancel_and_the_retry_of_one_of_its_runs_do_not_wait_for_each_other(
 
 
 def cancel_in_time(act: Callable[[], Any]) -> None:
-    """Do it; a wait of a second for a lock is an error."""
+    """Act; a wait of a second for a lock is an error."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '1s'")
     try:

@@ -34,7 +34,7 @@ NOW = at(2024, 5, 1)
 
 
 def _ready(downstream: Asset, selection: str) -> set[str]:
-    """Partitions that the schedule would let go."""
+    """Return the partitions that the schedule would release."""
     edges = list(
         AssetDependency.objects.filter(downstream=downstream).select_related(
             "upstream__partition_definition", "downstream__partition_definition"
@@ -47,7 +47,7 @@ def _ready(downstream: Asset, selection: str) -> set[str]:
 
 
 def _ready_by_hand(downstream: Asset, selection: str) -> set[str]:
-    """Partitions of which a run that a person asks for could read all that it needs."""
+    """Return the partitions whose run by hand could read all its inputs."""
     assert downstream.definition is not None
     assert downstream.producer is not None
     run = Run(asset=downstream, producer_version=downstream.producer.current_version)

@@ -1,4 +1,6 @@
-"""Backfills of assets with ``depends_on_past``: one after the other, never for ever."""
+"""Backfills of assets with ``depends_on_past``: one partition after the other, with an end in any
+case.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -53,12 +55,12 @@ def made(of: Asset, user: User, gateway: Gateway, *selections: str) -> None:
 
 
 def runs_of(backfill: Backfill) -> dict[str, str]:
-    """States of its runs by what they make."""
+    """Return the states of the backfill's runs by selection."""
     return dict(backfill.group.runs.order_by("id").values_list("selection", "state"))
 
 
 def step(worker: Gateway, *, except_days: tuple[str, ...] = ()) -> list[str]:
-    """What one tick sends is brought to its end; keys of that."""
+    """Bring the runs of one tick to their end, and return the keys."""
     wake_waiting(timezone.now())
     advance()
     dispatch()

@@ -1,4 +1,4 @@
-"""What a preview announces is what happens: over random assets, states and options.
+"""Previews keep their promise: over random assets, states and options.
 
 ``PROMISES=400`` in the environment asks for so many examples; each drives a whole backfill.
 """
@@ -52,7 +52,7 @@ MAPPINGS = {
 
 @dataclass
 class World:
-    """Some assets, what happened to them, and a request."""
+    """Some assets, the past of the assets, and a request."""
 
     root: str
     followers: list[tuple[str, list[int], str]]
@@ -102,12 +102,12 @@ worlds = st.builds(
 
 
 def always(_attempt: Attempt) -> bool:
-    """Each run fails."""
+    """Let each run fail."""
     return True
 
 
 class Stage:
-    """The world on the real database, and the workers in it."""
+    """The world on the real database, and the workers of the world."""
 
     def __init__(self, world: World, user: User, scheduled: Gateway, worker: Gateway) -> None:
         self.world, self.user = world, user
@@ -126,20 +126,20 @@ class Stage:
     def _mapping(
         self, name: str, definition: slicewise.PartitionDefinition | None, upstream: int
     ) -> slicewise.PartitionMapping | None:
-        """Windows are counted where there are windows on both sides."""
+        """Return a mapping that counts windows where both sides have windows."""
         above = Asset.objects.get(name=f"asset_{upstream}").definition
         sides = [side.time_dimension if side else None for side in (definition, above)]
         return MAPPINGS[name] if all(sides) else None
 
     def live_through(self) -> None:
-        """What happened before."""
+        """Play the past of the world."""
         names = [*self.world.names, "outside"]
         for number, span, succeeds in self.world.past:
             if run := self._run(names[number % len(names)], span):
                 end(run, self.scheduled, failing=never if succeeds else always)
 
     def hold(self) -> int | None:
-        """A run that is under way of one of the assets."""
+        """Start a run of one of the assets, which stays under way."""
         names = self.world.names
         held_selection = self.world.held
         return (
@@ -149,7 +149,7 @@ class Stage:
         )
 
     def _run(self, name: str, span: tuple[int, int]) -> int | None:
-        """A run for some partitions of an asset, dispatched."""
+        """Create a run for some partitions of an asset, and dispatch it."""
         asset = Asset.objects.select_related("partition_definition").get(name=name)
         selection = self.selected(asset, [span])
         group = materialize(
@@ -159,7 +159,7 @@ class Stage:
         return group.runs.get().pk
 
     def selected(self, asset: Asset, spans: list[tuple[int, int]]) -> str:
-        """Those from a place on, so many; places count round."""
+        """Return a number of keys from a position on; positions count round."""
         if asset.definition is None:
             return ""
         names = asset.definition.space.names
@@ -175,13 +175,15 @@ class Stage:
         return {"selection": self.selected(asset, self.world.selection), **self.world.options}
 
     def fails(self, attempt: Attempt) -> bool:
-        """Whether a run has a partition whose number is among those that fail."""
+        """Return whether a run has a partition whose number is among the failing numbers."""
         rows = BackfillPartition.objects.filter(run=attempt.run.pk)
         return rows.filter(position__in=self.world.failing).exists()
 
 
 def check_runs(backfill: Backfill, planned: PlannedAsset, *, is_exact: bool) -> None:
-    """No run has more partitions than it may, nor reaches over a hole that it may not."""
+    """Require that no run has more partitions than allowed, or reaches over a hole without
+    permission.
+    """
     runs = Run.objects.filter(group=backfill.group, asset=planned.asset)
     if is_exact:
         assert runs.count() == planned.runs, planned.asset.name
@@ -236,7 +238,7 @@ def test_what_is_announced_of_several_is_what_happens(
 
 
 def play(world: World, alice: User, **instead: Any) -> None:
-    """Preview, create, bring to its end, compare."""
+    """Preview a backfill, create it, bring it to its end, and compare both."""
     stage = Stage(world, alice, make_gateway("scheduled", 100), make_gateway("backfill", 100))
     stage.live_through()
     holder = stage.hold()
@@ -262,9 +264,10 @@ def play(world: World, alice: User, **instead: Any) -> None:
 
 
 def helps(holder: int | None, backfill: Backfill) -> bool:
-    """Whether a run that the backfill waits for also makes what nobody asks the backfill for.
+    """Return whether a run that the backfill waits for also makes partitions outside the backfill.
 
-    What follows that is announced as lacking it, and finds it there once the wait is over.
+    The preview announces that partitions downstream of these miss their upstream; after the wait
+    the upstream is there.
     """
     wanted = BackfillPartition.objects.filter(backfill_asset__backfill=backfill)
     if holder is None or not wanted.filter(reason="in_flight").exists():
@@ -274,7 +277,7 @@ def helps(holder: int | None, backfill: Backfill) -> bool:
 
 
 def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helped: bool) -> None:
-    """What was announced of an asset, with what became of it."""
+    """Compare the preview of an asset with the result."""
     ended = outcomes(backfill, planned.asset.name)
     note(f"{planned.asset.name} ended: {ended}")
     attempted = ended.get("succeeded", 0) + ended.get("failed", 0) + ended.get("upstream_failed", 0)

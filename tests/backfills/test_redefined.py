@@ -1,5 +1,5 @@
-"""Definitions that change while a backfill is on its way: what it has frozen is no more, and it
-comes to an end all the same.
+"""Definitions that change while a backfill is on its way: the frozen definition is gone, and the
+backfill ends all the same.
 """
 
 from typing import Any
@@ -157,7 +157,7 @@ def test_the_newest_code_reads_upstream_as_it_is_cut_now(alice: User, worker: Ga
 
 
 def make_airport() -> None:
-    """One of the airports is there."""
+    """Put one of the airports on record as materialized."""
     AssetPartition.objects.create(
         asset=Asset.objects.get(name="airports"), identity=AIRPORTS.identity, key="JFK",
         segment="JFK", state="materialized", version=1,
@@ -165,12 +165,12 @@ def make_airport() -> None:
 
 
 def spoil_airports() -> None:
-    """Keys that the runs need are no keys of the definition that was frozen."""
+    """Forget the frozen definition of the airports, so that the needed keys are no keys of it."""
     FrozenUpstream.objects.filter(asset__name="airports").update(partition_definition=None)
 
 
 def keyed(alice: User, **options: Any) -> Backfill:
-    """A backfill of days that all need one airport, of which the first runs are in the queue."""
+    """Create a backfill of days that all need one airport; its first runs are in the queue."""
     asset("airports", AIRPORTS)
     raw = following("raw_flights", DAILY_2013, of={"airports": Keys(["JFK"])})
     make_airport()

@@ -1,5 +1,7 @@
-"""Upstream definitions that lose or gain partitions while a backfill is on its way: needed are the
-partitions of the frozen definitions; a retry with the newest code goes by those in force.
+"""Upstream definitions that lose or gain partitions while a backfill is on its way.
+
+A run needs the partitions of the frozen definitions; a retry with the newest code goes by the
+definitions in force.
 """
 
 from datetime import date
@@ -46,7 +48,7 @@ AT_RUNTIME = slicewise.PartitionAtRuntime("shop")
 
 
 def by_shop(*shops: str) -> slicewise.PartitionByProduct:
-    """Days by shops."""
+    """Define days by shops."""
     sequence = slicewise.PartitionBySequence(list(shops), name="shop")
     return slicewise.PartitionByProduct({"day": DAILY, "shop": sequence})
 
@@ -55,7 +57,9 @@ BEFORE, AFTER = by_shop("mitte", "nord", "wedding"), by_shop("mitte", "nord")
 
 
 def shop_of_assets() -> Asset:
-    """Receipts by day, takings of them by day and shop, the takings of each week; the takings."""
+    """Create receipts by day, takings by day and shop, and takings of each week; return the
+    takings.
+    """
     asset("receipts", DAILY)
     takings = following("takings", BEFORE, of={"receipts": None})
     following("weekly_takings", WEEKLY, of={"takings": None})
@@ -63,7 +67,7 @@ def shop_of_assets() -> Asset:
 
 
 def asked_before_the_removal(alice: User) -> Backfill:
-    """A backfill of all of them that is expanded when one of the shops is removed."""
+    """Create a backfill of all these assets, expanded before one of the shops is removed."""
     backfill = ask(alice, "receipts", selection=DAYS, downstream="all")
     expand(backfill.pk)
     redefine("takings", AFTER)
@@ -71,7 +75,7 @@ def asked_before_the_removal(alice: User) -> Backfill:
 
 
 def materialized(of: Asset, selection: str) -> None:
-    """Partitions that runs have made."""
+    """Put partitions on record as materialized."""
     made(of, selection)
     AssetPartition.objects.filter(asset=of).update(state="materialized")
 

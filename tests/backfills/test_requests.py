@@ -1,4 +1,4 @@
-"""What a backfill request may say, what it comes to, and what is refused with which sentence."""
+"""Requests for backfills: valid forms, the resulting partitions, and the sentences of refusals."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 
 def refusal(alice: User, name: str, start: Any, end: Any, **more: Any) -> dict[str, list[str]]:
-    """The errors with which the request is refused, at the preview as at the creation."""
+    """Return the errors with which the request is refused, at the preview as at the creation."""
     return refusal_of(alice, asset=name, start=start, end=end, **more)
 
 

@@ -1,5 +1,5 @@
-"""Backfills of several assets, and of all that they are made from: which partitions of each, in
-which order, and what becomes of them.
+"""Backfills of several assets, and of all their upstream assets: the partitions of each asset,
+their order, and their end.
 """
 
 import re
@@ -75,7 +75,7 @@ READ_BY_DAYS = {"hours", "days", "pairs", "by_store"}
 
 
 class Piece(NamedTuple):
-    """One partition, as the reference knows it."""
+    """One partition, as the reference describes it."""
 
     start: datetime | None
     end: datetime | None
@@ -83,7 +83,7 @@ class Piece(NamedTuple):
 
 
 def universe(name: str) -> list[Piece]:
-    """All partitions of an asset, one by one."""
+    """Return all partitions of an asset, one by one."""
     step = {"hours": HOUR, "weeks": WEEK}.get(name, DAY)
     segments = ["ams", "ber", "cph"] if name in ("by_store", "stores") else [""]
     if name in ("stores", "whole"):
@@ -94,7 +94,9 @@ def universe(name: str) -> list[Piece]:
 
 
 def touches(partition: Piece, start: datetime, end: datetime) -> bool:
-    """Whether a partition overlaps some time; what has no windows is there at any time."""
+    """Return whether a partition overlaps a stretch of time; a partition without window always
+    does.
+    """
     return (
         partition.start is None
         or partition.end is None
@@ -103,7 +105,7 @@ def touches(partition: Piece, start: datetime, end: datetime) -> bool:
 
 
 def needed(name: str, partition: Piece, upstream: str, since: datetime) -> set[Piece]:
-    """What a partition needs of an upstream asset that has windows."""
+    """Return the partitions of an upstream asset with windows that a partition needs."""
     if name == "pairs":
         assert partition.start is not None
         return {
@@ -132,7 +134,7 @@ def expected(
     chosen: Iterable[str], start: datetime, end: datetime, materialized: dict[str, set[Piece]], *,
     upstream: bool,
 ) -> dict[str, set[Piece]]:  # fmt: skip
-    """Which partitions of which assets a backfill is about, worked out one by one."""
+    """Work out the partitions of each asset that a backfill is about, one by one."""
     period = {
         name: {candidate for candidate in universe(name) if touches(candidate, start, end)}
         for name in READS
@@ -156,14 +158,14 @@ def expected(
 
 
 def declare() -> None:
-    """The assets of the reference, in the catalogue."""
+    """Create the assets of the reference in the catalogue."""
     for name, definition in DEFINITIONS.items():
         mapping = slicewise.Offset(-1, 0) if name == "pairs" else None
         following(name, definition, of=dict.fromkeys(READS[name], mapping))
 
 
 def put_on_record(past: dict[str, tuple[int, int]]) -> dict[str, set[Piece]]:
-    """Partitions that were made before, as so many from a place on; what they are."""
+    """Put a number of partitions from a position on record as materialized; return them."""
     materialized: dict[str, set[Piece]] = {}
     for name, (first, number) in past.items():
         definition = DEFINITIONS[name]
@@ -176,7 +178,7 @@ def put_on_record(past: dict[str, tuple[int, int]]) -> dict[str, set[Piece]]:
 
 
 def rows_of(backfill: Backfill, name: str, **filters: Any) -> set[Piece]:
-    """The partitions of an asset that a backfill has written down."""
+    """Return the partitions of an asset that a backfill has written down."""
     rows = BackfillPartition.objects.filter(
         backfill_asset__backfill=backfill, backfill_asset__asset__name=name, **filters
     )
@@ -284,13 +286,13 @@ def test_partitions_are_made_after_those_that_they_need(alice: User, worker: Gat
 
 
 def two(**more: Any) -> dict[str, Any]:
-    """A request for two assets over three days."""
+    """Return a request for two assets over three days."""
     return {"assets": ["raw", "delays"], "start": "2013-01-01", "end": "2013-01-03", **more}
 
 
 @pytest.fixture
 def pair(db: None) -> None:
-    """Two assets, the second made from the first."""
+    """Create two assets; the second is made from the first."""
     asset("raw", DAILY_2013, group="flights", tags=["nightly"])
     following("delays", DAILY_2013, of={"raw": None})
     Asset.objects.filter(name="delays").update(group="flights", tags=["nightly", "late"])
@@ -501,7 +503,7 @@ def test_what_something_else_writes_is_told_of_and_not_made(alice: User) -> None
 
 
 def refusal(alice: User, **fields: Any) -> dict[str, list[str]]:
-    """The errors with which a request is refused, at the preview as at the creation."""
+    """Return the errors with which a request is refused, at the preview as at the creation."""
     errors = refusal_of(alice, **fields)
     assert not AuditEntry.objects.exists()
     return errors

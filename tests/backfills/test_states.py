@@ -1,5 +1,5 @@
-"""Whatever is done to backfills, in whatever order, while their runs end well or badly: no state
-lies, and what was accepted comes to its end.
+"""Backfills under any sequence of acts, while runs end well or badly: each state is true, and each
+accepted backfill ends.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 
 
 def refusal(act: Callable[[], object]) -> str:
-    """Why it was refused; empty if it was done."""
+    """Return the reason of a refusal; an empty text without a refusal."""
     try:
         act()
     except ConflictingRequest as refused:
@@ -72,7 +72,7 @@ def refusal(act: Callable[[], object]) -> str:
 
 
 class Backfills(RuleBasedStateMachine):
-    """Two backfills that share partitions, the first with what follows; people and a worker."""
+    """Two backfills that share partitions, one with downstream assets; people and a worker."""
 
     def __init__(self) -> None:
         super().__init__()

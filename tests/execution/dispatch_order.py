@@ -23,7 +23,7 @@ from assets_app.models import ACTIVE_STATES, Run, RunState
 def expected_order(
     queue: str, now: datetime, *, has_spark: bool, locked_groups: Collection[int] = ()
 ) -> list[int]:
-    """Return the ids of the runs of the queue that could start, the next one first."""
+    """Return the ids of the queue's runs that could start, the next run first."""
     runs = list(Run.objects.select_related("group", "producer_version__producer__current_version"))
     active = [run for run in runs if run.state in ACTIVE_STATES]
     of_group = Counter(run.group_id for run in active)
@@ -59,7 +59,7 @@ def expected_order(
 
 
 def _in_turns(runs: Sequence[Run], of_group: Counter[int]) -> list[Run]:
-    """Return the runs of one producer in the order in which its groups take turns."""
+    """Return the runs of one producer in the order in which the producer's groups take turns."""
     places: Counter[int] = Counter()
     keyed = []
     for run in runs:

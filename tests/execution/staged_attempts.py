@@ -55,7 +55,7 @@ class Ready:
         publishing.publish(self.attempt, [self.outlet])
 
     def finish(self, gateway: Gateway) -> None:
-        """What a gateway does when it is asked to, the worker being lost."""
+        """Have a gateway finish the publication, as after the loss of the worker."""
         finish_publication(self.attempt, gateway)
 
 

@@ -1,4 +1,4 @@
-"""What happens at the same moment, on connections of their own."""
+"""Events at the same moment, on connections of their own."""
 
 import threading
 from collections.abc import Callable
@@ -94,7 +94,9 @@ def test_a_request_for_locked_partitions_is_answered_and_leaves_nothing(asked_fo
 
 
 def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
-    """As with an Idempotency-Key, which is kept in one transaction with the answer."""
+    """A request with an Idempotency-Key is such a request: the key is kept in one transaction with
+    the answer.
+    """
     alice = person("alice", is_superuser=True)
     flights = asset("raw_flights", DAILY_2013)
     request = MaterializeRequest(asset=flights, selection="2013-01-01")

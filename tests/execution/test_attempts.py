@@ -1,4 +1,4 @@
-"""From a dispatched run to its end, and who may bring it there."""
+"""A dispatched run up to its end, and the holders that may end it."""
 
 from datetime import timedelta
 from typing import Any

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def terms(of: Asset, group: RunGroup, **more: object) -> RunSpec:
-    """What a request asks of the runs of an asset."""
+    """Return the spec of the runs of an asset."""
     assert of.producer is not None
     assert of.producer.current_version is not None
     defaults = {"params": {}, "requested_by": None, **more}

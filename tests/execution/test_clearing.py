@@ -1,4 +1,4 @@
-"""What attempts that came to nothing have left is cleared away, whoever is killed or away."""
+"""Remains of failed attempts are cleared away, after any kill or absence."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ Sent = list[tuple[str, tuple[Any, ...], str]]
 
 
 class Spark:
-    """An engine that stops sessions, unless it is silent."""
+    """An engine that stops sessions, unless the engine is silent."""
 
     def __init__(self) -> None:
         self.is_silent = False
@@ -52,7 +52,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
 
 def tick(sent: Sent) -> int:
-    """The tick asks, and workers do as they are asked; how many were."""
+    """Run a tick and let workers obey its messages; return the number of messages."""
     sent.clear()
     clearing.ask_to_clear()
     attempt_ids = [
@@ -71,7 +71,7 @@ def let_time_pass() -> None:
 
 @pytest.fixture
 def lost(alice: User, gateway: Gateway) -> Run:
-    """A run whose worker was lost, in the queue again."""
+    """Return a run whose worker was lost, in the queue again."""
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     lose_the_worker()
     recovery.recover()
@@ -177,7 +177,7 @@ def test_an_attempt_that_goes_on_is_never_cleared_away(
 
 @pytest.fixture
 def failed(ready: Ready) -> Ready:
-    """A publication that has failed; its worker was killed before it had cleared away."""
+    """Return a failed publication whose worker was killed before clearing away."""
     version = ProducerVersion.objects.get()
     version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{ready.root}"}]
     version.save()

@@ -26,7 +26,7 @@ JOINED, WAITS, REFUSED, KNOWN = Answer.JOINED, Answer.WAITS, Answer.REFUSED, Ans
 
 
 def elsewhere(act: Callable[[], Any]) -> Any:
-    """What another thread is told."""
+    """Call the function in another thread, and return its result."""
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(act()))
     thread.start()
@@ -87,7 +87,7 @@ def test_a_run_that_another_thread_has_is_left_to_it() -> None:
 
 
 class Worker:
-    """A gateway's worker as threads see it that begin runs."""
+    """A gateway's worker, as threads see it that begin runs."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway

@@ -1,4 +1,4 @@
-"""Logins come from a file of the gateway's: for the places that they are for, and no others."""
+"""Logins come from a file of the gateway, for the places that the file names and no other."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ SHOP = {"user": "runs", "password": "s3cret"}
 
 @pytest.fixture
 def connections_file(tmp_path: Path, settings: Any) -> Path:
-    """The file of connections."""
+    """Return the file of connections."""
     path = tmp_path / "connections.json"
     settings.SLICEWISE_CONNECTIONS = path
     path.write_text(json.dumps({"postgresql://DB/shop": SHOP, "postgres://db:5432/shop/own": {}}))
@@ -70,14 +70,14 @@ def test_without_a_file_nothing_is_known(settings: Any) -> None:
 
 
 def own_database() -> tuple[str, dict[str, Any]]:
-    """Where the tests' own database is, and who may use it."""
+    """Return the place of the tests' own database, and the login."""
     parameters = connection.get_connection_params()
     place = f"postgres://{parameters['host']}:{parameters['port']}/{parameters['dbname']}"
     return place, {"user": parameters["user"], "password": parameters["password"]}
 
 
 def two_days(alice: User, gateway: Gateway, place: str) -> tuple[Attempt, StagedOutlet]:
-    """A run of a table of that place, which has made two days of it."""
+    """Create a run of a table of that place, which has made two days of the table."""
     sales = asset("sales", DAILY_2013, uri=f"{place}/shop/sales")
     attempt = begun(sales, alice, gateway, "2013-01-01..2013-01-02", strategy="range")
     pieces = [

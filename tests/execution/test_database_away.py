@@ -44,7 +44,7 @@ IDLE, FINISHED, ENDED = (
 
 
 def cut_all_connections() -> None:
-    """What a restart of the server does to those who were connected."""
+    """Cut all connections, as a restart of the server does."""
     with psycopg.connect(**own_parameters(), autocommit=True) as admin:
         admin.execute(
             # Until it has ended: it may answer one more statement otherwise.
@@ -62,7 +62,7 @@ def own_parameters() -> dict[str, Any]:
 
 
 class Runner:
-    """A runner that says what it is told to say; where that is a function, it happens then."""
+    """A runner that sends the scripted messages; a function of the script is called in its turn."""
 
     def __init__(self, script: list[Message | Callable[[], None]]) -> None:
         self._script = script
@@ -75,7 +75,7 @@ class Runner:
                 yield step
 
     def kill(self) -> None:
-        """It has ended already."""
+        """Do nothing: the runner has ended already."""
 
 
 class Worker:
@@ -87,7 +87,7 @@ class Worker:
         self.launched = 0
 
     def start(self) -> None:
-        """It is there."""
+        """Do nothing: the warm parent is ready."""
 
     @contextmanager
     def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
@@ -124,7 +124,7 @@ PARTITION = {"key": "2013-01-01", "path": "partition=2013-01-01", "rows": 1, "by
 
 
 def write(run: Run, lake: Path, message: Message) -> None:
-    """Write what the run is to publish, as its code would, and tell where it waits."""
+    """Write the data of the run, as its code would, and report the staging folder."""
     attempt = RunAttempt.objects.get()
     home = storage.staging_path(lake, run.pk, attempt.name_on_disk, attempt.fence, partitioned=True)
     folder = home / "partition=2013-01-01"
@@ -135,7 +135,7 @@ def write(run: Run, lake: Path, message: Message) -> None:
 
 
 def first_time(action: Callable[[], None], real: Callable[..., Any]) -> Callable[..., Any]:
-    """The real function, and what happens before the first call of it."""
+    """Return the real function with an act before its first call."""
     rest = iter([action])
 
     def call(*args: Any, **named: Any) -> Any:
@@ -301,7 +301,7 @@ def test_twenty_quiet_runs_of_one_worker_need_no_connection_each(
 
 
 def void(_: object) -> None:
-    """For a call in the place of one that returns nothing."""
+    """Return None: this function replaces functions without a result."""
 
 
 @pytest.fixture
@@ -330,7 +330,7 @@ def heart() -> Iterator[Callable[[], GatewayWorker]]:
 
 
 def is_heard(seconds: float = 120) -> bool:
-    """Whether the gateway is heard of from now on."""
+    """Return whether the gateway sends a heartbeat from now on."""
     before, deadline = Gateway.objects.get().last_seen, time.monotonic() + seconds
     while time.monotonic() < deadline:
         if Gateway.objects.get().last_seen > before:

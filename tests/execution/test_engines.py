@@ -1,4 +1,4 @@
-"""How a run is told of Spark, and how what it has left there is stopped."""
+"""The Spark of a run, and the end of work that the run has left there."""
 
 import os
 import pwd
@@ -27,7 +27,7 @@ STOPS = '#!/bin/sh\necho "$@" >> {said}\necho {answer} >&2\nexit {status}\n'
 
 @pytest.fixture
 def run(alice: User, gateway: Gateway, settings: Any, tmp_path: Path) -> Run:
-    """Of an asset that wants an application for each run."""
+    """Create a run of an asset that wants an application for each run."""
     settings.SPARK_MASTER, settings.SPARK_SUBMIT_CONF = "yarn", {"spark.yarn.queue": "etl"}
     settings.DATA_FOLDER = tmp_path
     flights = asset("raw_flights", DAILY_2013)
@@ -49,7 +49,7 @@ def attempt(run: Run, gateway: Gateway) -> Attempt:
 
 @pytest.fixture
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder with commands."""
+    """Make the only folder with commands."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -57,7 +57,7 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(folder: Path, name: str, *, answer: str = "done", status: int = 0) -> Path:
-    """A command that keeps what it was asked in the file that is returned."""
+    """Write a command that logs its calls, and return the log file."""
     call_log = folder / f"{name}.said"
     (folder / name).write_text(STOPS.format(said=call_log, answer=answer, status=status))
     (folder / name).chmod(0o755)
@@ -219,7 +219,7 @@ def stop(attempt: RunAttempt) -> None:
 
 @pytest.fixture
 def commands_of_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The only folder with commands; every user may write to it."""
+    """Make the only folder with commands; every user may write to the folder."""
     with open_folder() as folder:
         folder.chmod(0o777)
         monkeypatch.setenv("PATH", str(folder))

@@ -1,4 +1,4 @@
-"""Whose runs come first, and that none which cannot start keeps one waiting that can."""
+"""The order of runs: no run that cannot start keeps a ready run waiting."""
 
 from collections import Counter
 from datetime import timedelta
@@ -25,7 +25,7 @@ from tests.queued_runs import add_runs, queue_runs
 
 
 def sent() -> Counter[str]:
-    """How many runs of each asset have been sent."""
+    """Count the dispatched runs of each asset."""
     rows = Run.objects.filter(state=RunState.DISPATCHED)
     return Counter(rows.values_list("asset__name", flat=True))
 

@@ -1,4 +1,4 @@
-"""Runs that find partitions: what they hold, what they add, and who knows of it (AIP-76)."""
+"""Runs that find partitions: held keys, added keys, and readers of the keys (AIP-76)."""
 
 from typing import Any
 

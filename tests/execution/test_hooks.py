@@ -1,4 +1,4 @@
-"""What is called after a run: when, how often, and that nothing comes of its failure."""
+"""Hooks after a run: the time and number of calls, and the harmlessness of failures."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -34,7 +34,7 @@ FINISHED: list[Message] = [{"type": "finished"}, {"type": "exited", "status": 0,
 
 
 class Runner:
-    """The runner of a call: it says what it was told to say, and then ends or is killed."""
+    """The runner of a call: it sends the given messages, and then ends or is killed."""
 
     def __init__(self, messages: list[Message]) -> None:
         self._said, self.killed, self.pings = messages, False, 0
@@ -54,7 +54,7 @@ class Runner:
 
 
 class Worker:
-    """A worker whose warm parent forks nothing, and remembers what it was asked."""
+    """A worker whose warm parent forks nothing, and remembers the requests."""
 
     def __init__(self) -> None:
         self.parent, self.going_down, self.spark_away = self, Event(), Event()
@@ -64,7 +64,7 @@ class Worker:
         self.runner = Runner([])
 
     def start(self) -> None:
-        """It is there."""
+        """Do nothing: the warm parent is ready."""
 
     def call_hook(self, request: Message) -> Runner:
         self.called.append(request)
@@ -100,7 +100,7 @@ def begin_again(run: Run, gateway: Gateway) -> Attempt:
 
 
 def left() -> list[tuple[int, str]]:
-    """What is to be called, by the number of the attempt."""
+    """Return the hooks that are left to call, by the number of the attempt."""
     return list(RunHook.objects.order_by("pk").values_list("attempt__number", "option"))
 
 

@@ -1,4 +1,4 @@
-"""What it costs to say, every second, that a worker is there."""
+"""The cost of a worker's heartbeat every second."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ FROM pg_stat_xact_user_tables WHERE schemaname = current_schema()
 
 
 def written() -> dict[str, tuple[int, int]]:
-    """Rows written in this transaction by table, and among them those that changed an index."""
+    """Count the rows written in this transaction by table, and the rows that changed an index."""
     with connection.cursor() as cursor:
         cursor.execute(_WRITTEN)
         return {table: (rows, indexed) for table, rows, indexed in cursor.fetchall()}

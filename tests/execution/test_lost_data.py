@@ -1,4 +1,4 @@
-"""Data that is lost or changed where it lies is noticed, and partitions can be forgotten."""
+"""Lost or changed data is noticed in its place, and partitions can be forgotten."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def days(alice: User, gateway: Gateway, tmp_path: Path) -> Asset:
-    """Three days that runs have published, each a file of ten bytes."""
+    """Create three days that runs have published, each a file of ten bytes."""
     day_asset = asset("days", DAILY_2013, canonical_uri=f"file://localhost{tmp_path}/days")
     for day in DAYS:
         make(day_asset, day, alice, gateway)

@@ -1,4 +1,4 @@
-"""Assets that one function makes: claimed, put in place, recorded and let go as one (AIP-75)."""
+"""Assets that one function makes: claimed, put in place, recorded and released as one (AIP-75)."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def split(db: None) -> Pair:
-    """A function that makes train and test, each day."""
+    """Create a function that makes train and test, each day."""
     train, test = together("split", ["train", "test"], DAILY_2013)
     return train, test
 
@@ -75,7 +75,7 @@ class Staged:
         publishing.publish(self.attempt, self.outlets)
 
     def finish(self, gateway: Gateway) -> None:
-        """What a gateway does when it is asked to, the worker being lost."""
+        """Have a gateway finish the publication, as after the loss of the worker."""
         finish_publication(self.attempt, gateway)
 
     def in_place(self) -> set[str]:

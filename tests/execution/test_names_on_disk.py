@@ -1,4 +1,4 @@
-"""What tells the data of one attempt from that of any other."""
+"""The names that separate the data of one attempt from the data of any other attempt."""
 
 from uuid import uuid4
 

@@ -50,7 +50,9 @@ def days(alice: User, gateway: Gateway, lake: Path) -> Asset:
 
 
 def make(of: Asset, text: str, user: User, gateway: Gateway) -> Run:
-    """Have a run publish a partition as runs do: files and a mark in its folder, and the record."""
+    """Publish a partition as a run does: files and a mark in the partition's folder, and the
+    record.
+    """
     run = materialize(MaterializeRequest(asset=of, selection=text), user=user).runs.get()
     dispatch()
     attempt = attempts.begin(run.pk, gateway)
@@ -194,7 +196,7 @@ def test_data_that_was_whole_goes_and_the_partitions_beside_it_stay(
 
 
 def test_what_others_have_stays(days: Asset, alice: User, gateway: Gateway, lake: Path) -> None:
-    """A run holds one partition, another asset shares the place, something else wrote anew."""
+    """A run holds one partition, another asset shares the place, and another program wrote anew."""
     materialize(MaterializeRequest(asset=days, selection=DAYS[0]), user=alice)
     asset("twin", PartitionByInterval("@daily", start="2013-01-02", end="2013-01-03"),
           canonical_uri=days.canonical_uri)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A run that fails in part publishes what is complete, where its asset asks for that."""
+"""A run that fails in part publishes the complete partitions, where its asset asks for that."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ WHY = "It does not pass row_count: There are 0 rows."
 
 @pytest.fixture
 def three(run: Run, alice: User) -> Run:
-    """A run of three days, whose asset publishes what is complete."""
+    """Create a run of three days, whose asset publishes complete partitions."""
     change_options(on_partial="publish")
     from assets_app.execution.control import cancel_run
     from assets_app.execution.requests import MaterializeRequest, materialize
@@ -56,7 +56,7 @@ def three(run: Run, alice: User) -> Run:
 
 
 def says(worker: Worker, root: Path, made_keys: list[str], left_out: list[str], end: Any) -> None:
-    """The runner stages some days, leaves others out, and ends."""
+    """Let the runner stage some days, leave other days out, and end."""
 
     def stage(request: Any) -> None:
         run_id, name = request["run_id"], request["attempt_name"]
@@ -170,7 +170,7 @@ def test_nothing_is_published_before_the_last_try_nor_without_being_asked(
 def test_nothing_is_published_with_partitions_that_are_not_the_run_s(
     three: Run, worker: Worker, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a run that discovers partitions, and has written one that it has not added."""
+    """A run that discovers partitions, and writes a partition without adding it, is such a run."""
 
     def refuse(output: Output) -> None:
         raise ValueError("The run wrote the partition 'x', which it did not add.")

@@ -1,4 +1,4 @@
-"""What a worker answers when a run asks for the past of its asset."""
+"""A worker's answers to a run that asks for the past of its asset."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ def begun(of: Asset, selection: str | None, user: User, gateway: Gateway) -> Att
 
 
 def everything(attempt: Attempt) -> list[list[str]]:
-    """All pages of the past."""
+    """Return all pages of the past."""
     questions, pages, after = PastPartitions(attempt), [], None
     while True:
         answer = questions.answer({**ASK, "after": after})
@@ -176,7 +176,7 @@ def test_what_is_no_question_is_refused_and_no_statement_is_made(
 
 
 class AskingRunner:
-    """A runner that asks until it knows the whole past."""
+    """A runner that asks until the runner has the whole past."""
 
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []
@@ -193,7 +193,7 @@ class AskingRunner:
         self.heard.append(message)
 
     def kill(self) -> None:
-        """It has ended already."""
+        """Do nothing: the runner has ended already."""
 
 
 def test_a_worker_answers_its_runner_and_takes_what_it_found(

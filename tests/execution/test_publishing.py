@@ -1,4 +1,4 @@
-"""Putting data in place: what may pass is tried again, what will not is not."""
+"""Putting data in place: a passing error is tried again, a lasting error is not."""
 
 import errno
 import os

@@ -41,7 +41,7 @@ _ENDED = {"state": RunState.CANCELED, "ended_at": NOW}
 
 
 class Scene:
-    """Assets, groups and runs by chance, and changes of them by chance."""
+    """Random assets, groups and runs, with random changes."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -65,7 +65,7 @@ class Scene:
         self.change_runs(RunState.DISPATCHED, 0.5, state=RunState.RUNNING)
 
     def _versions(self, of: Asset) -> list[ProducerVersion]:
-        """The version in force, and an older one."""
+        """Create an older version beside the version in force, and return both."""
         assert of.producer
         assert of.producer.current_version
         versions = [of.producer.current_version]
@@ -102,7 +102,7 @@ class Scene:
         Run.objects.filter(pk__in=chosen).update(**fields)
 
     def change(self) -> None:
-        """Do one of the things that people, workers and backfills do."""
+        """Act once as people, workers and backfills do."""
         self.random.choice(
             (
                 lambda: self.add_runs(self.random.randint(1, 5)),
@@ -147,7 +147,7 @@ class Scene:
         return NOW + timedelta(minutes=self.random.choice([-1, 1]))
 
     def check(self) -> None:
-        """Compare what dispatch would choose with what the rules name."""
+        """Compare the choice of dispatch with the choice of the rules."""
         for name in Queue.values:
             free, has_spark = self.random.randint(1, 8), self.random.random() < 0.8
             Gateway.objects.update(spark_away_since=None if has_spark else NOW)

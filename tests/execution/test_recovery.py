@@ -1,4 +1,4 @@
-"""What becomes of a run whose worker is not heard of any more."""
+"""Recovery of a run whose worker sends no heartbeat any more."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a person may ask for, and what comes of it."""
+"""Requests for runs: valid requests, and their results."""
 
 from datetime import timedelta
 

@@ -49,7 +49,7 @@ def flights(db: None) -> Asset:
 def failed(
     flights: Asset, alice: User, gateway: Gateway, selection: str = THREE_DAYS, **more: Any
 ) -> Run:
-    """A run that has failed for good."""
+    """Return a run that has failed for good."""
     attempt = begun(flights, alice, gateway, selection, strategy="range", **more)
     assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
     return Run.objects.get(pk=attempt.run.pk)
@@ -63,7 +63,7 @@ def begun_again(run: Run, gateway: Gateway) -> Attempt:
 
 
 def new_version(of: Asset, **definition: Any) -> ProducerVersion:
-    """The asset's code changes."""
+    """Change the code of the asset."""
     producer = of.producer
     assert producer
     assert producer.current_version

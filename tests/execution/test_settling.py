@@ -1,4 +1,4 @@
-"""What the end of a run writes of each of its slices, in one statement."""
+"""The record of a run's end for each of its partitions, in one statement."""
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -53,7 +53,7 @@ def test_a_recorded_run_and_its_slices_cannot_be_removed_below_the_record(
 
 
 def remove_all(table: str) -> None:
-    """As nobody but the database would stop it."""
+    """Remove all rows, which the database alone prevents."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {table}")
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

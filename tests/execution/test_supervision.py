@@ -1,4 +1,4 @@
-"""What a worker does with one run, its runner and Spark being played."""
+"""A worker's handling of one run; the runner and Spark are played."""
 
 import socket
 import time
@@ -54,7 +54,7 @@ __all__ = ["root", "run", "spark", "worker"]
 
 
 def begin(run: Run, worker: Worker) -> RunAttempt:
-    """An attempt that is begun and never heard of again."""
+    """Begin an attempt that sends no further heartbeat."""
     dispatch()
     attempt = attempts.begin(run.pk, worker.gateway)
     assert attempt is not None
@@ -74,7 +74,7 @@ def sessions() -> list[str]:
 
 
 def canceling(worker: Worker, run: Run, user: User) -> Callable[[], None]:
-    """What happens when a person cancels the run while its code is at work."""
+    """Return a function that cancels the run, as a person does while the code is at work."""
 
     def cancel() -> None:
         cancel_run(run, user=user)
@@ -447,7 +447,7 @@ def test_a_runner_is_told_the_time_of_the_database(run: Run, worker: Worker) -> 
 
 
 def void(_: object) -> None:
-    """For a call in the place of one that returns nothing."""
+    """Return None: this function replaces functions without a result."""
 
 
 def test_a_run_whose_file_system_cannot_publish_fails_before_its_code_runs(

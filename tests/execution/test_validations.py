@@ -1,4 +1,4 @@
-"""What runners say of validations is kept, as far as it is fit to be."""
+"""Validation results of runners are kept, as far as the database can hold the results."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ RESULT = {
 
 @pytest.fixture
 def attempt(alice: User, gateway: Gateway) -> Attempt:
-    """One of an asset that reads another."""
+    """Begin an attempt of an asset that reads another asset."""
     asset("raw")
     sales = asset("sales", upstream={"raw": None})
     run = materialize(MaterializeRequest(asset=sales), user=alice).runs.get()

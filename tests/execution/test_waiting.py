@@ -1,4 +1,4 @@
-"""Assets with ``depends_on_past``: a partition is made when the one before it is there."""
+"""Assets with ``depends_on_past``: a partition is made once the one before is materialized."""
 
 from datetime import timedelta
 from typing import Any
@@ -40,7 +40,7 @@ def balances(db: None) -> Asset:
 
 
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
-    """A run for each selection, as a schedule or a backfill makes them in one claim."""
+    """Create a run for each selection, in one claim, as a schedule or a backfill does."""
     planned = [
         list(partition_rows(of.definition, of.definition.select(selection)))
         for selection in selections
@@ -98,7 +98,7 @@ def test_what_a_run_needed_is_removed_with_its_end(
 def test_a_need_that_was_locked_at_the_end_is_removed_by_the_next_look(
     balances: Asset, gateway: Gateway
 ) -> None:
-    """The end of a run waits for nobody who has its needs."""
+    """The end of a run waits for no holder of its needs."""
     _, second = ask(balances, "2013-01-01", "2013-01-02")
     Run.objects.filter(pk=second.pk).update(state=RunState.CANCELED, ended_at=timezone.now())
     assert RunNeed.objects.exists()

@@ -22,18 +22,18 @@ HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 
 
 def at(*parts: int) -> datetime:
-    """An instant in UTC."""
+    """Return an instant in UTC."""
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
 def cron(expression: str, timezone: str | None = None) -> dict[str, str]:
-    """A schedule by time, or a time in an expression, as the loader reports it."""
+    """Return a schedule by time, or a time in an expression, as the loader reports it."""
     own_zone = {"timezone": timezone} if timezone else {}
     return {"kind": "cron", "expression": expression, **own_zone}
 
 
 def every(span: timedelta) -> dict[str, Any]:
-    """The same of elapsed time."""
+    """Return a schedule by elapsed time, as the loader reports it."""
     return {"kind": "timedelta", "seconds": span // timedelta(seconds=1)}
 
 
@@ -46,7 +46,7 @@ def scheduled(
     upstream: dict[str, slicewise.PartitionMapping | None] | None = None,
     **options: Any,
 ) -> Asset:
-    """An asset with a schedule that began at an instant."""
+    """Create an asset with a schedule that began at an instant."""
     scheduled_asset = asset(
         name, partition, upstream=upstream, options={"schedule": schedule, **options},
         schedule=schedule,
@@ -68,17 +68,17 @@ def scheduled(
 
 
 def by(name: str) -> dict[str, Any]:
-    """A schedule by one asset."""
+    """Return a schedule by one asset."""
     return {"kind": "asset", "name": name}
 
 
 def any_of(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A schedule that one part suffices for."""
+    """Return a schedule that one part suffices for."""
     return {"kind": "any", "of": list(parts)}
 
 
 def all_of(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A schedule that all parts are needed for."""
+    """Return a schedule that needs all parts."""
     return {"kind": "all", "of": list(parts)}
 
 
@@ -90,7 +90,7 @@ def write(of: Asset, selection: str, gateway: Gateway, user: User) -> None:
 
 
 def waiting(of: Asset) -> list[str]:
-    """Selections of the runs of an asset that wait in the queue, in order."""
+    """Return the selections of an asset's queued runs, in order."""
     queued = Run.objects.filter(asset=of, state=RunState.QUEUED)
     return list(queued.order_by("id").values_list("selection", flat=True))
 
@@ -113,7 +113,7 @@ def fail(run: Run, gateway: Gateway) -> None:
 
 
 def begin(run: Run, gateway: Gateway) -> attempts.Attempt:
-    """Have a queued run begun by the gateway, with what is there of its inlets."""
+    """Begin a queued run on the gateway, with the present versions of its inlets."""
     move_all([run.pk], RunState.QUEUED, RunState.DISPATCHED)
     attempt = attempts.begin(run.pk, gateway)
     assert attempt is not None
@@ -128,6 +128,6 @@ def make_all(of: Asset, gateway: Gateway) -> None:
 
 
 def ticks(of: Asset) -> list[tuple[str, int, int]]:
-    """Reason, count and partitions queued of each row, the first one first."""
+    """Return reason, count and queued partitions of each tick, the first tick first."""
     rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
     return [(row.reason, row.count, row.queued) for row in rows]

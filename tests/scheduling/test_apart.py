@@ -36,7 +36,7 @@ def upstream(db: None) -> Asset:
 
 @pytest.fixture
 def lagging(upstream: Asset) -> list[Asset]:
-    """Three assets that follow it, a day later."""
+    """Create three assets that follow the upstream asset, a day later."""
     return [
         scheduled(name, by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
         for name in ("first", "second", "third")
@@ -44,7 +44,7 @@ def lagging(upstream: Asset) -> list[Asset]:
 
 
 def unreadable(of: Asset) -> None:
-    """Its mapping is one of a package that is not installed any more."""
+    """Make the asset's mapping one of a package that is not installed any more."""
     AssetDependency.objects.filter(downstream=of).update(mapping={"kind": "gone"})
 
 

@@ -1,5 +1,5 @@
-"""Schedules that are declared anew while somebody pauses them, or while they tick; runs that are
-recorded while others are judged.
+"""Schedules that are declared anew while a person pauses the asset, or during a tick; runs that are
+recorded while other runs are judged.
 """
 
 import threading
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def declare_anew(of: Asset, meanwhile: Callable[[], Any]) -> None:
-    """Change its schedule; something happens when what is known of it has been read."""
+    """Change the asset's schedule, with an act after the old state has been read."""
     assert of.producer is not None
     assert of.producer.current_version is not None
     of.producer.current_version.definition["schedule"] = cron("@hourly")
@@ -97,7 +97,7 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
 
 @contextmanager
 def locked(of: Asset) -> Iterator[None]:
-    """A transaction has locked the slices of an asset meanwhile, as one that records many does."""
+    """Lock the partitions of an asset in another transaction, as one that records many does."""
     may_end = threading.Event()
     thread = locked_slices(of, may_end)
     try:

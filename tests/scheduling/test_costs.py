@@ -1,4 +1,4 @@
-"""What a look at schedules reads does not grow with history, nor with what is not due yet."""
+"""The rows that a look at schedules reads: no more for a long history or for later windows."""
 
 from datetime import timedelta
 from typing import Any
@@ -99,7 +99,7 @@ def test_an_asset_that_reads_all_of_another_names_none_of_it(alice: User, gatewa
     total = scheduled("whole", by("daily"), since=BEGAN, upstream={"daily": None})
 
     def look_again() -> list[str]:
-        """What is queued when it comes due again."""
+        """Return the partitions that are queued when the asset comes due again."""
         Outbox.objects.all().delete()
         AssetPartition.objects.filter(asset=total).update(due_again=True)
         with CaptureQueriesContext(connection) as statements:

@@ -48,7 +48,7 @@ def begin_all_at_once() -> None:
 
 
 def claimed() -> set[tuple[str, str, str]]:
-    """Which run's function holds which partition of which asset."""
+    """Return producer, asset and key of each held partition."""
     held_partitions = AssetPartition.objects.filter(held_by__isnull=False)
     rows = held_partitions.values_list(
         "held_by__producer_version__producer__name", "asset__name", "key"
@@ -57,7 +57,7 @@ def claimed() -> set[tuple[str, str, str]]:
 
 
 def break_code(of: Asset) -> ProducerVersion:
-    """Leave out of an asset's version in force what every run asks for; return it as it was."""
+    """Remove a field that every run needs from an asset's version; return the version as it was."""
     assert of.producer is not None
     assert of.producer.current_version is not None
     version = ProducerVersion.objects.get(pk=of.producer.current_version.pk)

@@ -30,18 +30,18 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def models(db: None) -> Asset:
-    """The source document's first asset: every hour it finds the customers there are."""
+    """Create the source document's first asset, which finds the present customers every hour."""
     return scheduled("energy_consumption_model", cron("0 * * * *"), CUSTOMERS, since=BEGAN)
 
 
 @pytest.fixture
 def prediction(models: Asset) -> Asset:
-    """And its second: made once for each customer that is found."""
+    """Create the source document's second asset, made once for each customer that is found."""
     return scheduled("energy_prediction", by(models.name), CUSTOMERS, since=BEGAN)
 
 
 def finish(of: Asset, gateway: Gateway, *keys: object) -> None:
-    """Bring the one waiting run of an asset to its success, with what it has found."""
+    """Bring the only waiting run of an asset to its success, with the keys that it has found."""
     attempt = begin(Run.objects.get(asset=of, state=RunState.QUEUED), gateway)
     assert attempts.intend_to_publish(attempt.row, [], found(*keys))
     assert ending.succeed(attempt.row)
@@ -162,7 +162,7 @@ def test_what_was_made_before_its_key_was_removed_keeps_nothing_waiting(
 
 
 def split(schedule: dict[str, str]) -> tuple[Asset, Asset]:
-    """Two assets that one function makes by a schedule."""
+    """Create two assets that one function makes by a schedule."""
     outlets = [{"name": "train"}, {"name": "test"}]
     train = scheduled("train", schedule, DAILY, since=BEGAN, outlets=outlets)
     test = Asset.objects.get(pk=train.pk)

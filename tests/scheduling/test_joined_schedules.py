@@ -1,4 +1,4 @@
-"""Schedules that join times and assets: when partitions are due, and when they are not."""
+"""Schedules that join times and assets: the instants at which partitions are due."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -64,7 +64,7 @@ pytestmark = pytest.mark.django_db
 
 
 def look(now: datetime) -> None:
-    """What a beat does at one moment."""
+    """Act as a beat at one moment."""
     handle_ticks(now)
     while process_outbox(now):
         pass
@@ -73,8 +73,9 @@ def look(now: datetime) -> None:
 
 
 def written(of: Asset, selection: str, when: datetime, gateway: Gateway, user: User) -> None:
-    """Write partitions upstream at a moment, and judge what follows just after it. The ticks before
-    it are handled.
+    """Write partitions upstream at a moment, and judge downstream partitions just after it.
+
+    The ticks before the moment are handled.
     """
     look(when - timedelta(milliseconds=50))
     before = set(Materialization.objects.values_list("pk", flat=True))
@@ -84,7 +85,7 @@ def written(of: Asset, selection: str, when: datetime, gateway: Gateway, user: U
 
 
 def made_at(of: Asset, gateway: Gateway, when: datetime) -> None:
-    """Bring the waiting runs of an asset to their success, as if they had begun at a moment."""
+    """Bring the waiting runs of an asset to their success, as if the runs had begun at a moment."""
     runs = list(Run.objects.filter(asset=of, state="queued").values_list("pk", flat=True))
     make_all(of, gateway)
     RunAttempt.objects.filter(run__in=runs).update(started_at=when)
@@ -788,7 +789,7 @@ def pause(of: Asset, paused: bool, when: datetime) -> None:
 
 
 def missed(of: Asset, now: datetime) -> Missed | None:
-    """What was missed during the last pause."""
+    """Return the partitions that were missed during the last pause."""
     return missed_by(Asset.objects.get(pk=of.pk), now)
 
 

@@ -1,4 +1,4 @@
-"""What a recorded run makes due downstream, and what it does not."""
+"""Downstream partitions that a recorded run makes due, and partitions that it does not."""
 
 from datetime import datetime, timedelta
 from typing import Any

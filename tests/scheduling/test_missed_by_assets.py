@@ -1,4 +1,6 @@
-"""What a schedule by assets has missed while its asset was paused, before and after unpausing."""
+"""Partitions that a schedule by assets missed while its asset was paused, before and after
+unpausing.
+"""
 
 from datetime import datetime, timedelta
 
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 
 def missed(of: Asset, now: datetime | None = None) -> str | None:
-    """The selection of what was missed of an asset, as it is in the database now."""
+    """Return the selection of an asset's missed partitions, by the present rows."""
     missed_keys = missed_by(Asset.objects.get(pk=of.pk), now or database_now())
     return None if missed_keys is None else missed_keys.selection
 
@@ -37,7 +39,7 @@ def paused_since(of: Asset, earlier: timedelta) -> None:
 
 @pytest.fixture
 def daily(gateway: Gateway, alice: User) -> Asset:
-    """A paused asset by day, scheduled by one by hour; a day was made before the pause."""
+    """Create a paused asset by day, scheduled by hours; a day was made before the pause."""
     hourly = asset("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T23:00Z", gateway, alice)

@@ -1,4 +1,4 @@
-"""Writes that something else has done: recorded when told of, and due downstream as after a run."""
+"""Reported writes of other programs: recorded, and due downstream as after a run."""
 
 from typing import Any
 

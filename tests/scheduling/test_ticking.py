@@ -1,4 +1,6 @@
-"""What the ticks of schedules by time queue, and what they say where they queue nothing."""
+"""The partitions that ticks of schedules by time queue, and the reasons of ticks that queue
+nothing.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
