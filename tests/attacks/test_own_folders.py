@@ -59,8 +59,8 @@ def test_a_link_in_the_place_of_a_folder_gives_nothing_away(
 def test_a_link_that_appears_at_the_last_moment_gives_nothing_away(
     data: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder is renamed and replaced by a link in the moment in which it appears, faster than
-    any real attacker.
+    """The test swaps the folder for a link in the moment in which the worker makes the folder:
+    earlier than any process that watches for the folder could.
     """
     make = os.mkdir
 

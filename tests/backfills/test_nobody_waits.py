@@ -46,7 +46,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def in_the_way(backfill: Backfill) -> Iterator[None]:
-    """Lock the backfill with its runs and assets on another connection, as a long admission does."""
+    """Lock the backfill, its runs and assets on another connection, as a long admission does."""
     is_locked, may_go = threading.Event(), threading.Event()
 
     def hold() -> None:

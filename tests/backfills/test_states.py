@@ -113,35 +113,35 @@ class Backfills(RuleBasedStateMachine):
             assert number == before.get(group, 0) or not backfill.group.paused
 
     @precondition(lambda self: Run.objects.filter(state=RunState.DISPATCHED).exists())
-    @rule(which=WHICH)
-    def a_run_begins(self, which: int) -> None:
+    @rule(index=WHICH)
+    def a_run_begins(self, index: int) -> None:
         sent = list(Run.objects.filter(state=RunState.DISPATCHED).order_by("id"))
-        assert attempts.begin(sent[which % len(sent)].pk, self.worker)
+        assert attempts.begin(sent[index % len(sent)].pk, self.worker)
 
     @precondition(lambda self: RunAttempt.objects.filter(ended_at=None).exists())
-    @rule(which=WHICH, well=st.booleans())
-    def a_run_ends(self, which: int, well: bool) -> None:
+    @rule(index=WHICH, well=st.booleans())
+    def a_run_ends(self, index: int, well: bool) -> None:
         under_way = list(RunAttempt.objects.filter(ended_at=None).order_by("id"))
-        self._end(under_way[which % len(under_way)], well)
+        self._end(under_way[index % len(under_way)], well)
 
-    @rule(which=WHICH, action=st.sampled_from(sorted(ACTIONS)))
-    def somebody_acts(self, which: int, action: str) -> None:
-        backfill = self._backfill(which)
+    @rule(index=WHICH, action=st.sampled_from(sorted(ACTIONS)))
+    def somebody_acts(self, index: int, action: str) -> None:
+        backfill = self._backfill(index)
         message = refusal(lambda: ACTIONS[action](backfill, user=self.ada))
         assert not message or backfill.name in message
 
-    @rule(which=WHICH, most=st.integers(1, 4), order=st.sampled_from(["oldest", "newest"]))
-    def somebody_changes_one(self, which: int, most: int, order: str) -> None:
-        backfill = self._backfill(which)
+    @rule(index=WHICH, most=st.integers(1, 4), order=st.sampled_from(["oldest", "newest"]))
+    def somebody_changes_one(self, index: int, most: int, order: str) -> None:
+        backfill = self._backfill(index)
         terms: dict[str, Any] = {"max_active_runs": most, "order": order}
         message = refusal(lambda: change_backfill(backfill, user=self.ada, **terms))
         assert not message or backfill.name in message
 
     @precondition(lambda self: Run.objects.filter(state__in=RETRYABLE_STATES).exists())
-    @rule(which=WHICH)
-    def somebody_retries_a_run(self, which: int) -> None:
+    @rule(index=WHICH)
+    def somebody_retries_a_run(self, index: int) -> None:
         ended = list(Run.objects.filter(state__in=RETRYABLE_STATES).order_by("id"))
-        run = ended[which % len(ended)]
+        run = ended[index % len(ended)]
         message = refusal(lambda: retry_run(run, user=self.ada))
         assert not message or str(run.pk) in message
 
@@ -187,9 +187,9 @@ class Backfills(RuleBasedStateMachine):
         rows = Backfill.objects.select_related("group").prefetch_related("assets")
         return list(rows.order_by("id"))
 
-    def _backfill(self, which: int) -> Backfill:
+    def _backfill(self, index: int) -> Backfill:
         rows = self._all()
-        return rows[which % len(rows)]
+        return rows[index % len(rows)]
 
     def _active_by_group(self) -> dict[int, int]:
         active = Run.objects.filter(state__in=ACTIVE_STATES).values_list("group", flat=True)

@@ -57,15 +57,15 @@ SUMMER, WINTER, EARLIER, LATER = 1_719_800_000, 1_704_500_000, 930_000_000, 2_23
 
 
 def _run(clock: float, **env: str) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(clock)],
         env={**os.environ, **env},
         check=False,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ def keep_busy(spark, seconds):
 
 @asset(uri=HERE / "steady", partition=DAILY, params={"seconds": 1.0, "said": "first"})
 def steady(self, spark, context):
-    """Takes its time, then says who it was."""
+    """Takes its time, then writes the param `said` and the attempt."""
     with marked(context):
         time.sleep(context["params"]["seconds"])
     text, attempt = context["params"]["said"], context["attempt"]
