@@ -17,7 +17,7 @@ def keys(response: Any) -> list[str]:
     return [row["key"] for row in response.json()["results"]]
 
 
-def made(asset: Asset, *texts: str, state: str = PartitionState.MATERIALIZED) -> None:
+def record_partitions(asset: Asset, *texts: str, state: str = PartitionState.MATERIALIZED) -> None:
     """Create rows of partitions as execution leaves them."""
     for text in texts:
         window = asset.definition.parse(text)
@@ -70,7 +70,7 @@ def test_passwords_in_uris_are_masked(api: APIClient, carriers: Asset) -> None:
 
 
 def test_partitions_never_made_are_missing(api: APIClient, raw_flights: Asset) -> None:
-    made(raw_flights, "2013-01-02")
+    record_partitions(raw_flights, "2013-01-02")
     response = api.get("/api/v1/assets/raw_flights/partitions/?selection=2013-01-01..2013-01-03")
     assert [(row["key"], row["state"]) for row in response.json()["results"]] == [
         ("2013-01-01", "missing"), ("2013-01-02", "materialized"), ("2013-01-03", "missing"),
@@ -111,8 +111,8 @@ def test_pages_of_a_selection_are_the_selection(api: APIClient, weather: Asset, 
 
 
 def test_partitions_are_narrowed_by_state(api: APIClient, raw_flights: Asset) -> None:
-    made(raw_flights, "2013-01-02", "2013-01-04", "2013-03-01")
-    made(raw_flights, "2013-01-03", state=PartitionState.FAILED)
+    record_partitions(raw_flights, "2013-01-02", "2013-01-04", "2013-03-01")
+    record_partitions(raw_flights, "2013-01-03", state=PartitionState.FAILED)
     address = "/api/v1/assets/raw_flights/partitions/"
     assert keys(api.get(f"{address}?state=failed")) == ["2013-01-03"]
     assert keys(api.get(f"{address}?state=materialized&selection=2013-01")) == [

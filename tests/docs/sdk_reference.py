@@ -69,7 +69,7 @@ def members(cls: griffe.Class, public: Iterable[griffe.Object]) -> dict[str, gri
     return inherited
 
 
-def written() -> str:
+def document_text() -> str:
     """Return the text of the document."""
     module = package()
     public = exported(module)
@@ -230,4 +230,4 @@ def _alias(module: griffe.Module, name: object) -> griffe.Attribute | None:
 
 
 if __name__ == "__main__":
-    REFERENCE.write_text(written())
+    REFERENCE.write_text(document_text())

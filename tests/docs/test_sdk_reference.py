@@ -7,7 +7,7 @@ import griffe
 
 import slicewise
 from slicewise import testing
-from tests.docs.sdk_reference import HANDED, REFERENCE, exported, members, package, written
+from tests.docs.sdk_reference import HANDED, REFERENCE, document_text, exported, members, package
 
 # An AssetDefinitionError is a DefinitionError that knows its place.
 RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\n]", re.MULTILINE)
@@ -27,7 +27,7 @@ def public() -> dict[str, griffe.Object]:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    assert REFERENCE.read_text() == written(), "run: make reference"
+    assert REFERENCE.read_text() == document_text(), "run: make reference"
 
 
 def test_everything_that_is_exported_is_in_it() -> None:

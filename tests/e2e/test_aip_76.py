@@ -32,7 +32,7 @@ class Trial:
     def __init__(self, api: Client, database: psycopg.Connection) -> None:
         self.api, self.database = api, database
 
-    def made(self, asset: str) -> list[str]:
+    def made_keys(self, asset: str) -> list[str]:
         """Return the keys of all materializations of an asset, in order; a repeated key is there
         twice.
         """
@@ -86,14 +86,14 @@ def midnight(hour: datetime) -> datetime:
 def test_an_hourly_schedule_makes_each_hour(trial: Trial, hour: datetime) -> None:
     trial.tick("raw_hourly_data", hour - timedelta(hours=3), hour - timedelta(hours=2))
     hours = [f"{hour - timedelta(hours=ago):%Y-%m-%dT%H:%MZ}" for ago in (3, 2, 1)]
-    assert trial.made("raw_hourly_data")[-3:] == hours
-    assert trial.made("hourly_data")[-3:] == hours
+    assert trial.made_keys("raw_hourly_data")[-3:] == hours
+    assert trial.made_keys("hourly_data")[-3:] == hours
 
 
 def test_a_daily_schedule_makes_24_hours(trial: Trial, midnight: datetime) -> None:
     yesterday = midnight - timedelta(days=1)
     trial.tick("hourly_data_generated_daily", yesterday, midnight)
-    assert trial.made("hourly_data_generated_daily") == [
+    assert trial.made_keys("hourly_data_generated_daily") == [
         f"{yesterday + timedelta(hours=hour):%Y-%m-%dT%H:%MZ}" for hour in range(24)
     ]
 
@@ -101,7 +101,7 @@ def test_a_daily_schedule_makes_24_hours(trial: Trial, midnight: datetime) -> No
 def test_an_hourly_schedule_makes_a_day_once(trial: Trial, midnight: datetime) -> None:
     yesterday = midnight - timedelta(days=1)
     trial.tick("daily_data_looked_at_hourly", yesterday, yesterday + timedelta(hours=1))
-    assert trial.made("daily_data_looked_at_hourly") == [f"{yesterday:%Y-%m-%d}"]
+    assert trial.made_keys("daily_data_looked_at_hourly") == [f"{yesterday:%Y-%m-%d}"]
 
 
 # -- "Partition Dependency"
@@ -109,24 +109,26 @@ def test_an_hourly_schedule_makes_a_day_once(trial: Trial, midnight: datetime) -
 
 def test_a_shifted_hour_needs_two_and_a_day_24(trial: Trial) -> None:
     trial.materialize("raw_hourly_data", "2024-01-01T14:00Z")
-    assert "2024-01-01T14:00Z" in trial.made("hourly_data")
-    assert not [key for key in trial.made("hourly_data_shifted") if key.startswith("2024")]
+    assert "2024-01-01T14:00Z" in trial.made_keys("hourly_data")
+    assert not [key for key in trial.made_keys("hourly_data_shifted") if key.startswith("2024")]
     trial.materialize("raw_hourly_data", "2024-01-01T15:00Z")
-    shifted = [key for key in trial.made("hourly_data_shifted") if key.startswith("2024")]
+    shifted = [key for key in trial.made_keys("hourly_data_shifted") if key.startswith("2024")]
     assert shifted == ["2024-01-01T14:30Z"]
     trial.materialize(
         "raw_hourly_data",
         "2024-01-01T00:00Z..2024-01-01T13:00Z,2024-01-01T16:00Z..2024-01-01T22:00Z",
     )
-    assert len([key for key in trial.made("hourly_data") if key.startswith("2024")]) == 23
-    assert trial.made("aggregated_daily_data") == []
+    assert len([key for key in trial.made_keys("hourly_data") if key.startswith("2024")]) == 23
+    assert trial.made_keys("aggregated_daily_data") == []
     trial.materialize("raw_hourly_data", "2024-01-01T23:00Z")
-    assert trial.made("aggregated_daily_data") == ["2024-01-01"]
+    assert trial.made_keys("aggregated_daily_data") == ["2024-01-01"]
 
 
 def test_a_yearly_update_makes_12_months(trial: Trial) -> None:
     trial.materialize("yearly_data", "2023")
-    assert trial.made("data_using_slow_data") == [f"2023-{month:02d}-01" for month in range(1, 13)]
+    assert trial.made_keys("data_using_slow_data") == [
+        f"2023-{month:02d}-01" for month in range(1, 13)
+    ]
 
 
 # -- "Combined Partitions"
@@ -140,7 +142,7 @@ def test_a_daily_update_of_two_warehouses_makes_48(trial: Trial) -> None:
         [datetime.now(UTC) - timedelta(days=1)],
     )
     trial.materialize("dwh_daily_cloud_spend", "*")
-    partitions = trial.made("dwh_spend_analysis")
+    partitions = trial.made_keys("dwh_spend_analysis")
     assert len(partitions) == len(set(partitions)) == 48
 
 
@@ -149,7 +151,7 @@ def test_a_daily_update_of_two_warehouses_makes_48(trial: Trial) -> None:
 
 def test_each_customer_that_is_found_is_predicted_once(trial: Trial) -> None:
     trial.materialize("energy_consumption_model")
-    assert sorted(trial.made("energy_prediction")) == ["ada", "grace"]
+    assert sorted(trial.made_keys("energy_prediction")) == ["ada", "grace"]
     # Found again, their models are newer than what was predicted by them.
     trial.materialize("energy_consumption_model")
-    assert sorted(trial.made("energy_prediction")) == ["ada", "ada", "grace", "grace"]
+    assert sorted(trial.made_keys("energy_prediction")) == ["ada", "ada", "grace", "grace"]

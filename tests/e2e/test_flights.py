@@ -49,7 +49,7 @@ def source(name: str) -> pandas.DataFrame:
     return table
 
 
-def stored(lake: Path, name: str) -> pandas.DataFrame:
+def read_stored(lake: Path, name: str) -> pandas.DataFrame:
     """Read the stored data of an asset without Spark; partition columns stay text."""
     folders = pyarrow.dataset.partitioning(
         pyarrow.schema([(column, pyarrow.string()) for column in partition_columns(lake / name)]),
@@ -95,7 +95,7 @@ def test_every_flight_is_in_the_partition_of_its_day(api: Client, lake: Path) ->
     keys = keys_of(api, "raw_flights")
     assert (len(keys), sum(keys.values())) == (365, 336_776)
     assert keys == {day_text(day): size for day, size in by_day.to_dict().items()}
-    table = stored(lake, "raw_flights")
+    table = read_stored(lake, "raw_flights")
     assert table.groupby("date").size().to_dict() == keys
     assert table["distance"].sum() == flights["distance"].sum()
     assert table["dep_delay"].isna().sum() == flights["dep_delay"].isna().sum() == 8_255
@@ -112,7 +112,7 @@ def test_the_weather_lies_by_local_day_and_airport(api: Client, lake: Path) -> N
     assert {key: rows for key, rows in keys.items() if rows} == {
         "|".join(cast("tuple[str, str]", key)): size for key, size in by_day.to_dict().items()
     }
-    table = stored(lake, "weather")
+    table = read_stored(lake, "weather")
     assert len(table) == len(weather)
     assert table["temp"].sum() == pytest.approx(weather["temp"].sum())
 
@@ -125,7 +125,7 @@ def test_delays_are_averaged_by_day_and_airport(api: Client, lake: Path) -> None
     expected = flights.groupby([days, "origin"])["dep_delay"].agg(["size", "mean"])
     keys = keys_of(api, "delays_by_origin")
     assert len(keys) == len(expected) == 3 * 34
-    table = stored(lake, "delays_by_origin").set_index(["date", "origin"]).sort_index()
+    table = read_stored(lake, "delays_by_origin").set_index(["date", "origin"]).sort_index()
     assert table["flights"].tolist() == expected["size"].tolist()
     assert table["mean_departure_delay"].to_numpy() == pytest.approx(expected["mean"].to_numpy())
 
@@ -145,9 +145,9 @@ def test_observations_are_cut_by_hour(api: Client, lake: Path) -> None:
 @pytest.mark.usefixtures("whole_example")
 def test_days_and_months_add_up(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
-    daily = stored(lake, "daily_delays")
+    daily = read_stored(lake, "daily_delays")
     assert (len(keys_of(api, "daily_delays")), daily["flights"].sum()) == (365, 336_776)
-    monthly = stored(lake, "monthly_report").sort_values("partition")
+    monthly = read_stored(lake, "monthly_report").sort_values("partition")
     assert len(keys_of(api, "monthly_report")) == 12
     assert monthly["flights"].tolist() == flights.groupby("month").size().tolist()
     assert monthly["days"].sum() == 365
@@ -168,7 +168,7 @@ def test_each_airline_that_a_run_finds_is_a_partition(api: Client, lake: Path) -
     days = flights.groupby(["carrier", "year", "month", "day"]).size()
     by_carrier = days.groupby("carrier").size().to_dict()
     assert keys_of(api, "carrier_days") == by_carrier
-    table = stored(lake, "carrier_days")
+    table = read_stored(lake, "carrier_days")
     assert table.groupby("carrier").size().to_dict() == by_carrier
     assert table["flights"].sum() == len(flights)
     selected = api.get("/assets/carrier_days/partitions/?selection=A*")["results"]
@@ -179,7 +179,7 @@ def test_each_airline_that_a_run_finds_is_a_partition(api: Client, lake: Path) -
 @pytest.mark.usefixtures("found")
 def test_what_follows_is_made_once_for_each_airline(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
-    reports = stored(lake, "carrier_report").set_index("carrier")
+    reports = read_stored(lake, "carrier_report").set_index("carrier")
     assert reports["flights"].to_dict() == flights.groupby("carrier").size().to_dict()
     runs = list(api.every("/runs/?asset=carrier_report"))
     assert sorted(run["selection"] for run in runs) == sorted(reports.index)
@@ -198,7 +198,10 @@ def test_delays_are_split_by_one_run_a_month(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
     flights = flights[(flights["month"] <= 3) & flights["arr_delay"].notna()]
     for_tests = flights[flights["flight"] % 5 == 0]
-    learned, tested = stored(lake, "delays_to_learn_from"), stored(lake, "delays_to_test_with")
+    learned, tested = (
+        read_stored(lake, "delays_to_learn_from"),
+        read_stored(lake, "delays_to_test_with"),
+    )
     assert (len(learned), len(tested)) == (len(flights) - len(for_tests), len(for_tests))
     assert tested["arr_delay"].sum() == for_tests["arr_delay"].sum()
     months = for_tests.groupby("month").size().tolist()
@@ -209,4 +212,4 @@ def test_delays_are_split_by_one_run_a_month(api: Client, lake: Path) -> None:
 @pytest.mark.usefixtures("whole_example")
 def test_what_is_not_partitioned_is_made_as_a_whole(api: Client, lake: Path) -> None:
     assert keys_of(api, "carriers") == {"": 16}
-    assert stored(lake, "carriers")["name"].tolist() == source("airlines.csv")["name"].tolist()
+    assert read_stored(lake, "carriers")["name"].tolist() == source("airlines.csv")["name"].tolist()

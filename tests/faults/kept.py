@@ -64,7 +64,7 @@ class Kept:
         """Return the URI of an asset's data."""
         raise NotImplementedError
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         """Return the texts in the rows of a partition, in order."""
         raise NotImplementedError
 
@@ -94,9 +94,9 @@ class InFolders(Kept):
         # Each in a folder of its own: the lock on that is not waited for by the others.
         return f"file://{self.folder}/{name}/data"
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         place = self.folder / name / "data" / f"partition={day}"
-        return _said(parquet.read_table(place, columns=["said"]))
+        return _texts(parquet.read_table(place, columns=["said"]))
 
 
 class InBucket(Kept):
@@ -119,13 +119,13 @@ class InBucket(Kept):
     def uri(self, name: str) -> str:
         return f"s3://kept/{name}"
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         home = self._bucket / name / "_slicewise"
         latest = max((home / "log" / f"partition={day}").glob("*.json"))
         attempts = json.loads(latest.read_text())["data"]
         places = [home / "data" / f"_slicewise_attempt={attempt}" for attempt in attempts]
         tables = [parquet.read_table(place / f"partition={day}") for place in places]
-        return sorted(text for table in tables for text in _said(table))
+        return sorted(text for table in tables for text in _texts(table))
 
 
 class InTables(Kept):
@@ -148,17 +148,17 @@ class InTables(Kept):
         server = f"{self._login.hostname}:{self._login.port}{self._login.path}"
         return f"postgres://{server}/{_SCHEMA}/{name}".rstrip("/")
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         statement = f'SELECT said FROM {_SCHEMA}."{name}" WHERE "partition" = %s ORDER BY 1'
         return [text for (text,) in self._crew.rows(statement, day)]
 
 
-def _said(table: pyarrow.Table) -> list[str]:
+def _texts(table: pyarrow.Table) -> list[str]:
     return sorted(str(text) for text in table.column("said").to_pylist())
 
 
 @contextmanager
-def kept(crew: Crew, kind: str) -> Iterator[Kept]:
+def kept_assets(crew: Crew, kind: str) -> Iterator[Kept]:
     """Yield the assets of a storage (`file`, `s3` or `postgres`), which exists within the block."""
     if kind == "s3":
         with serving(BucketServer(crew.stack.data / "lake" / "kept_s3")) as server:

@@ -33,7 +33,9 @@ WHERE piece.backfill_id = %s GROUP BY 1
 _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
 
 
-def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dict[str, Any]:
+def create_backfill(
+    api: Client, year: int, *, seconds: float, last: str = "01-06"
+) -> dict[str, Any]:
     """Create a backfill of the first days of a year."""
     backfill: dict[str, Any] = api.post(
         "/backfills/", asset="patient", start=f"{year}-01-01", end=f"{year}-{last}",
@@ -46,7 +48,7 @@ def three_at_work(
     crew: Crew, api: Client, lake: Path, year: int, seconds: float
 ) -> tuple[dict[str, Any], list[int]]:
     """Create such a backfill, and return its runs whose code has begun."""
-    backfill = asked(api, year, seconds=seconds)
+    backfill = create_backfill(api, year, seconds=seconds)
     runs: list[int] = until(
         lambda: running_runs(crew, lake, backfill["group"], 3), "three of it are at work"
     )

@@ -68,7 +68,7 @@ WHERE ended_at IS NULL
 """
 
 
-def asked(api: Client, selection: str, seconds: float) -> int:
+def request_patient_run(api: Client, selection: str, seconds: float) -> int:
     """Request a run that takes so long."""
     (run,) = api.post(
         "/assets/patient/materialize/", selection=selection, params={"seconds": seconds}
@@ -104,7 +104,7 @@ def test_a_step_of_the_clock_of_all_hosts_loses_no_tick_and_doubles_none(
         until(lambda: crew.log("clock-beat").count("the clock was set") == len(steps), direction)
 
     steps: list[str] = []
-    run = asked(api, "2001-05-01", 12.0)
+    run = request_patient_run(api, "2001-05-01", 12.0)
     with Metronome(crew, api) as metronome:
         metronome.await_ticks(1, seconds=60)
         step(3600, "put forward by an hour")
@@ -141,7 +141,7 @@ def hosts_apart(crew: Crew, tmp_path: Path) -> None:
 def test_hosts_whose_clocks_are_hours_apart_make_all_that_is_due(crew: Crew, api: Client) -> None:
     with Metronome(crew, api) as metronome:
         metronome.await_ticks(3, seconds=60)
-        run = asked(api, "2001-05-04", 0.1)
+        run = request_patient_run(api, "2001-05-04", 0.1)
         assert crew.await_run(run, seconds=60) == "succeeded"
         body = {"asset": "patient", "start": "2001-05-05", "end": "2001-05-06"}
         backfill = api.post("/backfills/", **body, params={"seconds": 0.1})
@@ -157,13 +157,13 @@ def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
     crew: Crew, api: Client, step: timedelta, recovered: Recovered
 ) -> None:
     """After a clock is put forward, all rows on record are longer ago by the clock."""
-    run = asked(api, "2001-05-02", 5.0)
+    run = request_patient_run(api, "2001-05-02", 5.0)
     crew.await_run(run, "running")
     began = time.monotonic()
     for statement in (_LEASES, _GATEWAYS):
         crew.rows(statement, step)
     crew.rows(_SENT, step, step)
-    second_run = asked(api, "2001-05-03", 0.1)
+    second_run = request_patient_run(api, "2001-05-03", 0.1)
     assert crew.await_run(second_run) == "succeeded"
     direction = "forward" if step < timedelta() else "back"
     recovered(f"clock of the database put {direction}: the next run", time.monotonic() - began)

@@ -35,7 +35,7 @@ class Reader(threading.Thread):
         """Read until `stop`."""
         while not self._is_over.wait(0.05):
             try:
-                self.seen.append([self._said(day) for day in DAYS])
+                self.seen.append([self._text_of(day) for day in DAYS])
             except Exception as error:
                 self.failures.append(repr(error))
 
@@ -44,7 +44,7 @@ class Reader(threading.Thread):
         self._is_over.set()
         self.join()
 
-    def _said(self, day: str) -> str:
+    def _text_of(self, day: str) -> str:
         """Return the text of a day.
 
         A file may go between two looks at a folder, so that the folder seems to lack the file or to

@@ -13,7 +13,7 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crash_points import arm, has_fallen, let_go
-from tests.faults.kept import Kept, kept
+from tests.faults.kept import Kept, kept_assets
 from tests.faults.runs import request_run
 from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
@@ -59,7 +59,7 @@ def cases(store: Kept, fault_round: int) -> list[Case]:
     params=["file", *(pytest.param(kind, marks=pytest.mark.rounds) for kind in ("s3", "postgres"))]
 )
 def store(crew: Crew, request: pytest.FixtureRequest) -> Iterator[Kept]:
-    with kept(crew, request.param) as open_store:
+    with kept_assets(crew, request.param) as open_store:
         yield open_store
 
 
@@ -102,7 +102,7 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
     for run, case in runs.items():
         assert crew.await_run(run) == "succeeded", (case, crew.attempts(run))
         for day in case.days:
-            assert store.said(case.asset, day) == case.expected(day, "seed", "older"), case
+            assert store.texts(case.asset, day) == case.expected(day, "seed", "older"), case
     ended_at = max(float(crew.value(_ENDED_AT, run)) for run in runs)
     recovered(f"SIGSTOP of a worker at publications ({store.kind})", ended_at - stopped_at)
     make(crew, api, {case.asset: (case.newer_day,) for case in tried}, "newer")
@@ -114,7 +114,7 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
 
     for run, case in runs.items():
         for day in case.days:
-            texts = store.said(case.asset, day)
+            texts = store.texts(case.asset, day)
             assert texts == case.expected(day, "seed", "older", "newer"), (case, day)
             count = 3 if day == case.newer_day else 2
             assert crew.materializations(case.asset)[day] == (count, count), (case, day)

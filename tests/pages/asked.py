@@ -13,7 +13,7 @@ from backfills_app.services.counting import derive_states
 from backfills_app.services.expansion import expand
 
 
-def asked(
+def written_backfill(
     user: User, asset: str = "raw_flights", start: str = "2013-01-01", end: str = "2013-01-31",
     **more: Any,
 ) -> Backfill:  # fmt: skip
@@ -75,7 +75,7 @@ def skip(backfill: Backfill, reason: str, number: int) -> list[str]:
     return [row.key for row in rows]
 
 
-def held(run: Run, keys: list[str]) -> None:
+def hold_partitions(run: Run, keys: list[str]) -> None:
     """Create partitions that a run makes now."""
     AssetPartition.objects.bulk_create(
         AssetPartition(asset=run.asset, identity=run.asset.identity, key=key, held_by=run)

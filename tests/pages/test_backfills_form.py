@@ -14,7 +14,7 @@ from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
-from tests.pages.asked import asked
+from tests.pages.asked import written_backfill
 from tests.pages.markup import compact
 from tests.pages.shelf import record
 
@@ -344,7 +344,9 @@ def test_a_link_fills_the_form_in(browser: Client) -> None:
 
 def test_a_backfill_is_cloned_into_the_form(browser: Client, vera: User) -> None:
     asset("raw_flights", DAILY_2013, params={"limit": 1})
-    backfill = asked(vera, strategy=10, params={"limit": 2}, description="again", order="newest")
+    backfill = written_backfill(
+        vera, strategy=10, params={"limit": 2}, description="again", order="newest"
+    )
     text = browser.get(f"/backfills/new/?clone={backfill.pk}").content.decode()
     for fragment in (
         'name="start" value="2013-01-01"', 'name="end" value="2013-01-31"',

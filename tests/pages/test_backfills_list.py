@@ -15,7 +15,7 @@ from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.asked import asked, runs_of
+from tests.pages.asked import runs_of, written_backfill
 from tests.pages.markup import page_at, polled_address
 
 pytestmark = pytest.mark.django_db
@@ -25,14 +25,16 @@ pytestmark = pytest.mark.django_db
 def january(vera: User) -> Backfill:
     """Create a backfill that is on its way."""
     asset("raw_flights", DAILY_2013)
-    return asked(vera, description="January again")
+    return written_backfill(vera, description="January again")
 
 
 @pytest.fixture
 def weather(vera: User) -> Backfill:
     """Create a backfill of another asset, by another person, that has failed in part."""
     asset("weather", DAILY_2013)
-    backfill = asked(person("otto", Role.OPERATOR), "weather", "2013-02-01", "2013-02-03")
+    backfill = written_backfill(
+        person("otto", Role.OPERATOR), "weather", "2013-02-01", "2013-02-03"
+    )
     runs_of(backfill, "succeeded", 2)
     runs_of(backfill, "failed", 1, error="no rows")
     return backfill
@@ -89,7 +91,7 @@ def test_it_takes_as_many_statements_for_one_as_for_many(
 
     few = statements()
     for _ in range(5):
-        runs_of(asked(vera), "running", 3)
+        runs_of(written_backfill(vera), "running", 3)
     assert statements() == few
     assert few <= 10
 
@@ -111,7 +113,7 @@ def test_it_answers_nothing_until_something_has_changed(
 def test_several_are_paused_and_resumed_at_once(
     browser: Client, vera: User, january: Backfill, weather: Backfill
 ) -> None:
-    second_backfill = asked(vera)
+    second_backfill = written_backfill(vera)
     ids = {"id": [january.pk, second_backfill.pk, weather.pk], "back": "state=unfinished"}
     answer = browser.post("/backfills/selected/pause/", ids)
     assert answer["Location"] == "/backfills/?state=unfinished"
@@ -131,7 +133,7 @@ def test_several_are_paused_and_resumed_at_once(
 def test_what_cannot_be_undone_is_asked_about_once_for_all(
     browser: Client, vera: User, january: Backfill, action: str, state: str
 ) -> None:
-    second_backfill = asked(vera)
+    second_backfill = written_backfill(vera)
     ids: dict[str, Any] = {"id": [january.pk, second_backfill.pk], "back": ""}
     if action != "cancel":
         browser.post("/backfills/selected/cancel/", ids | {"sure": "1"})

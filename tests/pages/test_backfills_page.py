@@ -18,7 +18,7 @@ from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
-from tests.pages.asked import asked, held, runs_of, skip
+from tests.pages.asked import hold_partitions, runs_of, skip, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def january(vera: User) -> Backfill:
     """Create a backfill of a month of days, of which nothing is materialized."""
     asset("raw_flights", DAILY_2013, params={"limit": 3})
-    return asked(vera, description="January again")
+    return written_backfill(vera, description="January again")
 
 
 def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
@@ -78,9 +78,9 @@ def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfil
 def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
     browser: Client, vera: User, january: Backfill
 ) -> None:
-    holder = asked(vera)
+    holder = written_backfill(vera)
     (run,) = runs_of(holder, "running", 1)
-    held(run, skip(january, "in_flight", 2))
+    hold_partitions(run, skip(january, "in_flight", 2))
     skip(january, "upstream_missing", 3)
     text = compact(page_of(browser, january))
     assert "Already in progress:" in text
@@ -230,7 +230,7 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
 ) -> None:
     hours = PartitionByInterval("@hourly", start="2020-01-01", end="2022-01-01")
     asset("hourly", hours)
-    backfill = asked(vera, "hourly", selection="2020-01..2020-06,2021-06")
+    backfill = written_backfill(vera, "hourly", selection="2020-01..2020-06,2021-06")
     backfill_asset = backfill.assets.get()
     # As a hole between the two stretches leaves it.
     backfill_asset.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
@@ -260,8 +260,8 @@ def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
     browser: Client, vera: User
 ) -> None:
     asset("minutes", PartitionByInterval("*/15 * * * *", start="2020-01-01", end="2021-01-01"))
-    few = asked(vera, "minutes", "2020-01-01T00:00Z", "2020-01-01T05:00Z")
-    many = asked(vera, "minutes", "2020-01-01", "2020-12-31")
+    few = written_backfill(vera, "minutes", "2020-01-01T00:00Z", "2020-01-01T05:00Z")
+    many = written_backfill(vera, "minutes", "2020-01-01", "2020-12-31")
     assert many.assets.get().total > 35_000
     costs = set()
     for backfill in (few, many):
@@ -283,7 +283,7 @@ def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
 def test_a_piece_of_many_says_how_many_there_are(browser: Client, vera: User) -> None:
     hours = PartitionByInterval("@hourly", start="2020-01-01", end="2021-01-01")
     asset("hourly", hours)
-    backfill = asked(vera, "hourly", "2020-01-01", "2020-12-31")
+    backfill = written_backfill(vera, "hourly", "2020-01-01", "2020-12-31")
     assert " of 8,784, from" in page_of(browser, backfill)
 
 

@@ -44,7 +44,7 @@ def test_the_clock_read_minute_by_minute_ticks_at_the_same_boundaries(zone: str)
         definition = PartitionByInterval(cron, timezone=zone)
         for reading in readings(zone):
             change = datetime.fromtimestamp(reading.start * 60, UTC)
-            assert _begun(definition, reading) == ticks(cron, reading), (cron, change)
+            assert _window_starts(definition, reading) == ticks(cron, reading), (cron, change)
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -64,7 +64,7 @@ def test_what_belongs_beside_a_change_is_a_window_and_nothing_else(zone: str) ->
                         assert Interval(window.start, end) not in definition
 
 
-def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
+def _window_starts(definition: PartitionByInterval, reading: Reading) -> list[int]:
     """List the minutes since the epoch, within the reading, at which a window begins."""
     first, last = reading.start, reading.start + len(reading.shown) - 1
     ends = [
