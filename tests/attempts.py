@@ -7,7 +7,7 @@ from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, Gateway
+from assets_app.models import Asset, Gateway, Run
 from tests.factories import outlet_of
 
 
@@ -16,8 +16,13 @@ def begun(
 ) -> Attempt:
     """Begin a run of the selection on the gateway, and return the attempt."""
     group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
+    return begin_next(group.runs.get(), gateway)
+
+
+def begin_next(run: Run, gateway: Gateway) -> Attempt:
+    """Dispatch, begin the next attempt at the run on the gateway, and return the attempt."""
     dispatch()
-    attempt = attempts.begin(group.runs.get().pk, gateway)
+    attempt = attempts.begin(run.pk, gateway)
     assert attempt is not None
     return attempt
 

@@ -44,6 +44,14 @@ def person(name: str, role: Role | None = None, **fields: Any) -> User:
     return user
 
 
+def give_password(user: User, password: str, settings: Any) -> User:
+    """Give a person a password that is cheap to hash, for as long as the settings last."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    user.set_password(password)
+    user.save()
+    return user
+
+
 def asset(
     name: str,
     partition: slicewise.PartitionDefinition | None = None,

@@ -7,11 +7,11 @@ import slicewise
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run
 from partitions_app.models import PartitionDefinition
 from slicewise.keys.key_json import key_to_json
+from tests.attempts import begin_next
 from tests.factories import outlet_of
 
 CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
@@ -44,10 +44,7 @@ def known(of: Asset) -> list[str]:
 def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
     """Begin a run that finds partitions on the gateway, and return the attempt."""
     group = materialize(MaterializeRequest(asset=of), user=user)
-    dispatch()
-    attempt = attempts.begin(group.runs.get().pk, gateway)
-    assert attempt is not None
-    return attempt
+    return begin_next(group.runs.get(), gateway)
 
 
 def discover(

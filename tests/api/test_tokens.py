@@ -7,6 +7,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry, User
+from tests import factories
 
 ADDRESS = "/api/v1/tokens/"
 PASSWORD = "correct horse battery"
@@ -15,10 +16,7 @@ PASSWORD = "correct horse battery"
 @pytest.fixture
 def olga(olga: User, settings: Any) -> User:
     """Create an operator with a password that is cheap to hash."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    olga.set_password(PASSWORD)
-    olga.save()
-    return olga
+    return factories.give_password(olga, PASSWORD, settings)
 
 
 def ask(client: APIClient, **changes: Any) -> Any:

@@ -8,6 +8,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
+from tests import factories
 
 PASSWORD = "correct horse battery"
 HEALTH = "/api/v1/health/"
@@ -24,10 +25,7 @@ def behind_tls(settings: Any) -> None:
 @pytest.fixture
 def known_user(vera: User, tokens_asked_for_anew: None, settings: Any) -> User:
     """Create a viewer, with a password that is cheap to hash."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    vera.set_password(PASSWORD)
-    vera.save()
-    return vera
+    return factories.give_password(vera, PASSWORD, settings)
 
 
 def ask(password: str = PASSWORD) -> Any:

@@ -16,13 +16,12 @@ from accounts_app.models import User
 from assets_app.execution import attempts, calling, ending, hooks, messages, recovery
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
 from assets_app.execution.intending import PartialFailure
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.client import WarmParentError
-from tests.attempts import begun, publish, staged
+from tests.attempts import begin_next, begun, publish, staged
 from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.factories import DAILY_2013, asset, outlet_of
 
@@ -93,10 +92,7 @@ def begin(alice: User, gateway: Gateway, **options: Any) -> Attempt:
 
 def begin_again(run: Run, gateway: Gateway) -> Attempt:
     Run.objects.update(not_before=None)
-    dispatch()
-    next_attempt = attempts.begin(run.pk, gateway)
-    assert next_attempt is not None
-    return next_attempt
+    return begin_next(run, gateway)
 
 
 def left() -> list[tuple[int, str]]:

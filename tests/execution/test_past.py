@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import attempts, past_partitions, supervision
+from assets_app.execution import past_partitions, supervision
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.past_partitions import PastPartitions
@@ -21,6 +21,7 @@ from assets_app.models import (
     RunState,
 )
 from slicewise.partitions.rows import partition_rows
+from tests.attempts import begin_next
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.partition_records import made
 from tests.queued_runs import run_of
@@ -30,11 +31,7 @@ ASK = {"type": "ask", "question": "past_partitions", "after": None}
 
 
 def begun(of: Asset, selection: str | None, user: User, gateway: Gateway) -> Attempt:
-    run = run_of(of, selection, user)
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    return attempt
+    return begin_next(run_of(of, selection, user), gateway)
 
 
 def everything(attempt: Attempt) -> list[list[str]]:

@@ -14,10 +14,8 @@ import slicewise
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending, messages
-from assets_app.execution.attempts import Attempt
+from assets_app.execution import ending, messages
 from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import rerun, retry_group, retry_run, retry_runs
@@ -34,7 +32,7 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
-from tests.attempts import begun, publish
+from tests.attempts import begin_next, begun, publish
 from tests.factories import DAILY_2013, asset, person
 from tests.partition_records import counts_agree_with_slices
 
@@ -53,13 +51,6 @@ def failed(
     attempt = begun(flights, alice, gateway, selection, strategy="range", **more)
     assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
     return Run.objects.get(pk=attempt.run.pk)
-
-
-def begun_again(run: Run, gateway: Gateway) -> Attempt:
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    return attempt
 
 
 def new_version(of: Asset, **definition: Any) -> ProducerVersion:
@@ -89,7 +80,7 @@ def test_a_failed_run_is_queued_again_with_its_history_and_its_partitions(
     assert (again.ended_at, again.started_at, again.code_failures) == (None, None, 0)
     assert set(AssetPartition.objects.values_list("held_by", flat=True)) == {run.pk}
     assert list(again.attempts.values_list("number", "error")) == [(1, "ValueError: no")]
-    attempt = begun_again(again, gateway)
+    attempt = begin_next(again, gateway)
     assert attempt.row.number == 2
     publish(attempt)
     assert set(AssetPartition.objects.values_list("state", "version")) == {("materialized", 1)}
@@ -101,7 +92,7 @@ def test_a_retry_that_fails_leaves_counts_and_slices_right(
 ) -> None:
     run = retry_run(failed(flights, alice, gateway), user=alice)
     assert counts_agree_with_slices()
-    ending.fail(begun_again(run, gateway).row, Failure(error="ValueError: no again"))
+    ending.fail(begin_next(run, gateway).row, Failure(error="ValueError: no again"))
     assert set(AssetPartition.objects.values_list("state", flat=True)) == {"failed"}
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
     assert counts_agree_with_slices()
@@ -123,9 +114,9 @@ def test_retries_of_the_code_begin_anew(alice: User, gateway: Gateway) -> None:
     attempt = begun(flights, alice, gateway)
     ending.fail(attempt.row, Failure(error="ValueError: no"))
     Run.objects.update(not_before=None)
-    ending.fail(begun_again(attempt.run, gateway).row, Failure(error="ValueError: no"))
+    ending.fail(begin_next(attempt.run, gateway).row, Failure(error="ValueError: no"))
     run = retry_run(Run.objects.get(), user=alice)
-    ending.fail(begun_again(run, gateway).row, Failure(error="ValueError: no"))
+    ending.fail(begin_next(run, gateway).row, Failure(error="ValueError: no"))
     run.refresh_from_db()
     assert (run.state, run.attempt_count, run.code_failures) == (RunState.QUEUED, 3, 1)
 
@@ -143,7 +134,7 @@ def test_what_had_been_published_before_the_failure_is_left_as_it_is(
     )
     assert first_partition == ("succeeded", "partition=x", 7)
     assert rest == [("pending", "", None)] * 2
-    assert list(begun_again(run, gateway).keys) == ["2013-01-02", "2013-01-03"]
+    assert list(begin_next(run, gateway).keys) == ["2013-01-02", "2013-01-03"]
 
 
 def test_a_run_of_which_another_makes_a_partition_is_not_retried(
@@ -292,7 +283,7 @@ def test_the_failed_runs_of_a_request_are_retried_at_once(
     first, second, third = group.runs.order_by("id")
     cancel_run(third, user=alice)
     for run in (first, second):
-        ending.fail(begun_again(run, gateway).row, Failure(error="no"))
+        ending.fail(begin_next(run, gateway).row, Failure(error="no"))
     assert retry_group(group, user=alice).runs == [first.pk, second.pk]
     with pytest.raises(ConflictingRequest, match="none of them has failed"):
         retry_group(group, user=alice)
@@ -324,7 +315,7 @@ def test_a_run_that_lost_its_worker_too_often_is_tried_again_after_clearing_up(
     ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM, is_loss=True))
     run = retry_run(Run.objects.get(), user=alice)
     assert (run.platform_failures, run.lost_attempts) == (0, 0)
-    assert [lost_attempt.number for lost_attempt in begun_again(run, gateway).unstopped] == [1]
+    assert [lost_attempt.number for lost_attempt in begin_next(run, gateway).unstopped] == [1]
 
 
 def test_a_succeeded_run_is_run_again_as_a_new_one(
@@ -341,7 +332,7 @@ def test_a_succeeded_run_is_run_again_as_a_new_one(
         3,
         THREE_DAYS,
     )
-    publish(begun_again(again, gateway))
+    publish(begin_next(again, gateway))
     assert Materialization.objects.count() == 6
     assert set(AssetPartition.objects.values_list("version", flat=True)) == {2}
     assert counts_agree_with_slices()

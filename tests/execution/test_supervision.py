@@ -35,6 +35,7 @@ from slicewise import storage
 from slicewise.plugins import PluginError
 from slicewise.runner.client import RequestTooLargeError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
+from tests.attempts import begin_next
 from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.supervised_runs import (
     BY_CODE,
@@ -55,10 +56,7 @@ __all__ = ["root", "run", "spark", "worker"]
 
 def begin(run: Run, worker: Worker) -> RunAttempt:
     """Begin an attempt that sends no further heartbeat."""
-    dispatch()
-    attempt = attempts.begin(run.pk, worker.gateway)
-    assert attempt is not None
-    return attempt.row
+    return begin_next(run, worker.gateway).row
 
 
 def stage(root: Path, attempt: RunAttempt) -> Path:

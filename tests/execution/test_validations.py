@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
+from assets_app.execution import ending
 from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
 from assets_app.execution.inputs import read_inputs
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.validations import MOST_RESULTS, ResultKeeper
 from assets_app.models import Asset, AssetPartition, Gateway, Run, ValidationResult
 from slicewise.runner.wire import WireError, decode
+from tests.attempts import begin_next
 from tests.factories import asset
 
 pytestmark = pytest.mark.django_db
@@ -35,10 +35,7 @@ def attempt(alice: User, gateway: Gateway) -> Attempt:
     asset("raw")
     sales = asset("sales", upstream={"raw": None})
     run = materialize(MaterializeRequest(asset=sales), user=alice).runs.get()
-    dispatch()
-    begun_attempt = attempts.begin(run.pk, gateway)
-    assert begun_attempt is not None
-    return begun_attempt
+    return begin_next(run, gateway)
 
 
 def said(*results: Any, asset: Any = "sales", when: Any = "outlet") -> dict[str, Any]:

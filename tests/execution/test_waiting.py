@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, needs
+from assets_app.execution import ending, needs
 from assets_app.execution.claims import RunSpec, claim
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
@@ -27,8 +27,8 @@ from assets_app.models import (
 )
 from slicewise import PartitionByProduct
 from slicewise.partitions.rows import partition_rows
-from tests.attempts import staged
-from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
+from tests.attempts import begin_next, publish
+from tests.factories import AIRPORTS, DAILY_2013, asset
 from tests.partition_records import counts_agree_with_slices
 from tests.plans import rows_read
 from tests.queued_runs import claim_runs
@@ -49,18 +49,11 @@ def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> lis
 
 
 def make(run: Run, gateway: Gateway) -> None:
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert ending.succeed(attempt.row)
+    publish(begin_next(run, gateway))
 
 
 def fail(run: Run, gateway: Gateway) -> None:
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    assert ending.fail(attempt.row, Failure(error="no"))
+    assert ending.fail(begin_next(run, gateway).row, Failure(error="no"))
 
 
 def states() -> list[str]:
