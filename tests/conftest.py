@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +24,9 @@ from slicewise_server.static_collection import collect_static_files
 from tests.folders import reachable_folder
 
 PROJECT = Path(__file__).resolve().parent.parent
+# Helpers are no test modules: without this, a failed assertion of a helper would show no values.
+_names = (f"tests.{entry.stem}" for entry in (PROJECT / "tests").iterdir())
+pytest.register_assert_rewrite(*(name for name in _names if name not in sys.modules))
 # Tests that break, load or time a whole stack, and those with Spark servers of their own: each of
 # the two stays in one process, so that no server is started twice.
 STACK = ("tests/e2e/", "tests/faults/")

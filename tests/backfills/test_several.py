@@ -49,8 +49,7 @@ from tests.backfills.scenes import (
     undone,
 )
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, person
-from tests.pages.shelf import record
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_slices, record
 
 # Two whole weeks, which begin on Sundays.
 FIRST, AFTER = datetime(2024, 3, 24, tzinfo=UTC), datetime(2024, 4, 7, tzinfo=UTC)

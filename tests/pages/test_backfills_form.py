@@ -14,9 +14,9 @@ from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
-from tests.pages.asked import written_backfill
+from tests.pages.backfill_records import written_backfill
 from tests.pages.markup import compact
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
 PARAMS = {

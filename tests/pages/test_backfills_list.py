@@ -15,7 +15,7 @@ from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.asked import runs_of, written_backfill
+from tests.pages.backfill_records import runs_of, written_backfill
 from tests.pages.markup import page_at, polled_address
 
 pytestmark = pytest.mark.django_db

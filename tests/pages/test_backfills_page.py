@@ -18,7 +18,7 @@ from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
-from tests.pages.asked import hold_partitions, runs_of, skip, written_backfill
+from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
 
 pytestmark = pytest.mark.django_db

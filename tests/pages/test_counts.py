@@ -15,7 +15,7 @@ from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
 from tests.factories import asset
 from tests.pages.markup import compact
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
 

@@ -24,7 +24,7 @@ from partitions_app.labels import example_selection, label_of, selection_label
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import AIRPORTS, DAILY_2013, asset
 from tests.pages.markup import compact
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 WEEKLY = PartitionByInterval("0 0 * * 1", start=date(2026, 1, 1), end=date(2026, 7, 1))
 ODD = ["東京", "a b", "50%", "مركز", 'say "x" <b>', "w" * 200]

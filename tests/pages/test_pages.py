@@ -18,7 +18,7 @@ from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
 PAGES = ("assets", "backfills", "partitions")
