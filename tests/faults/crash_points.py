@@ -14,9 +14,9 @@ is the move of the rows and the second the mark that records the move; after the
 commit.
 
 ``python -m tests.faults.crash_points FOLDER celery -A slicewise_server worker …``: a killed process
-starts anew, forked from a parent that has imported everything. ``python -m
-tests.faults.crash_points FOLDER`` reads commands of ``manage.py``, each a JSON list in a line, and
-answers each command with its exit code.
+starts anew, forked from this process, which has imported everything.
+``python -m tests.faults.crash_points FOLDER`` reads commands of ``manage.py``, each a JSON list in
+a line, and answers each command with its exit code.
 """
 
 import functools
