@@ -14,11 +14,11 @@ from django.http import HttpRequest
 from knox.models import AuthToken
 
 from accounts_app import audit
-from accounts_app.form_changes import changes_of, values_of
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, Role, may
 from accounts_app.services.sign_in_limits import unlock
 from slicewise.texts import masked_json, masked_text
+from slicewise_server.web.form_changes import changes_of, values_of
 
 _Row = TypeVar("_Row", bound=Model)
 _Parent = TypeVar("_Parent", bound=Model)

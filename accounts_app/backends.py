@@ -6,8 +6,8 @@ from axes.backends import AxesStandaloneBackend
 from axes.exceptions import AxesBackendPermissionDenied
 from django.http import HttpRequest
 
-from accounts_app.addresses import limited_address
 from accounts_app.services.sign_in_limits import seconds_to_wait
+from slicewise_server.web.addresses import limited_address
 
 
 class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]

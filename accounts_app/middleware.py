@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts_app import audit
-from accounts_app.addresses import client_address
-from accounts_app.storable import is_storable
+from slicewise_server.web.addresses import client_address
+from slicewise_server.web.storable import is_storable
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.forms import OwnPasswordForm, SignInForm
 from accounts_app.models import User
 from accounts_app.services.passwords import change_own_password
 from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
 from accounts_app.services.tokens import revoke_token, tokens_of
+from slicewise_server.web.request_errors import ConflictingRequest
 
 
 class SignIn(LoginView):

@@ -17,11 +17,10 @@ from accounts_app.admin import (
     masked_column,
     requesting_user,
 )
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import Grant
 from accounts_app.policy import Action, may
 from assets_app.catalogue.services import set_paused
-from assets_app.execution.control import cancel_run
+from assets_app.execution.queue.control import cancel_run
 from assets_app.models import (
     Asset,
     Bundle,
@@ -32,6 +31,7 @@ from assets_app.models import (
     RunAttempt,
 )
 from slicewise.texts import masked_uri
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @admin.register(Asset)

@@ -9,4 +9,4 @@ class AssetsConfig(AppConfig):
     def ready(self) -> None:
         """Connect receivers of the worker's signals, which other processes never send."""
         if not settings.IS_COMMAND:
-            from assets_app.execution import celery_signals  # noqa: F401
+            from assets_app.execution.gateway import celery_signals  # noqa: F401

@@ -5,8 +5,8 @@ from typing import Any
 
 from django import forms
 
-from accounts_app.errors import InvalidRequest
-from accounts_app.storable import read_json_object
+from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.storable import read_json_object
 
 _SELECTION_HELP = "A key, a range from..to (inclusive), a month or a year; separate with commas."
 

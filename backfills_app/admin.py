@@ -6,11 +6,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, masked_column, requesting_user
-from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action, reach
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
 from slicewise.texts import masked_text
+from slicewise_server.web.request_errors import InvalidRequest
 
 _MOST_SAID = 10
 

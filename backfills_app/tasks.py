@@ -2,9 +2,9 @@
 
 from celery import shared_task
 
-from assets_app.execution.coalescing import Coalesced
-from backfills_app.services.advancing import ROUND_SECONDS
-from backfills_app.services.advancing import advance as advance_backfills
+from assets_app.execution.queue.coalescing import Coalesced
+from backfills_app.services.advance.advancing import ROUND_SECONDS
+from backfills_app.services.advance.advancing import advance as advance_backfills
 
 # A run of a million partitions is claimed, or canceled, in one step of minutes: meanwhile another
 # round advances other backfills, and passes over the backfill that the step has locked.

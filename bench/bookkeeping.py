@@ -12,15 +12,15 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.outputs import StagedOutlet
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.outputs import StagedOutlet
+from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import Asset, AssetPartition, Gateway, Queue, Run, RunGroup, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import cancel_backfill
-from backfills_app.services.admission import admit
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.admission import admit
+from backfills_app.services.advance.expansion import expand
 from bench.figures import Figure, Pair, duration, in_turns, medians, seconds
 
 _COLUMNS = (

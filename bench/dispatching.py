@@ -102,7 +102,7 @@ def timed_dispatch() -> float:
     """Seconds of one look that fills ten slots, all of which were free."""
     from django.utils import timezone
 
-    from assets_app.execution.dispatch import dispatch
+    from assets_app.execution.queue.dispatch import dispatch
     from assets_app.models import Gateway, Queue, Run, RunState
 
     now = timezone.now()
@@ -122,7 +122,7 @@ def timed_dispatch() -> float:
 def worst_delay_while_canceling(asset_id: int, run_count: int) -> tuple[float, float]:
     """Seconds that canceling a group of so many runs takes, and of the slowest look meanwhile."""
     from accounts_app.models import User
-    from assets_app.execution.control import cancel_group
+    from assets_app.execution.queue.control import cancel_group
     from assets_app.models import RunGroup
 
     (group_id,) = fill([asset_id], run_count)

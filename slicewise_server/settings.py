@@ -141,13 +141,13 @@ if IS_COMMAND:
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "accounts_app.protection.PermissionsPolicyMiddleware",
+    "slicewise_server.web.request_checks.PermissionsPolicyMiddleware",
     "slicewise_server.static_files.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     # Before each middleware that reads a body.
-    "accounts_app.protection.BoundedBodyMiddleware",
+    "slicewise_server.web.request_checks.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "accounts_app.protection.HostMiddleware",
+    "slicewise_server.web.request_checks.HostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -244,7 +244,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
 # The proxies whose header with the client address is trusted; the header of others is ignored.
 TRUSTED_PROXIES = networks("TRUSTED_PROXIES", env.list("TRUSTED_PROXIES", default=[]))
-AXES_CLIENT_IP_CALLABLE = "accounts_app.addresses.limited_address"
+AXES_CLIENT_IP_CALLABLE = "slicewise_server.web.addresses.limited_address"
 AXES_FAILURE_LIMIT = at_least_one(env, "SIGN_IN_ATTEMPTS", default=10)
 SIGN_IN_NAMES_PER_ADDRESS = at_least_one(env, "SIGN_IN_NAMES_PER_ADDRESS", default=20)
 SIGN_IN_ATTEMPTS_PER_NAME = at_least_one(env, "SIGN_IN_ATTEMPTS_PER_NAME", default=30)
@@ -270,7 +270,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # No page accepts files: a form with a file is refused before anything is written to disk.
-FILE_UPLOAD_HANDLERS = ["accounts_app.uploads.RefusingFiles"]
+FILE_UPLOAD_HANDLERS = ["slicewise_server.web.uploads.RefusingFiles"]
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

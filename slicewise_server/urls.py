@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.urls import include, path
 
 # Below /api/ these handlers answer with problem details.
-handler400 = "accounts_app.error_pages.bad_request"
-handler500 = "accounts_app.error_pages.server_error"
+handler400 = "slicewise_server.web.error_pages.bad_request"
+handler500 = "slicewise_server.web.error_pages.server_error"
 
 urlpatterns = [
     path("api/", include("slicewise_server.api_urls")),

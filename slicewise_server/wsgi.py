@@ -10,7 +10,7 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from slicewise.process import freeze_loaded_objects
-from slicewise_server.stack.exec_bound_to_parent import die_with_parent
+from slicewise_server.exec_bound_to_parent import die_with_parent
 from slicewise_server.static_collection import collect_static_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")

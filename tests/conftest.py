@@ -114,7 +114,10 @@ def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     """
     is_marked = request.node.get_closest_marker("django_db") is not None
     if is_marked or {"db", "transactional_db"} & set(request.fixturenames):
-        for module in ("assets_app.execution.dispatch", "backfills_app.services.estimates"):
+        for module in (
+            "assets_app.execution.queue.dispatch",
+            "backfills_app.services.request.estimates",
+        ):
             monkeypatch.setattr(f"{module}.GATEWAY_SILENCE", timedelta(seconds=50))
 
 

@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group
 import slicewise
 from accounts_app.models import User
 from accounts_app.policy import Role
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.outputs import StagedOutlet
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.outputs import StagedOutlet
 from assets_app.models import Asset, Bundle, BundleVersion, Producer, ProducerVersion
 from partitions_app.models import PartitionDefinition
 

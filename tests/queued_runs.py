@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from accounts_app.models import User
-from assets_app.execution.claims import RunSpec, claim
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.queue.claims import RunSpec, claim
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, GroupKind, Queue, Run, RunGroup, Trigger
 from slicewise.partitions.rows import PartitionRow
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run
 from partitions_app.models import PartitionDefinition
 from slicewise.keys.key_json import key_to_json

@@ -12,11 +12,11 @@ import pytest
 from django.conf import settings
 
 from accounts_app.models import User
-from assets_app.execution import recovery, supervision
-from assets_app.execution.company import Company
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.worker import Watched
+from assets_app.execution.gateway import recovery, supervision
+from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.worker import Watched
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt
 from slicewise.runner.client import WarmParentError
 from tests.factories import DAILY_2013, asset

@@ -14,12 +14,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts_app.api.authentication import TokenAuthentication
-from accounts_app.api.filtering import StrictFilterBackend
-from accounts_app.api.pages import KeysetPages
-from accounts_app.api.parsing import BoundedJSONParser
-from accounts_app.api.problems import MEDIA_TYPE, answer_exception, problem
 from accounts_app.models import User
 from accounts_app.policy import Action, may
+from slicewise_server.web.api.filtering import StrictFilterBackend
+from slicewise_server.web.api.pages import KeysetPages
+from slicewise_server.web.api.parsing import BoundedJSONParser
+from slicewise_server.web.api.problems import MEDIA_TYPE, answer_exception, problem
 
 _Row = TypeVar("_Row", bound=Model)
 

@@ -12,9 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import signed_in
-from accounts_app.api.problems import KeyReused
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import IdempotentRequest, User
+from slicewise_server.web.api.problems import KeyReused
+from slicewise_server.web.request_errors import InvalidRequest
 
 HEADER = "Idempotency-Key"
 KEPT_FOR = timedelta(hours=24)

@@ -15,11 +15,7 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.problems import problem
-from accounts_app.api.schema import problems
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from accounts_app.serializers import CredentialsSerializer, TokenSerializer
 from accounts_app.services.sign_in_limits import (
     forget_failures,
     remember_address,
@@ -27,6 +23,10 @@ from accounts_app.services.sign_in_limits import (
     try_again_text,
 )
 from accounts_app.services.tokens import issue_token, revoke_token
+from slicewise_server.web.api.problems import problem
+from slicewise_server.web.api.schema import problems
+from slicewise_server.web.api.serializers import CredentialsSerializer, TokenSerializer
+from slicewise_server.web.request_errors import ConflictingRequest
 
 log = logging.getLogger(__name__)
 

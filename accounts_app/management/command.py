@@ -14,10 +14,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.http import Http404
 
 from accounts_app import policy
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from accounts_app.storable import read_json_object
 from slicewise.texts import masked_text, terminal_json, terminal_text
+from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.storable import read_json_object
 
 if TYPE_CHECKING:
     from rich.console import Console

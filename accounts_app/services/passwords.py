@@ -5,8 +5,8 @@ from django.db import transaction
 from django.views.decorators.debug import sensitive_variables
 
 from accounts_app import audit
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
+from slicewise_server.web.request_errors import ConflictingRequest
 
 _CHANGED = "Your account has changed meanwhile: the password stays as it is. Sign in again."
 

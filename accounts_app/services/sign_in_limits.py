@@ -19,8 +19,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts_app import audit
-from accounts_app.addresses import limited_address
 from accounts_app.models import User
+from slicewise_server.web.addresses import limited_address
 
 # Between two attempts for a slowed name, or from a slowed address.
 PAUSE = timedelta(minutes=1)

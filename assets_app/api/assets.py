@@ -12,14 +12,11 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
-from accounts_app.api.filtering import YesNoFilter, refuse_unknown_parameters
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.pages import PARAMETERS, page_response, read_cursor, read_page_size
-from accounts_app.api.schema import IDEMPOTENCY_KEY, NOT_FOUND_EXAMPLE, page_of, problems
 from accounts_app.policy import Action
 from assets_app.api.counts import expected_count
 from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, RunGroup
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named
@@ -30,6 +27,9 @@ from assets_app.serializers import (
     PartitionSerializer,
     RequestSerializer,
 )
+from slicewise_server.web.api.filtering import YesNoFilter, refuse_unknown_parameters
+from slicewise_server.web.api.pages import PARAMETERS, page_response, read_cursor, read_page_size
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, NOT_FOUND_EXAMPLE, page_of, problems
 
 RUNS_NAMED = 100
 

@@ -10,12 +10,12 @@ from rest_framework.response import Response
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
-from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
+from assets_app.execution.request.reporting import ReportedPartition, ReportedWrite, report_write
 from assets_app.models import WriteReport
 from assets_app.queries.lookups import asset_named
 from assets_app.serializers import ReportedWriteSerializer, WriteReportSerializer
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
 
 PARTITIONS_NAMED = 100
 

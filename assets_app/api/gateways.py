@@ -9,11 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiList
-from accounts_app.api.schema import problems
 from assets_app.models import Gateway, Queue
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStatus, gateway_statuses
+from slicewise_server.web.api.schema import problems
 
 
 class GatewaySerializer(serializers.Serializer[Any]):

@@ -11,15 +11,15 @@ from rest_framework.response import Response
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
-from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
+from assets_app.execution.request.orphans import Orphan, find_orphans, remove_orphans
 from assets_app.queries.lookups import asset_named
 from assets_app.serializers import (
     OrphanIdsSerializer,
     OrphanPageSerializer,
     OrphanRemovalSerializer,
 )
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
 
 
 def orphan_list(orphans: Sequence[Orphan]) -> list[dict[str, Any]]:

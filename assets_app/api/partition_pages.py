@@ -12,13 +12,13 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState, RunState
 from assets_app.queries.staleness import newer_inputs
 from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
 from slicewise.partitions import PartitionRow, partition_rows
+from slicewise_server.web.request_errors import InvalidRequest
 
 CHUNK = 1000
 CHUNKS_PER_PAGE = 20
@@ -244,6 +244,6 @@ def _after(row: AssetPartition | None, rows: QuerySet[AssetPartition]) -> QueryS
 
 def _bad_cursor() -> InvalidRequest:
     # The command `partitions` has no cursors, and the module of cursors takes long to import.
-    from accounts_app.api.pages import bad_cursor
+    from slicewise_server.web.api.pages import bad_cursor
 
     return bad_cursor()

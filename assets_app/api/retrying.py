@@ -10,15 +10,22 @@ from rest_framework.response import Response
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
-from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action
-from accounts_app.serializers import StrictSerializer, WholeNumberField
 from assets_app.api.assets import request_detail
-from assets_app.execution.retrying import Code, Retried, rerun, retry_group, retry_run, retry_runs
+from assets_app.execution.request.retrying import (
+    Code,
+    Retried,
+    rerun,
+    retry_group,
+    retry_run,
+    retry_runs,
+)
 from assets_app.models import RunGroup
 from assets_app.queries.lookups import LARGEST_ID, run_numbered
 from assets_app.serializers import RequestSerializer, RunDetailSerializer
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
+from slicewise_server.web.api.serializers import StrictSerializer, WholeNumberField
+from slicewise_server.web.request_errors import InvalidRequest
 
 _PROBLEMS = (400, 401, 403, 404, 409, 413, 422)
 

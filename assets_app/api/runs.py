@@ -10,11 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiList, ApiView, signed_in
-from accounts_app.api.etags import conditional
-from accounts_app.api.filtering import refuse_unknown_parameters
-from accounts_app.api.pages import bad_cursor, encode_cursor, read_cursor
-from accounts_app.api.schema import IF_NONE_MATCH, problems
-from assets_app.execution.control import cancel_run
+from assets_app.execution.queue.control import cancel_run
 from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunState, Trigger
 from assets_app.queries.lookups import LARGEST_ID, run_numbered
 from assets_app.serializers import (
@@ -23,6 +19,10 @@ from assets_app.serializers import (
     RunDetailSerializer,
     RunSerializer,
 )
+from slicewise_server.web.api.etags import conditional
+from slicewise_server.web.api.filtering import refuse_unknown_parameters
+from slicewise_server.web.api.pages import bad_cursor, encode_cursor, read_cursor
+from slicewise_server.web.api.schema import IF_NONE_MATCH, problems
 
 LOG_PIECES_PER_PAGE = 200
 

@@ -7,11 +7,11 @@ from rest_framework.response import Response
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
-from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
+from assets_app.execution.request.runtime_partitions import add_partitions, remove_partitions
 from assets_app.queries.lookups import asset_named
 from assets_app.serializers import AddedKeysSerializer, KeysSerializer, KeyTextsSerializer
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
 
 
 class RuntimePartitionsView(ApiView):

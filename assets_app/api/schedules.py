@@ -9,16 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.filtering import refuse_unknown_parameters
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.pages import (
-    PARAMETERS,
-    bad_cursor,
-    page_response,
-    read_cursor,
-    read_page_size,
-)
-from accounts_app.api.schema import IDEMPOTENCY_KEY, page_of, problems
 from assets_app.api.assets import asset_detail
 from assets_app.catalogue.services import set_paused
 from assets_app.models import Schedule, ScheduleTick
@@ -26,6 +17,15 @@ from assets_app.queries.lookups import asset_named
 from assets_app.queries.ticks import ticks_of
 from assets_app.scheduling.descriptions import describe_schedule
 from assets_app.serializers import AssetDetailSerializer, TickSerializer
+from slicewise_server.web.api.filtering import refuse_unknown_parameters
+from slicewise_server.web.api.pages import (
+    PARAMETERS,
+    bad_cursor,
+    page_response,
+    read_cursor,
+    read_page_size,
+)
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, page_of, problems
 
 LARGEST_ID = 2**63 - 1
 

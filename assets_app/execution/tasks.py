@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from assets_app.execution import calling, publishing, recovery, supervision
+from assets_app.execution.gateway import calling, publishing, recovery, supervision
 
 
 @shared_task(name="assets_app.execution.tasks.execute")

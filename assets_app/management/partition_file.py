@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from accounts_app.api.problems import field_errors
-from accounts_app.errors import InvalidRequest
-from assets_app.execution.reporting import ReportedPartition
+from assets_app.execution.request.reporting import ReportedPartition
 from assets_app.serializers import ReportedWriteSerializer
+from slicewise_server.web.api.problems import field_errors
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 def read_partition_file(path: str) -> Sequence[ReportedPartition]:

@@ -11,6 +11,12 @@ from assets_app.models.catalogue import (
 )
 from assets_app.models.gateways import Gateway
 from assets_app.models.hooks import RunHook
+from assets_app.models.partitions import (
+    AssetPartition,
+    Materialization,
+    PartitionCount,
+    WriteReport,
+)
 from assets_app.models.queue_heads import QueueChange, QueueHead
 from assets_app.models.runs import (
     AttemptInput,
@@ -25,7 +31,6 @@ from assets_app.models.runs import (
     RunPartition,
 )
 from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
-from assets_app.models.slices import AssetPartition, Materialization, PartitionCount, WriteReport
 from assets_app.models.states import (
     ACTIVE_STATES,
     NOTHING_LACKS,

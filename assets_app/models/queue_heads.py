@@ -12,7 +12,7 @@ class QueueHead(models.Model):
     """The first ready run of one group and producer version, with all that its position depends on.
 
     A run is ready if it is queued and has no `not_before`. Only dispatch writes these rows
-    (`assets_app.execution.queue_heads`).
+    (`assets_app.execution.queue.queue_heads`).
     """
 
     queue = models.CharField(max_length=10, choices=Queue)

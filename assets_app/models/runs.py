@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from assets_app.models.catalogue import Asset, ProducerVersion
 from assets_app.models.gateways import Gateway
-from assets_app.models.slices import AssetPartition
+from assets_app.models.partitions import AssetPartition
 from assets_app.models.states import (
     TERMINAL_STATES,
     AttemptOutcome,

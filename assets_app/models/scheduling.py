@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models.functions import Now
 
 from assets_app.models.catalogue import Asset, Producer
+from assets_app.models.partitions import WriteReport
 from assets_app.models.runs import Run, RunGroup
-from assets_app.models.slices import WriteReport
 from assets_app.models.states import TickReason
 from slicewise.declaring import time_terms
 

@@ -10,9 +10,9 @@ from django.db.models.functions import TruncDate, TruncDay, TruncMonth, TruncYea
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from assets_app.queries.staleness import newer_inputs
-from partitions_app.grid import GridRequest, Layout, draw, layout
-from partitions_app.grid_cells import Bucketed, Grid, PartitionFact
-from partitions_app.grid_time import Clock, midnight
+from partitions_app.grid.cells import Bucketed, Grid, PartitionFact
+from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
+from partitions_app.grid.periods import Clock, midnight
 
 # A page has room for the reasons of so many stale cells; beyond, the pages of the partitions give
 # the reasons.

@@ -10,7 +10,7 @@ from django.db import transaction
 
 import slicewise
 from assets_app.catalogue.timetables import next_tick
-from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.failures import forget_failures, record_failures

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 import slicewise
-from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import (
     DISCOVERY,
     Asset,

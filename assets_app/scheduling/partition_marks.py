@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from assets_app.execution.claims import HeldPartition
+from assets_app.execution.queue.claims import HeldPartition
 from assets_app.models import Asset, Trigger
 from slicewise.partitions import PartitionRow
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from assets_app.execution.claims import PlannedRun, RunSpec
-from assets_app.execution.requests import batches
+from assets_app.execution.queue.claims import PlannedRun, RunSpec
+from assets_app.execution.request.requests import batches
 from assets_app.models import Asset, ProducerVersion, Schedule, Trigger
 from slicewise.partitions import PartitionRow
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 
 import slicewise
-from assets_app.execution.claims import ClaimedPartition, HeldPartition, PlannedRun, claim_all
+from assets_app.execution.queue.claims import ClaimedPartition, HeldPartition, PlannedRun, claim_all
 from assets_app.models import Asset, AssetDependency, Schedule, Trigger
 from assets_app.scheduling.partition_marks import mark_due_again, mark_due_later, refuse_locked
 from assets_app.scheduling.planning import planned_runs, terms_of

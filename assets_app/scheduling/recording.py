@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
-from assets_app.execution.claims import reserve_ids
+from assets_app.execution.queue.claims import reserve_ids
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
 from slicewise.partitions import PartitionRow, PartitionSet
 

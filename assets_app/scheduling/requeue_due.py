@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 import slicewise
-from assets_app.execution.claims import claim_all
-from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.queue.claims import claim_all
+from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, RunPartition, Schedule, Trigger
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.failures import FIRST_PAUSE, forget_failures, record_failures

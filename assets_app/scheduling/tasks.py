@@ -7,13 +7,13 @@ from functools import wraps
 
 from celery import shared_task
 
-from assets_app.execution import recovery
-from assets_app.execution.clearing import ask_to_clear
-from assets_app.execution.coalescing import Coalesced
-from assets_app.execution.dispatch import dispatch, resend_dispatched
-from assets_app.execution.hooks import resend_hooks
-from assets_app.execution.queue_heads import check_heads
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.gateway import recovery
+from assets_app.execution.gateway.clearing import ask_to_clear
+from assets_app.execution.queue.coalescing import Coalesced
+from assets_app.execution.queue.dispatch import dispatch, resend_dispatched
+from assets_app.execution.queue.hooks import resend_hooks
+from assets_app.execution.queue.queue_heads import check_heads
+from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.recording import forget_ticks

@@ -13,8 +13,8 @@ from functools import partial
 from django.conf import settings
 from django.db import Error, connection, transaction
 
-from assets_app.execution.claims import PlannedRun, claim_all
-from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.queue.claims import PlannedRun, claim_all
+from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, Schedule, Trigger
 from assets_app.scheduling.ended import Ended, EndedPartitions, Terms, rule_text
 from assets_app.scheduling.failures import forget_failures, record_failures

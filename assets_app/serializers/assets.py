@@ -6,14 +6,6 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import (
-    JSONObject,
-    MaskedText,
-    StrictSerializer,
-    TextField,
-    UtcDateTimeField,
-    json_kind,
-)
 from assets_app.models import Asset, LeftOut, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of
@@ -21,6 +13,14 @@ from assets_app.scheduling.descriptions import describe_schedule
 from assets_app.scheduling.missed import missed_by
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise.texts import masked_uri
+from slicewise_server.web.api.serializers import (
+    JSONObject,
+    MaskedText,
+    StrictSerializer,
+    TextField,
+    UtcDateTimeField,
+    json_kind,
+)
 
 
 @extend_schema_field(

@@ -4,9 +4,14 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts_app.serializers import JSONObject, StrictSerializer, TextField, WholeNumberField
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise.texts import masked_json
+from slicewise_server.web.api.serializers import (
+    JSONObject,
+    StrictSerializer,
+    TextField,
+    WholeNumberField,
+)
 
 LARGEST_NUMBER = 2**63 - 1
 

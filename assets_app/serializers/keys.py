@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import StrictSerializer, TextField, json_kind
+from slicewise_server.web.api.serializers import StrictSerializer, TextField, json_kind
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "integer"}]})

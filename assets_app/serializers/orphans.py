@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from accounts_app.serializers import StrictSerializer
+from slicewise_server.web.api.serializers import StrictSerializer
 
 
 class OrphanSerializer(serializers.Serializer[Any]):

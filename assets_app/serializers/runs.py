@@ -6,10 +6,10 @@ from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import MODEL_FIELDS, MaskedText
 from assets_app.models import DISCOVERY, Run, RunAttempt, RunPartition, ValidationResult
 from assets_app.queries.pages import validations_of
 from slicewise.texts import masked_json, masked_text
+from slicewise_server.web.api.serializers import MODEL_FIELDS, MaskedText
 
 MOST_VALIDATIONS = 1000
 MOST_PARTITIONS = 1000

@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts_app.serializers import StrictSerializer, TextField
 from slicewise.partitions import LONGEST_SELECTION
+from slicewise_server.web.api.serializers import StrictSerializer, TextField
 
 
 class SelectionSerializer(StrictSerializer):

@@ -16,13 +16,13 @@ from assets_app.queries.grid import grid_page
 from assets_app.queries.orphans import materialized_total, orphan_count
 from assets_app.queries.overview import asset_statuses
 from assets_app.queries.pages import import_error_of, neighbours
-from assets_app.views.listing import page_number, page_of_rows
 from assets_app.views.schedules import schedule_tab
-from partitions_app.grid import GridRequest
+from partitions_app.grid.layouts import GridRequest
 from partitions_app.labels import example_selection
 from partitions_app.rules import has_time
 from partitions_app.state_badges import PARTITION_LOOKS
 from slicewise.texts import masked_text, masked_uri
+from slicewise_server.web.listing import page_number, page_of_rows
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 SHOWN = {

@@ -12,7 +12,7 @@ from assets_app.models import Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStatus, gateway_statuses
-from assets_app.views.listing import unchanged
+from slicewise_server.web.listing import unchanged
 
 
 @login_required

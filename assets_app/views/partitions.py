@@ -10,10 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action, may
-from assets_app.execution.requests import MaterializeRequest, materialize, preview_selection
+from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
 from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages
@@ -22,6 +21,7 @@ from assets_app.scheduling.gaps import gaps_of
 from assets_app.views.assets import asset_for_page, can_be_materialized, is_external
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
+from slicewise_server.web.request_errors import InvalidRequest
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
 _REPORT_HINT = "External asset. Report materializations here or through the API."

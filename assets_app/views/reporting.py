@@ -7,15 +7,15 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action, may
-from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
 from assets_app.models import Asset
 from assets_app.views.assets import asset_for_page, is_external
 from assets_app.views.partitions import selection_preview
 from partitions_app.labels import example_selection
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @login_required

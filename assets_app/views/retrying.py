@@ -10,10 +10,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.retrying import Code, rerun, retry_run, retry_runs
+from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
+from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_SHOWN = 50
 MOST_SAID = 5

@@ -13,11 +13,10 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, may
-from assets_app.execution.control import cancel_run
-from assets_app.execution.retrying import can_retry
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.retrying import can_retry
 from assets_app.models import (
     DISCOVERY,
     TERMINAL_STATES,
@@ -30,10 +29,11 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.queries import pages
-from assets_app.views.listing import STOP_POLLING, address_of, page_of_rows, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.runner.messages import is_web_address
 from slicewise.texts import masked_blocks
+from slicewise_server.web.listing import STOP_POLLING, address_of, page_of_rows, unchanged
+from slicewise_server.web.request_errors import InvalidRequest
 
 # On the page of a run; a page of its own lists all partitions of a run.
 MOST_PARTITIONS = 20

@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
+from assets_app.execution.request.runtime_partitions import add_partitions, remove_partitions
 from assets_app.views.assets import asset_for_page
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @login_required

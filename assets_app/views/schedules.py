@@ -13,7 +13,7 @@ from assets_app.queries.ticks import left_out_of, ticks_of
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
-from assets_app.views.listing import page_of_rows
+from slicewise_server.web.listing import page_of_rows
 
 
 def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:

@@ -11,10 +11,7 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
-from accounts_app.api.etags import conditional
-from accounts_app.api.filtering import YesNoFilter
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.schema import IDEMPOTENCY_KEY, IF_NONE_MATCH, problems
 from accounts_app.policy import Action
 from assets_app.models import SkipReason
 from backfills_app.api.examples import (
@@ -47,6 +44,9 @@ from backfills_app.services import (
     request_from_text,
     require_control,
 )
+from slicewise_server.web.api.etags import conditional
+from slicewise_server.web.api.filtering import YesNoFilter
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, IF_NONE_MATCH, problems
 
 
 class BackfillFilter(django_filters.FilterSet):

@@ -13,8 +13,6 @@ from rest_framework.response import Response
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
-from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
-from accounts_app.errors import ConflictingRequest
 from accounts_app.policy import Action
 from assets_app.api.retrying import CodeSerializer
 from backfills_app.api.backfills import created, detail_of
@@ -41,6 +39,8 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
+from slicewise_server.web.request_errors import ConflictingRequest
 
 _PROBLEMS = (400, 401, 403, 404, 409, 422)
 _MOST_SAID = 3

@@ -4,9 +4,9 @@ from typing import Any
 
 from django import forms
 
-from accounts_app.errors import InvalidRequest
 from assets_app.forms import ServiceForm
 from backfills_app.models import Backfill, BackfillOrder
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 class ChangeForm(ServiceForm):

@@ -9,12 +9,12 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action, reach
 from assets_app.models import Asset
-from backfills_app.services.naming import named_assets
+from backfills_app.services.request.naming import named_assets
 from partitions_app.rules import has_time
+from slicewise_server.web.request_errors import InvalidRequest
 
 WAYS = (
     ("asset", "One asset"),

@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
-from accounts_app.storable import read_json
-from assets_app.execution.requests import params_given
+from assets_app.execution.request.requests import params_given
+from slicewise_server.web.storable import read_json
 
 PREFIX = "param-"
 _LONG_TEXT = 60

@@ -4,10 +4,10 @@ from datetime import date, datetime, timedelta
 
 from django.db.models import Max
 
-from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState
 from slicewise import PartitionByTime
 from slicewise.calendar import to_instant
+from slicewise_server.web.request_errors import InvalidRequest
 
 PRESETS = {
     "7": "Last 7 days",

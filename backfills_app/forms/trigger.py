@@ -9,9 +9,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from accounts_app.storable import read_json_object
 from assets_app.forms import ParamsField, ServiceForm
 from assets_app.models import Asset
 from backfills_app.forms.choice import (
@@ -33,6 +31,8 @@ from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
 from partitions_app.rules import has_time
+from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.storable import read_json_object
 
 SEGMENT = "segment-"
 AT_MOST = "n"

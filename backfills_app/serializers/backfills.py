@@ -6,7 +6,6 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import MaskedText
 from assets_app.serializers import StrategyField
 from backfills_app.models import AssetRole, Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries.counts import counts_of
@@ -14,9 +13,10 @@ from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import Pace, paces_of
 from backfills_app.serializers.plans import CodeVersionSerializer, UpstreamGapSerializer
 from backfills_app.serializers.requests import DownstreamField
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.partitions.skipping import skips_of
 from partitions_app.labels import label_of
 from slicewise.texts import masked_text
+from slicewise_server.web.api.serializers import MaskedText
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
 

@@ -6,16 +6,16 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import (
+from assets_app.serializers import StrategyField
+from backfills_app.models import BackfillOrder, ExistingPolicy
+from backfills_app.services.control.bulk import ACTIONS
+from slicewise_server.web.api.serializers import (
     JSONObject,
     StrictSerializer,
     TextField,
     WholeNumberField,
     json_kind,
 )
-from assets_app.serializers import StrategyField
-from backfills_app.models import BackfillOrder, ExistingPolicy
-from backfills_app.services.bulk import ACTIONS
 
 LARGEST_ID = 2**63 - 1
 _MOST_NAMES = 1000

@@ -2,21 +2,21 @@
 and delete.
 """
 
-from backfills_app.services.bulk import BulkResult, in_bulk
-from backfills_app.services.changing import change_backfill
-from backfills_app.services.cloning import clone_backfill, clone_fields
-from backfills_app.services.control import (
+from backfills_app.services.control.bulk import BulkResult, in_bulk
+from backfills_app.services.control.changing import change_backfill
+from backfills_app.services.control.pausing_and_ending import (
     cancel_backfill,
     delete_backfill,
     pause_backfill,
     require_control,
     resume_backfill,
 )
-from backfills_app.services.creation import create_backfill
-from backfills_app.services.estimates import Estimate
-from backfills_app.services.planning import BackfillPlan, PlannedAsset, check_backfill
-from backfills_app.services.requests import BackfillRequest, request_from_text
-from backfills_app.services.retrying import retry_failed
+from backfills_app.services.control.retrying_failed import retry_failed
+from backfills_app.services.request.backfill_request import BackfillRequest, request_from_text
+from backfills_app.services.request.cloning import clone_backfill, clone_fields
+from backfills_app.services.request.creation import create_backfill
+from backfills_app.services.request.estimates import Estimate
+from backfills_app.services.request.planning import BackfillPlan, PlannedAsset, check_backfill
 
 __all__ = [
     "BackfillPlan",

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from backfills_app.models import BackfillOrder
 from backfills_app.services.errors import gather, refuse_above
-from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.request.backfill_request import BackfillRequest
 from slicewise.calendar import to_instant
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.partitions import WindowRange, select_ranges
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)

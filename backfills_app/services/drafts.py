@@ -4,17 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounts_app.errors import InvalidRequest
-from assets_app.execution.frozen import upstream_names
-from assets_app.execution.requests import checked_strategy, refuse_unknown_params
+from assets_app.execution.attempt.frozen import upstream_names
+from assets_app.execution.request.requests import checked_strategy, refuse_unknown_params
 from assets_app.models import Asset, BundleVersion
 from backfills_app.models import AssetRole
-from backfills_app.services.freezing import definition_of, frozen_version, require_same_partitioning
-from backfills_app.services.naming import refuse_too_many_assets
-from backfills_app.services.ordering import circle_of
-from backfills_app.services.outlets import names_of, outlets_of
-from backfills_app.services.requests import BackfillRequest
-from backfills_app.services.scopes import AssetScope
+from backfills_app.services.partitions.outlets import names_of, outlets_of
+from backfills_app.services.partitions.scopes import AssetScope
+from backfills_app.services.request.backfill_request import BackfillRequest
+from backfills_app.services.request.freezing import (
+    definition_of,
+    frozen_version,
+    require_same_partitioning,
+)
+from backfills_app.services.request.naming import refuse_too_many_assets
+from backfills_app.services.request.ordering import circle_of
+from slicewise_server.web.request_errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from django.conf import settings
 
-from accounts_app.errors import InvalidRequest
+from slicewise_server.web.request_errors import InvalidRequest
 
 T = TypeVar("T")
 

@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from backfills_app.forms import ChangeForm
 from backfills_app.models import Backfill
@@ -24,9 +23,10 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.retrying import retryable_counts
+from backfills_app.services.control.retrying_failed import retryable_counts
 from backfills_app.views.allowed import Allowed, reaches_of
 from backfills_app.views.progress import progress_with_pace
+from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_SAID = 5
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from accounts_app.policy import Action, Reach, reach
 from backfills_app.models import Backfill, BackfillState
-from backfills_app.services.outlets import assets_made
+from backfills_app.services.partitions.outlets import assets_made
 from backfills_app.views.progress import Progress
 
 

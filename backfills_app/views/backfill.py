@@ -11,21 +11,21 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts_app.models import AuditEntry
-from assets_app.views.listing import STOP_POLLING, unchanged
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import MOST_RUNS_DRAWN
 from backfills_app.queries.partitions import interesting_position, partitions_from
 from backfills_app.queries.skips import lacks_upstream
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.partitions.skipping import skips_of
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import Progress, part_progress, progress_with_pace
 from backfills_app.views.timeline import timeline_of
-from partitions_app.grid_cells import Cell, room_for
-from partitions_app.grid_lists import longest_segment
+from partitions_app.grid.cells import Cell, room_for
+from partitions_app.grid.lists import longest_segment
 from partitions_app.labels import label_of
 from partitions_app.state_badges import PARTITION_LOOKS, badge_of_backfill_partition
 from slicewise.texts import masked_text
+from slicewise_server.web.listing import STOP_POLLING, unchanged
 
 TEMPLATE = "backfills_app/backfill.html"
 _RECENT_RUNS = 10

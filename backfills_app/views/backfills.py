@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from assets_app.views.listing import address_of, page_of_rows, unchanged
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import progress_with_pace
+from slicewise_server.web.listing import address_of, page_of_rows, unchanged
 
 FILTERS = ("q", "asset", "state", "person", "sort")
 SORTS = {

@@ -9,10 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action, reach
-from assets_app.execution.requests import preview_selection
+from assets_app.execution.request.requests import preview_selection
 from assets_app.models import Asset
 from backfills_app.forms import BackfillForm
 from backfills_app.forms.choice import names_in
@@ -25,6 +24,7 @@ from backfills_app.services import (
     create_backfill,
 )
 from backfills_app.views.plans import planned_page
+from slicewise_server.web.request_errors import InvalidRequest
 
 # The fields that a link to the form may fill in.
 _FILLED_BY_LINK = (

@@ -6,7 +6,7 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from partitions_app.grid_cells import AggregateCell, Cell
+from partitions_app.grid.cells import AggregateCell, Cell
 
 register = template.Library()
 

@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from slicewise_server.stack import exec_bound_to_parent, machine
+from slicewise_server import exec_bound_to_parent
+from slicewise_server.stack import machine
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import Process, scrubbed, write_private

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Action, Role, may_for_assets
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run
 from backfills_app.services import create_backfill, request_from_text
 from tests import factories

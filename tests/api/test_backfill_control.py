@@ -10,7 +10,7 @@ from accounts_app.policy import Role
 from assets_app.models import Asset, Gateway
 from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from tests import factories
 from tests.attempts import publish
 from tests.backfills.conftest import worker

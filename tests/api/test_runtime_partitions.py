@@ -10,9 +10,9 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.transitions import move_all
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.queue.transitions import move_all
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, RunState
 from assets_app.scheduling.outbox import process_outbox
 from partitions_app.models import RuntimePartition

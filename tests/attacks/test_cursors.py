@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from rest_framework.test import APIClient
 
-from accounts_app.api.pages import encode_cursor
 from assets_app.models import Asset
+from slicewise_server.web.api.pages import encode_cursor
 from tests import factories
 
 LISTS = (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from assets_app.execution import runner_user
+from assets_app.execution.data import runner_user
 from slicewise.process.own_folders import ForeignFolderError, ensure_folder
 
 NOBODY = pwd.getpwnam("nobody")

@@ -8,10 +8,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client, RequestFactory
 
-from accounts_app.addresses import Network, client_address
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
 from slicewise_server.networks import networks as networks_of
+from slicewise_server.web.addresses import Network, client_address
 from tests import factories
 
 

@@ -16,9 +16,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts_app.models import User
-from assets_app.execution import data_files
-from assets_app.execution.data_files import storage_of
-from assets_app.execution.verifying import verify_partitions
+from assets_app.execution.data import data_files
+from assets_app.execution.data.data_files import storage_of
+from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset, Run, RunState
 from slicewise import storage
 from slicewise.data_helper.forwarding import forwarded

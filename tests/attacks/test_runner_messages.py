@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution.engines import engine_of
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt.engines import engine_of
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, RunAttempt
 from slicewise.runner.messages import FAILURE_KINDS, refuse_malformed
 from slicewise.runner.wire import WireError

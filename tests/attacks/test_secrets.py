@@ -14,8 +14,8 @@ from django.utils import timezone
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution.logs import LogKeeper
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt.logs import LogKeeper
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     AssetPartition,
     Bundle,
@@ -176,7 +176,7 @@ def test_what_is_kept_of_a_log_is_cut_between_lines(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     RunLog.objects.all().delete()
-    monkeypatch.setattr("assets_app.execution.logs._FLUSH_CHARACTERS", 10)
+    monkeypatch.setattr("assets_app.execution.attempt.logs._FLUSH_CHARACTERS", 10)
     keeper = LogKeeper(run.attempts.get())
     keeper.add("the first line\npassw")
     keeper.add(f"ord={SECRET} on the second\nthe thi")
@@ -189,7 +189,7 @@ def test_a_line_without_end_is_kept_in_the_next_block(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     RunLog.objects.all().delete()
-    monkeypatch.setattr("assets_app.execution.logs._FLUSH_SECONDS", -1.0)
+    monkeypatch.setattr("assets_app.execution.attempt.logs._FLUSH_SECONDS", -1.0)
     keeper = LogKeeper(run.attempts.get())
     keeper.add("one\n50 %")
     keeper.flush_if_due()

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from assets_app.execution import runner_user
-from assets_app.execution.worker import GatewayWorker
+from assets_app.execution.data import runner_user
+from assets_app.execution.gateway.worker import GatewayWorker
 from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits

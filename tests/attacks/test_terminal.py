@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from accounts_app.management.command import Refused
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, RunAttempt, RunLog, RunState
 from slicewise_server.stack import definitions
 from tests import factories

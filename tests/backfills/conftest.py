@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from assets_app.models import Gateway
-from backfills_app.services import advancing
+from backfills_app.services.advance import advancing
 from tests.execution.conftest import alice, gateway, make_gateway, sent
 
 __all__ = ["alice", "gateway", "sent"]

@@ -1,13 +1,13 @@
 """A backfill of six days that can be brought into each state."""
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import Gateway, Run, RunState
 from backfills_app.services import cancel_backfill, delete_backfill, pause_backfill, resume_backfill
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from tests.backfills.scenes import run_all, start
 from tests.factories import DAILY_2013, asset
 

@@ -10,20 +10,20 @@ from django.db.models import Count
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.catalogue.refusals import scheduling_names
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.inputs import read_inputs
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.inputs import read_inputs
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from partitions_app.models import PartitionDefinition
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import publish
 from tests.factories import asset, outlet_of, together
 

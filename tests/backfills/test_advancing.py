@@ -10,14 +10,14 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Run, RunState
 from assets_app.scheduling.tasks import tick
 from backfills_app import tasks
 from backfills_app.models import Backfill, BackfillAsset
-from backfills_app.services import advancing, expansion
-from backfills_app.services.advancing import advance
-from backfills_app.services.estimates import runs_at_once
+from backfills_app.services.advance import advancing, expansion
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.request.estimates import runs_at_once
 from tests.backfills.scenes import start
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, person

@@ -7,13 +7,14 @@ import pytest
 from django.db import connection, transaction
 
 from accounts_app.models import User
-from assets_app.execution.withdrawing import untried_runs_of, withdraw_runs
+from assets_app.execution.queue.withdrawing import untried_runs_of, withdraw_runs
 from assets_app.models import AssetPartition, Run
 from backfills_app.models import Backfill, BackfillPartition
-from backfills_app.services import admission, pause_backfill
-from backfills_app.services.admission import admit
-from backfills_app.services.decisions import BatchDecision, decide
-from backfills_app.services.expansion import expand
+from backfills_app.services import pause_backfill
+from backfills_app.services.advance import admission
+from backfills_app.services.advance.admission import admit
+from backfills_app.services.advance.expansion import expand
+from backfills_app.services.partitions.decisions import BatchDecision, decide
 from tests.backfills.scenes import counts_of, start
 from tests.factories import DAILY_2013, asset
 from tests.threads import elsewhere

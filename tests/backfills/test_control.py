@@ -9,20 +9,19 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending, messages
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.queries.failures import failures_of
 from backfills_app.services import (
     cancel_backfill,
-    carrying,
     change_backfill,
     clone_backfill,
     create_backfill,
@@ -33,8 +32,10 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance import carrying
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.attempts import publish
 from tests.backfills.desk import Desk
 from tests.backfills.scenes import counts_of, following, run_all, start, state_of
@@ -217,7 +218,7 @@ def test_a_resumed_one_is_seen_to_at_once(
     alice: User, worker: Gateway, sent: list[tuple[str, Any, str]], monkeypatch: Any
 ) -> None:
     desk = Desk(alice, worker)
-    monkeypatch.setattr("backfills_app.services.messages.send", messages.send)
+    monkeypatch.setattr("backfills_app.services.bookkeeping.messages.send", messages.send)
     pause_backfill(desk.backfill, user=alice)
     sent.clear()
     resume_backfill(desk.backfill, user=alice)

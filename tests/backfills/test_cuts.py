@@ -5,7 +5,7 @@ alike.
 import pytest
 
 import slicewise
-from backfills_app.services.cuts import by_definition, in_present_definition
+from backfills_app.services.partitions.cuts import by_definition, in_present_definition
 from slicewise import PartitionAtRuntime, PartitionByInterval, PartitionByProduct
 from slicewise import PartitionBySequence as Sequence
 from slicewise.keys.partition_key import WHOLE

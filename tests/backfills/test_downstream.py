@@ -3,13 +3,13 @@
 import pytest
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from backfills_app.models import BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, request_from_text, retry_failed
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from backfills_app.views.plans import planned_page
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import begun, publish
 from tests.backfills.scenes import (
     ask,

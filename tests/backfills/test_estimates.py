@@ -9,7 +9,7 @@ from accounts_app.models import User
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, request_from_text
-from backfills_app.services.estimates import Estimate
+from backfills_app.services.request.estimates import Estimate
 from tests.backfills.scenes import ask, run_all
 from tests.factories import DAILY_2013, asset
 

@@ -5,8 +5,8 @@ from django.db import connection
 
 from accounts_app.models import User
 from assets_app.models import Run, RunPartition
-from backfills_app.services.advancing import advance
-from backfills_app.services.following import _FOLLOW
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.bookkeeping.following import _FOLLOW
 from tests.backfills.scenes import ask
 from tests.factories import DAILY_2013, asset
 from tests.plans import nodes_of

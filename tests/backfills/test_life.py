@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, transaction
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import BackfillAsset, BackfillPartition
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
-from backfills_app.services.admission import AHEAD, admit
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.admission import AHEAD, admit
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun, publish
 from tests.backfills.scenes import counts_of, run_all, start, state_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
@@ -50,7 +50,7 @@ def test_two_within_one_second_have_names_of_their_own(alice: User) -> None:
 
 
 def test_expansion_goes_on_where_it_was_broken_off(alice: User, monkeypatch: Any) -> None:
-    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 10)
+    monkeypatch.setattr("backfills_app.services.advance.expansion.CHUNK", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
     assert expand(backfill.pk)
@@ -65,7 +65,7 @@ def test_expansion_goes_on_where_it_was_broken_off(alice: User, monkeypatch: Any
 def test_expansion_of_a_product_in_chunks_names_each_partition_once(
     alice: User, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 7)
+    monkeypatch.setattr("backfills_app.services.advance.expansion.CHUNK", 7)
     asset("weather", DAY_BY_AIRPORT)
     backfill = create_backfill(request_from_text("weather", "2013-01-01", "2013-01-31"), user=alice)
     while expand(backfill.pk):
@@ -220,7 +220,7 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
 def test_more_than_one_request_may_cancel_is_canceled_piece_by_piece(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.carrying.AT_A_TIME", 10)
+    monkeypatch.setattr("backfills_app.services.advance.carrying.AT_A_TIME", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice, max_active_runs=1)
     advance()
@@ -287,7 +287,7 @@ def test_admission_stops_while_a_group_is_paused(alice: User) -> None:
 def test_a_backfill_that_cannot_be_expanded_fails_and_says_why(
     alice: User, worker: Gateway, monkeypatch: Any, expanded: int
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 10)
+    monkeypatch.setattr("backfills_app.services.advance.expansion.CHUNK", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
     if expanded:
@@ -314,7 +314,7 @@ def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
         return real(backfill_id)
 
     with monkeypatch.context() as patched:
-        patched.setattr("backfills_app.services.advancing.expand", broken)
+        patched.setattr("backfills_app.services.advance.advancing.expand", broken)
         run_all(worker)
         assert (state_of(odd), state_of(healthy)) == ("creating", "succeeded")
     run_all(worker)

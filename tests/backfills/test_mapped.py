@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts
+from assets_app.execution.attempt import attempts
 from assets_app.models import Asset, Gateway, Run
 from assets_app.queries.staleness import newer_inputs
 from slicewise import All, Keys, Latest, PartitionByInterval, PartitionDefinition, PartitionMapping

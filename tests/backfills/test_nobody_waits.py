@@ -10,33 +10,33 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.control import cancel_group
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.control import cancel_group
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import (
-    admission,
     cancel_backfill,
     change_backfill,
-    counting,
     delete_backfill,
     pause_backfill,
     resume_backfill,
     retry_failed,
-    retrying,
 )
-from backfills_app.services.admission import admit
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
-from backfills_app.services.locks import lock
-from backfills_app.services.stored import stored_scopes
-from backfills_app.services.waiting import mark_all_ready
+from backfills_app.services.advance import admission
+from backfills_app.services.advance.admission import admit
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
+from backfills_app.services.advance.waiting import mark_all_ready
+from backfills_app.services.bookkeeping import counting
+from backfills_app.services.bookkeeping.locks import lock
+from backfills_app.services.control import retrying_failed
+from backfills_app.services.partitions.stored import stored_scopes
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, state_of
 from tests.factories import DAILY_2013, asset
 from tests.threads import elsewhere, locked_slices
@@ -231,7 +231,7 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
 
     monkeypatch.setattr(admission, "_skip", ended_meanwhile)
     with monkeypatch.context() as patched:
-        patched.setattr("backfills_app.services.advancing._admit", lambda _pk: None)
+        patched.setattr("backfills_app.services.advance.advancing._admit", lambda _pk: None)
         advance()
     admit(backfill.pk)
     assert Run.objects.get(pk=other_run.pk).state == RunState.SUCCEEDED
@@ -264,7 +264,7 @@ def test_a_cancel_and_the_retry_of_one_of_its_runs_do_not_wait_for_each_other(
         except ConflictingRequest as refusal:
             refused.append(str(refusal))
 
-    monkeypatch.setattr(retrying, "reopen", slowly)
+    monkeypatch.setattr(retrying_failed, "reopen", slowly)
     thread = elsewhere(retry)
     assert has_counted.wait(120)
     cancel_in_time(lambda: cancel_backfill(backfill, user=alice))

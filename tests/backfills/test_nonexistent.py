@@ -9,11 +9,11 @@ from django.test import Client
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution.inputs import read_inputs
+from assets_app.execution.attempt.inputs import read_inputs
 from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run
 from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.partitions.skipping import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import partition_rows
 from tests.attempts import begun, publish

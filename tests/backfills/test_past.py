@@ -10,12 +10,11 @@ import pytest
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.retrying import retry_run
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.queue.waiting import wake_waiting
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -35,7 +34,8 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
 from tests.factories import AIRPORTS, DAILY_2013, asset

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, note, reject, settings
 from hypothesis import strategies as st
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunPartition, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.scenes import drive, end, following, never, outcomes, undone
 from tests.execution.conftest import make_gateway
 from tests.partition_records import counts_agree_with_slices

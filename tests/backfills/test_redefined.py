@@ -8,13 +8,12 @@ import pytest
 from django.db import OperationalError
 
 import slicewise
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -25,10 +24,11 @@ from assets_app.models import (
 )
 from backfills_app.models import Backfill
 from backfills_app.services import cancel_backfill, pause_backfill, resume_backfill, retry_failed
-from backfills_app.services.admission import AHEAD
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.admission import AHEAD
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
 from slicewise import Keys
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import publish
 from tests.backfills.scenes import (
     ask,
@@ -189,7 +189,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     attempt = attempts.begin(running.pk, worker)
     assert attempt is not None
     # Fewer stand in the queue: it is looked at once more.
-    monkeypatch.setattr("backfills_app.services.admission.AHEAD", 5)
+    monkeypatch.setattr("backfills_app.services.advance.admission.AHEAD", 5)
     spoil_airports()
     advance()
     assert state_of(backfill) == "running"
@@ -198,7 +198,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     with pytest.raises(ConflictingRequest, match="was given up, and would be again: clone it"):
         retry_failed(backfill, user=alice)
     # What has begun goes on, and nothing of it is in anybody's way.
-    monkeypatch.setattr("backfills_app.services.advancing.give_up", None)
+    monkeypatch.setattr("backfills_app.services.advance.advancing.give_up", None)
     advance()
     publish(attempt)
     for run in backfill.group.runs.filter(state=RunState.QUEUED):
@@ -211,7 +211,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
 def test_a_run_of_one_that_was_given_up_can_be_tried_again(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.admission.AHEAD", 1)
+    monkeypatch.setattr("backfills_app.services.advance.admission.AHEAD", 1)
     backfill = keyed(alice)
     dispatch()
     failed = Run.objects.get()
@@ -253,7 +253,7 @@ def test_an_error_that_may_pass_is_no_reason_to_give_up(
         raise OperationalError("the connection was lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr("backfills_app.services.advancing.admit", broken)
+        patched.setattr("backfills_app.services.advance.advancing.admit", broken)
         drive(worker)
         assert (state_of(backfill), backfill.error) == ("running", "")
     drive(worker)

@@ -17,8 +17,8 @@ from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset, AssetPartition, FrozenUpstream, Gateway, Run
 from backfills_app.models import Backfill
 from backfills_app.services import clone_backfill, retry_failed
-from backfills_app.services.expansion import expand
-from backfills_app.services.skipping import skips_of
+from backfills_app.services.advance.expansion import expand
+from backfills_app.services.partitions.skipping import skips_of
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from tests.backfills.scenes import (
     ask,

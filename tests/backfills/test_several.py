@@ -36,8 +36,8 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.advancing import advance
+from backfills_app.services.advance.expansion import expand
 from partitions_app.models import PartitionDefinition
 from tests.backfills.scenes import (
     drive,

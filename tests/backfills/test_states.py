@@ -19,12 +19,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.retrying import RETRYABLE_STATES, retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.retrying import RETRYABLE_STATES, retry_run
 from assets_app.models import (
     ACTIVE_STATES,
     TERMINAL_STATES,
@@ -43,7 +42,8 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import staged
 from tests.backfills.scenes import ask, drive, following
 from tests.execution.conftest import make_gateway

@@ -7,7 +7,7 @@ import pytest
 from accounts_app.models import AuditEntry, Grant, User
 from assets_app.models import Asset, Gateway, Run
 from backfills_app.models import Backfill
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from tests.backfills.conftest import worker
 from tests.backfills.scenes import following, run_all
 from tests.cli.commands import json_of, output_of, refusal
@@ -156,7 +156,7 @@ def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
     def pass_time(_: float) -> None:
         run_all(worker, failing=ends.pop())
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", pass_time)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", pass_time)
     code, error = refusal(capsys, "backfill", "retry", number, "--wait")
     assert (code, "1 of 6 partitions was not made" in error) == (1, True)
     run = json_of("backfill", "show", number)["failures"][0]["examples"][0]["run"]
@@ -172,7 +172,9 @@ def test_what_lacked_something_upstream_was_not_made_either(
 ) -> None:
     following("delays", DAILY_2013, of={"raw_flights": None})
     run_all(worker, failing=("2013-01-02",))
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", lambda _: run_all(worker))
+    monkeypatch.setattr(
+        "slicewise_server.web.commands.progress.time.sleep", lambda _: run_all(worker)
+    )
     days = ("delays", "2013-01-01", "2013-01-03")
     code, error = refusal(capsys, "backfill", "create", *days, "--wait")
     assert (code, "partially_failed: 1 of 3 partitions was not made" in error) == (1, True)

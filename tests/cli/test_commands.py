@@ -13,11 +13,11 @@ from django.utils import timezone
 import slicewise
 from accounts_app.management.command import SlicewiseCommand, duration_text, fact_text
 from accounts_app.models import AuditEntry, User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.orphans import Orphan
-from assets_app.execution.verifying import Verification
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.orphans import Orphan
+from assets_app.execution.request.verifying import Verification
 from assets_app.models import Asset, AssetPartition, Gateway, Run, RunAttempt, RunGroup, RunLog
 from assets_app.queries.orphans import OrphanRow
 from backfills_app.models import Backfill
@@ -177,7 +177,7 @@ def test_following_a_log_ends_with_the_run() -> None:
 def test_waiting_for_work_that_is_not_done_exits_with_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ada: User
 ) -> None:
-    from assets_app.execution.control import cancel_group
+    from assets_app.execution.queue.control import cancel_group
     from assets_app.management.commands import assets
 
     def canceled_meanwhile(group: RunGroup) -> Any:
@@ -203,7 +203,7 @@ def test_waiting_for_runs_that_fail_tells_each_error_once(
             assert attempt is not None
             assert ending.fail(attempt.row, Failure(error=next(errors)))
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", fail_all)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", fail_all)
     days = ("--partition", "2013-01-01..2013-01-08")
     code, error = refusal(capsys, "assets", "materialize", "raw_flights", *days, "--wait")
     first = Run.objects.order_by("pk").first()
@@ -237,7 +237,7 @@ def test_waiting_for_a_run_that_finds_partitions_says_how_many_it_found(
         assert attempts.intend_to_publish(attempt.row, [], found("acme", "globex"))
         assert ending.succeed(attempt.row)
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", find_two)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", find_two)
     noted = StringIO()
     call_command("assets", "materialize", "customers", "--wait", stdout=noted, stderr=noted)
     assert noted.getvalue().splitlines() == [
@@ -258,7 +258,7 @@ def test_waiting_for_a_run_that_fails_to_find_partitions_exits_with_1(
         assert attempt is not None
         assert ending.fail(attempt.row, Failure(error="ValueError: no"))
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", fail)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", fail)
     code, error = refusal(capsys, "assets", "materialize", "customers", "--wait")
     assert (code, f"run {Run.objects.get().pk}: ValueError: no\n" in error) == (1, True)
 

@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import messages, recovery
+from assets_app.execution.gateway import recovery
+from assets_app.execution.queue import messages
 from assets_app.models import Gateway, Lease, RunAttempt
 from tests.factories import person
 

@@ -7,10 +7,10 @@ from unittest.mock import patch
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import publishing
-from assets_app.execution.attempts import Attempt, intend_to_publish
-from assets_app.execution.intending import PartialFailure
-from assets_app.execution.recovery import recover
+from assets_app.execution.attempt.attempts import Attempt, intend_to_publish
+from assets_app.execution.attempt.intending import PartialFailure
+from assets_app.execution.gateway import publishing
+from assets_app.execution.gateway.recovery import recover
 from assets_app.models import Gateway, RunAttempt
 from slicewise import storage
 from tests.attempts import begun, staged

@@ -10,15 +10,15 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import AuditEntry
-from assets_app.execution import control, ending, transitions
-from assets_app.execution.control import cancel_group
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.leases import end_lease, renew_all
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import rerun, retry_run
+from assets_app.execution.attempt import ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.leases import end_lease, renew_all
+from assets_app.execution.queue import control, transitions
+from assets_app.execution.queue.control import cancel_group
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import rerun, retry_run
 from assets_app.models import (
     FailureKind,
     Lease,
@@ -27,6 +27,7 @@ from assets_app.models import (
     RunGroup,
     RunState,
 )
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, person

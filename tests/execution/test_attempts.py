@@ -8,14 +8,13 @@ import pytest
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -28,6 +27,7 @@ from assets_app.models import (
     RunState,
 )
 from partitions_app.models import PartitionDefinition
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun, publish, staged
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
 from tests.partition_records import counts_agree_with_slices

@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import claims
-from assets_app.execution.claims import PlannedRun, RunSpec, claim_all
+from assets_app.execution.queue import claims
+from assets_app.execution.queue.claims import PlannedRun, RunSpec, claim_all
 from assets_app.models import Asset, AssetPartition, Queue, Run, RunGroup, RunState, Trigger
 from slicewise.partitions.rows import partition_rows
 from tests.factories import DAILY_2013, asset

@@ -11,11 +11,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import clearing, ending, messages, publishing, recovery
-from assets_app.execution.attempts import begin
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.engines import WorkMayContinueError
+from assets_app.execution.attempt import ending
+from assets_app.execution.attempt.attempts import begin
+from assets_app.execution.attempt.engines import WorkMayContinueError
+from assets_app.execution.gateway import clearing, publishing, recovery
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunAttempt, RunState
 from slicewise.io import find_storage
 from slicewise.plugins import PluginError

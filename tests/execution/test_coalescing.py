@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from assets_app.execution.coalescing import Coalesced
+from assets_app.execution.queue.coalescing import Coalesced
 
 
 def test_requests_during_a_call_are_answered_by_one_call_after_it() -> None:

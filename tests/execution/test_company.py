@@ -11,12 +11,13 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, supervision
-from assets_app.execution.company import Answer, Company
-from assets_app.execution.dispatch import dispatch, resend_dispatched
-from assets_app.execution.recovery import recover
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts
+from assets_app.execution.gateway import supervision
+from assets_app.execution.gateway.company import Answer, Company
+from assets_app.execution.gateway.recovery import recover
+from assets_app.execution.queue.dispatch import dispatch, resend_dispatched
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Asset, Gateway, Run, RunAttempt, RunState
 from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker

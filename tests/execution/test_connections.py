@@ -10,11 +10,11 @@ import pytest
 from django.db import connection
 
 from accounts_app.models import User
-from assets_app.execution import publishing
-from assets_app.execution.attempts import Attempt, intend_to_publish
-from assets_app.execution.connections import ConnectionsError, connection_of
-from assets_app.execution.outputs import StagedOutlet
-from assets_app.execution.recovery import recover
+from assets_app.execution.attempt.attempts import Attempt, intend_to_publish
+from assets_app.execution.attempt.outputs import StagedOutlet
+from assets_app.execution.data.connections import ConnectionsError, connection_of
+from assets_app.execution.gateway import publishing
+from assets_app.execution.gateway.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from tests.attempts import begun
 from tests.execution.conftest import at_work, lose_the_worker

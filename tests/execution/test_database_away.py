@@ -20,12 +20,13 @@ from django.db import OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, leases, supervision, worker
-from assets_app.execution.company import Company
+from assets_app.execution.attempt import attempts, ending, leases
 from assets_app.execution.database import check_pool
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.worker import GatewayWorker, Watched
+from assets_app.execution.gateway import supervision, worker
+from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.worker import GatewayWorker, Watched
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, Run, RunAttempt, RunLog, RunState
 from assets_app.queries.clock import database_now
 from slicewise import storage

@@ -6,9 +6,10 @@ from typing import Any
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, messages
-from assets_app.execution.dispatch import dispatch, resend_dispatched
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.dispatch import dispatch, resend_dispatched
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunGroup, RunState
 from tests.factories import DAILY_2013, asset
 

@@ -14,9 +14,9 @@ from django.db import connections
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import worker
-from assets_app.execution.dispatch import live_gateways
-from assets_app.execution.worker import GatewayWorker
+from assets_app.execution.gateway import worker
+from assets_app.execution.gateway.worker import GatewayWorker
+from assets_app.execution.queue.dispatch import live_gateways
 from assets_app.models import Gateway, Lease, RunAttempt
 from assets_app.models.gateways import GatewayState
 from tests.attempts import begun

@@ -12,12 +12,13 @@ from uuid import uuid4
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts, engines, supervision
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.company import Company
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.engines import WorkMayContinueError, engine_of
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, engines
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.engines import WorkMayContinueError, engine_of
+from assets_app.execution.gateway import supervision
+from assets_app.execution.gateway.company import Company
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
 from tests.attacks.users import open_folder
 from tests.factories import DAILY_2013, asset

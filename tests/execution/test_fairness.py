@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     Gateway,

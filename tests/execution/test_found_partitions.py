@@ -7,18 +7,18 @@ from django.db import transaction
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.intending import DiscoveredKeysHeld
-from assets_app.execution.keys import sent_keys
-from assets_app.execution.outputs import Output
-from assets_app.execution.past_partitions import PastPartitions
-from assets_app.execution.requests import MaterializeRequest, materialize, selected_rows
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.intending import DiscoveredKeysHeld
+from assets_app.execution.attempt.keys import sent_keys
+from assets_app.execution.attempt.outputs import Output
+from assets_app.execution.attempt.past_partitions import PastPartitions
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.requests import MaterializeRequest, materialize, selected_rows
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import asset, outlet_of, together
 from tests.partition_records import counts_agree_with_slices
 from tests.runtime_keys import CUSTOMERS, Position, discover, discovering, found, known

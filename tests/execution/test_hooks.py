@@ -13,12 +13,14 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, calling, ending, hooks, messages, recovery
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.ending import Failure
-from assets_app.execution.intending import PartialFailure
-from assets_app.execution.retrying import retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.intending import PartialFailure
+from assets_app.execution.gateway import calling, recovery
+from assets_app.execution.queue import hooks, messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.client import WarmParentError
 from tests.attempts import begin_next, begun, publish, staged

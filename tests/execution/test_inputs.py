@@ -5,11 +5,11 @@ from unittest.mock import patch
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, inputs
-from assets_app.execution.control import cancel_group
-from assets_app.execution.ending import Failure
-from assets_app.execution.inputs import forget_superseded, read_inputs
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending, inputs
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.inputs import forget_superseded, read_inputs
+from assets_app.execution.queue.control import cancel_group
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, AttemptInput, Gateway, RunAttempt
 from assets_app.queries import pages
 from tests.attempts import begun, publish

@@ -7,8 +7,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, leases
-from assets_app.execution.ending import Failure
+from assets_app.execution.attempt import attempts, ending, leases
+from assets_app.execution.attempt.ending import Failure
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
 from tests.attempts import begun, publish, staged
 from tests.execution.conftest import lose_the_worker

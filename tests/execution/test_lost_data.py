@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from django.core.exceptions import PermissionDenied
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.forgetting import forget_partitions
-from assets_app.execution.questions import Questions
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.verifying import verify_partitions
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.questions import Questions
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.forgetting import forget_partitions
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset, AssetPartition, FailureKind, Gateway, Materialization, Run
 from slicewise.io import recorded
 from slicewise.io.file import FileStorage
 from slicewise.storage import StorageError, TryAgainError
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import DAILY_2013, asset, outlet_of, person
 from tests.partition_records import counts_agree_with_slices
 

@@ -6,14 +6,14 @@ from unittest.mock import patch
 
 import pytest
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, publishing
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.control import cancel_run
-from assets_app.execution.ending import Failure
-from assets_app.execution.outputs import Output
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.outputs import Output
+from assets_app.execution.gateway import publishing
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -23,6 +23,7 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun
 from tests.execution.staged_attempts import finish_publication
 from tests.factories import DAILY_2013, outlet_of, together

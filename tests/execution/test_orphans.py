@@ -13,10 +13,10 @@ from django.test import Client
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.orphans import find_orphans, remove_orphans
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.orphans import find_orphans, remove_orphans
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, AttemptOutlet, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition
 from slicewise import (

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.outputs import Output, stored_outlets
-from assets_app.execution.retrying import rerun, retry_run
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.outputs import Output, stored_outlets
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.retrying import rerun, retry_run
 from assets_app.models import (
     AssetPartition,
     Gateway,
@@ -45,8 +45,8 @@ WHY = "It does not pass row_count: There are 0 rows."
 def three(run: Run, alice: User) -> Run:
     """Create a run of three days, whose asset publishes complete partitions."""
     change_options(on_partial="publish")
-    from assets_app.execution.control import cancel_run
-    from assets_app.execution.requests import MaterializeRequest, materialize
+    from assets_app.execution.queue.control import cancel_run
+    from assets_app.execution.request.requests import MaterializeRequest, materialize
 
     cancel_run(run, user=alice)
     request = MaterializeRequest(
@@ -207,7 +207,7 @@ def test_connections_that_cannot_be_read_when_data_is_staged_fail_no_run(
 def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
     alice: User, gateway: Gateway, tmp_path: Path
 ) -> None:
-    from assets_app.execution.intending import PartialFailure
+    from assets_app.execution.attempt.intending import PartialFailure
 
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")

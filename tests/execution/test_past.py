@@ -10,10 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import past_partitions, supervision
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.past_partitions import PastPartitions
+from assets_app.execution.attempt import past_partitions
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.past_partitions import PastPartitions
+from assets_app.execution.gateway import supervision
+from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import (
     Asset,
     Gateway,

@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pytest
 from django.db import OperationalError, connection
 
-from assets_app.execution import publishing
-from assets_app.execution.outputs import StagedOutlet
+from assets_app.execution.attempt.outputs import StagedOutlet
+from assets_app.execution.gateway import publishing
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
 from tests.execution.conftest import at_work

@@ -11,11 +11,11 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from assets_app.execution import dispatch as dispatching
-from assets_app.execution import queue_heads
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.queue_heads import check_heads, refresh_heads
-from assets_app.execution.transitions import move_all
+from assets_app.execution.queue import dispatch as dispatching
+from assets_app.execution.queue import queue_heads
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.queue.queue_heads import check_heads, refresh_heads
+from assets_app.execution.queue.transitions import move_all
 from assets_app.models import (
     Asset,
     Gateway,

@@ -14,10 +14,12 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, leases, messages, recovery
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.recovery import recover
+from assets_app.execution.attempt import attempts, ending, leases
+from assets_app.execution.gateway import recovery
+from assets_app.execution.gateway.recovery import recover
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
 from tests.attempts import begun, staged
 from tests.execution.conftest import lose_the_worker

@@ -7,11 +7,11 @@ from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Run, RunGroup
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 

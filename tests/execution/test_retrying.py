@@ -11,14 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import ending, messages
-from assets_app.execution.control import cancel_run
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import rerun, retry_group, retry_run, retry_runs
+from assets_app.execution.attempt import ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import rerun, retry_group, retry_run, retry_runs
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -32,6 +32,7 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.attempts import begin_next, begun, publish
 from tests.factories import DAILY_2013, asset, person
 from tests.partition_records import counts_agree_with_slices

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from assets_app.execution.runner_user import own_folder, runner_user, shared_folder
+from assets_app.execution.data.runner_user import own_folder, runner_user, shared_folder
 
 
 def test_without_a_setting_it_is_the_worker_s_own(settings: Any, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
+from assets_app.execution.attempt import attempts, ending
 from assets_app.models import Gateway, Materialization, RunPartition
 from tests.attempts import begun, staged
 from tests.factories import DAILY_2013, asset, outlet_of

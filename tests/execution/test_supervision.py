@@ -15,13 +15,15 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, clearing, ending, messages, recovery, supervision
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.inputs import UpstreamInput
-from assets_app.execution.intending import DiscoveredKeysHeld
-from assets_app.execution.recovery import recover
-from assets_app.execution.worker import Watched
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.inputs import UpstreamInput
+from assets_app.execution.attempt.intending import DiscoveredKeysHeld
+from assets_app.execution.gateway import clearing, recovery, supervision
+from assets_app.execution.gateway.recovery import recover
+from assets_app.execution.gateway.worker import Watched
+from assets_app.execution.queue import messages
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import (
     FailureKind,
     Gateway,

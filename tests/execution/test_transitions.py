@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.transitions import UnknownTransition, move, move_all
+from assets_app.execution.queue.transitions import UnknownTransition, move, move_all
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import TERMINAL_STATES, TRANSITIONS, Run, RunState
 from tests.factories import asset
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import ending
-from assets_app.execution.attempts import Attempt
-from assets_app.execution.ending import Failure
-from assets_app.execution.inputs import read_inputs
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.validations import MOST_RESULTS, ResultKeeper
+from assets_app.execution.attempt import ending
+from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.inputs import read_inputs
+from assets_app.execution.attempt.validations import MOST_RESULTS, ResultKeeper
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Gateway, Run, ValidationResult
 from slicewise.runner.wire import WireError, decode
 from tests.attempts import begin_next

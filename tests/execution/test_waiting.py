@@ -7,14 +7,15 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import ending, needs
-from assets_app.execution.claims import RunSpec, claim
-from assets_app.execution.control import cancel_run
-from assets_app.execution.dispatch import dispatch
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.retrying import retry_run
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.attempt import ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue import needs
+from assets_app.execution.queue.claims import RunSpec, claim
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.queue.waiting import wake_waiting
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,

@@ -111,7 +111,7 @@ class Commits:
         """Watch all transactions of this process from now on."""
         from django.db.backends.base.base import BaseDatabaseWrapper
 
-        from assets_app.execution import claims, transitions
+        from assets_app.execution.queue import claims, transitions
 
         real_commit, real_rollback = BaseDatabaseWrapper.commit, BaseDatabaseWrapper.rollback
 

@@ -59,7 +59,7 @@ def longest_wait(crew: Crew, api: Client) -> float:
 
 _CANCEL = """
 from accounts_app.models import User
-from assets_app.execution.control import cancel_group
+from assets_app.execution.queue.control import cancel_group
 from assets_app.models import RunGroup
 cancel_group(RunGroup.objects.get(pk={group}), user=User.objects.get(username={user!r}))
 """

@@ -9,8 +9,8 @@ from accounts_app.models import User
 from assets_app.models import AssetPartition, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import create_backfill, request_from_text
-from backfills_app.services.counting import derive_states
-from backfills_app.services.expansion import expand
+from backfills_app.services.advance.expansion import expand
+from backfills_app.services.bookkeeping.counting import derive_states
 
 
 def written_backfill(

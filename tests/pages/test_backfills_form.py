@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import Grant, User
 from assets_app.models import Asset, AssetDependency
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.backfill_records import written_backfill
 from tests.pages.markup import compact

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from accounts_app.models import User
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run
 from tests.execution.conftest import alice, gateway, sent
 from tests.factories import DAILY_2013, asset, together

@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime
 import pytest
 
 import slicewise
-from partitions_app.grid import GridRequest, draw, layout
-from partitions_app.grid_cells import MAX_CELLS, AggregateCell, Cell, Grid, PartitionFact
-from partitions_app.grid_time import Clock
+from partitions_app.grid.cells import MAX_CELLS, AggregateCell, Cell, Grid, PartitionFact
+from partitions_app.grid.layouts import GridRequest, draw, layout
+from partitions_app.grid.periods import Clock
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -17,9 +17,9 @@ import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.services import sync_bundles
 from assets_app.models import Asset, Run, RunGroup
-from partitions_app.grid import GridRequest, draw, layout
-from partitions_app.grid_cells import Cell
-from partitions_app.grid_time import Clock
+from partitions_app.grid.cells import Cell
+from partitions_app.grid.layouts import GridRequest, draw, layout
+from partitions_app.grid.periods import Clock
 from partitions_app.labels import example_selection, label_of, selection_label
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import AIRPORTS, DAILY_2013, asset

@@ -3,8 +3,8 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-from partitions_app.grid import GridRequest, draw, layout
-from partitions_app.grid_time import Clock
+from partitions_app.grid.layouts import GridRequest, draw, layout
+from partitions_app.grid.periods import Clock
 from slicewise import PartitionByProduct, PartitionBySequence, PartitionByTime
 from slicewise.partitions.rows import partition_rows
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.catalogue.services import set_paused
-from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.models import Asset, Gateway, LeftOut, Run, Schedule, ScheduleTick, TickReason
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.outbox import process_outbox

@@ -6,7 +6,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
+from assets_app.execution.attempt import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from assets_app.queries.overview import asset_statuses
 from tests.attempts import begun, publish

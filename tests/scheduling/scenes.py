@@ -9,10 +9,10 @@ import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.timetables import store_schedules
-from assets_app.execution import attempts, ending
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.transitions import move_all
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.transitions import move_all
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState, ScheduleTick
 from slicewise import PartitionByInterval
 from tests.factories import asset, outlet_of

@@ -14,8 +14,8 @@ from django.db import connection, transaction
 
 from assets_app.catalogue import storing, timetables
 from assets_app.catalogue.services import set_paused, sync_bundle
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.settling import _tell_downstream
+from assets_app.execution.queue.settling import _tell_downstream
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Outbox, Run, Schedule, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.scheduling import outbox

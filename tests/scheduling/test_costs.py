@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.models import (
     AssetPartition,
     Gateway,

@@ -8,8 +8,8 @@ from django.conf import LazySettings
 
 from accounts_app.models import User
 from assets_app.catalogue.services import sync_bundle
-from assets_app.execution import attempts, ending
-from assets_app.execution.outputs import Output
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.outputs import Output
 from assets_app.models import Asset, AssetPartition, Gateway, ProducerVersion, Run, Schedule
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval

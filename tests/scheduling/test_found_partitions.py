@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
+from assets_app.execution.attempt import attempts, ending
 from assets_app.models import (
     Asset,
     AssetPartition,

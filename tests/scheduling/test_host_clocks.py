@@ -7,14 +7,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused, sync_bundle
-from assets_app.execution.reporting import ReportedWrite, report_write
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.request.reporting import ReportedWrite, report_write
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Run, Schedule
 from assets_app.queries.clock import database_now
 from slicewise import PartitionByInterval
+from slicewise_server.web.request_errors import InvalidRequest
 from tests.catalogue.conftest import Bundle, bundle
 from tests.factories import asset, external
 from tests.scheduling.scenes import at, cron, scheduled

@@ -256,7 +256,7 @@ def test_a_backfill_makes_nothing_due(alice: User, gateway: Gateway) -> None:
     write(upstream, "2024-07-01", gateway, alice)
     Outbox.objects.all().delete()
     Run.objects.update(trigger=Trigger.BACKFILL)
-    from assets_app.execution.settling import _tell_downstream
+    from assets_app.execution.queue.settling import _tell_downstream
 
     _tell_downstream(Run.objects.get().pk)
     process_outbox(NOW)
@@ -264,7 +264,7 @@ def test_a_backfill_makes_nothing_due(alice: User, gateway: Gateway) -> None:
 
 
 def test_a_failed_run_makes_nothing_due(alice: User, gateway: Gateway) -> None:
-    from assets_app.execution.requests import MaterializeRequest, materialize
+    from assets_app.execution.request.requests import MaterializeRequest, materialize
 
     upstream = asset("one", DAILY)
     second = scheduled("two", by("one"), DAILY, since=BEGAN)

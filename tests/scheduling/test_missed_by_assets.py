@@ -104,7 +104,7 @@ def test_what_a_backfill_has_made_upstream_is_not_missed(
 
 
 def test_what_a_run_makes_now_is_not_missed(daily: Asset, gateway: Gateway, alice: User) -> None:
-    from assets_app.execution.requests import MaterializeRequest, materialize
+    from assets_app.execution.request.requests import MaterializeRequest, materialize
 
     write_hours("2024-07-02..2024-07-03", gateway, alice)
     materialize(MaterializeRequest(asset=daily, selection="2024-07-02"), user=alice)

@@ -7,10 +7,9 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
+from assets_app.execution.request.reporting import ReportedPartition, ReportedWrite, report_write
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -24,6 +23,7 @@ from assets_app.queries.overview import asset_statuses
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.outbox import process_outbox
 from slicewise import PartitionAtRuntime, PartitionByInterval
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import asset, external, person
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting
 
@@ -170,7 +170,7 @@ def test_a_key_that_nobody_added_is_refused(alice: User) -> None:
 
 
 def test_while_a_run_holds_one_of_them_none_is_recorded(alice: User) -> None:
-    from assets_app.execution.requests import MaterializeRequest, materialize
+    from assets_app.execution.request.requests import MaterializeRequest, materialize
 
     stock = asset("stock", DAILY)
     materialize(MaterializeRequest(asset=stock, selection="2024-07-01"), user=alice)

@@ -13,10 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
 from assets_app.catalogue.timetables import store_schedules
-from assets_app.execution import ending
-from assets_app.execution.control import cancel_run
-from assets_app.execution.ending import Failure
-from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.attempt import ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,

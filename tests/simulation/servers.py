@@ -15,15 +15,14 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused, sync_bundle
-from assets_app.execution import attempts, ending
-from assets_app.execution.ending import Failure
-from assets_app.execution.reporting import ReportedWrite, report_write
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.transitions import move_all
-from assets_app.execution.waiting import wake_waiting
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.transitions import move_all
+from assets_app.execution.queue.waiting import wake_waiting
+from assets_app.execution.request.reporting import ReportedWrite, report_write
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import DISCOVERY as DISCOVERY_IDENTITY
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run, RunState
 from assets_app.scheduling.outbox import process_outbox
@@ -31,6 +30,7 @@ from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionKey
 from slicewise.keys.key_json import key_to_json
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.factories import outlet_of
 from tests.simulation.chance import Action, Partition, draw, fate_of
 from tests.simulation.declarations import DeclaredAsset, definition_file, instant_text

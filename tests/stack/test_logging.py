@@ -26,12 +26,12 @@ def failed() -> Exception:
 
 
 def test_machines_read_the_event_and_its_facts() -> None:
-    record = json.loads(line("assets_app.execution.messages", as_json=True, extra={"run": 7}))
+    record = json.loads(line("assets_app.execution.queue.messages", as_json=True, extra={"run": 7}))
     assert record.pop("timestamp").endswith("Z")
     assert record == {
         "event": "message not sent to beat",
         "level": "warning",
-        "logger": "assets_app.execution.messages",
+        "logger": "assets_app.execution.queue.messages",
         "run": 7,
     }
 

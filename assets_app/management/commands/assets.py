@@ -10,7 +10,6 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.db.models import Sum
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
@@ -20,10 +19,11 @@ from accounts_app.management.command import (
     failed_count_text,
     json_object,
 )
-from accounts_app.management.work_progress import WorkProgress
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
+from slicewise_server.web.commands.work_progress import WorkProgress
+from slicewise_server.web.request_errors import InvalidRequest
 
 # The number of runs whose errors are read.
 _MOST_ERRORS = 1000
@@ -142,9 +142,9 @@ class Command(SlicewiseCommand):
         strategy: str | None,
         wait: bool,
     ) -> None:
-        from accounts_app.management.progress import wait_until_ended
         from assets_app.api.assets import request_detail
-        from assets_app.execution.requests import MaterializeRequest, materialize
+        from assets_app.execution.request.requests import MaterializeRequest, materialize
+        from slicewise_server.web.commands.progress import wait_until_ended
 
         request = MaterializeRequest(
             asset=_asset(asset), selection=selection, params=params, strategy=strategy
@@ -190,7 +190,7 @@ class Command(SlicewiseCommand):
         partitions: str | None,
         metadata: dict[str, Any],
     ) -> None:
-        from assets_app.execution.reporting import ReportedWrite, report_write
+        from assets_app.execution.request.reporting import ReportedWrite, report_write
         from assets_app.management.partition_file import read_partition_file
 
         listed = read_partition_file(partitions) if partitions else ()
@@ -211,12 +211,12 @@ class Command(SlicewiseCommand):
             self.say(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
 
     def add_partitions(self, asset: str, keys: Sequence[str]) -> None:
-        from assets_app.execution.runtime_partitions import add_partitions
+        from assets_app.execution.request.runtime_partitions import add_partitions
 
         self._print_keys("Added", add_partitions(_asset(asset), keys, user=self.actor))
 
     def remove_partitions(self, asset: str, keys: Sequence[str]) -> None:
-        from assets_app.execution.runtime_partitions import remove_partitions
+        from assets_app.execution.request.runtime_partitions import remove_partitions
 
         self._print_keys("Removed", remove_partitions(_asset(asset), keys, user=self.actor))
 

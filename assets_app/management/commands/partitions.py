@@ -15,9 +15,9 @@ from accounts_app.management.command import (
     partition_text,
 )
 from assets_app.api.partition_pages import STATES, PartitionLine, PartitionQuery, partition_page
-from assets_app.execution.forgetting import forget_partitions
-from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
-from assets_app.execution.verifying import verify_partitions
+from assets_app.execution.request.forgetting import forget_partitions
+from assets_app.execution.request.orphans import Orphan, find_orphans, remove_orphans
+from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset
 from assets_app.queries.lookups import asset_named
 

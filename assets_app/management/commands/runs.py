@@ -13,8 +13,8 @@ from accounts_app.management.command import (
     at_least_zero,
     partition_text,
 )
-from assets_app.execution.control import cancel_run
-from assets_app.execution.retrying import Code, rerun, retry_group, retry_runs
+from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.request.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
 from assets_app.queries.lookups import LARGEST_ID, asset_named, run_numbered
 from slicewise.texts import masked_text
@@ -101,8 +101,8 @@ class Command(SlicewiseCommand):
             self.print_facts({"attempt": attempt.pop("number")} | attempt)
 
     def logs(self, run: int, follow: bool) -> None:
-        from accounts_app.api.pages import decode_cursor
         from assets_app.api.runs import log_page
+        from slicewise_server.web.api.pages import decode_cursor
 
         position, entries, has_printed = None, [], False
         while True:

@@ -15,8 +15,7 @@ from accounts_app.management.command import (
     failed_count_text,
     json_object,
 )
-from accounts_app.management.work_progress import WorkProgress
-from assets_app.execution.retrying import Code
+from assets_app.execution.request.retrying import Code
 from assets_app.models import NOTHING_LACKS, Asset
 from assets_app.queries.lookups import LARGEST_ID, asset_named
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
@@ -38,6 +37,7 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
+from slicewise_server.web.commands.work_progress import WorkProgress
 
 _PLANNED = (
     "layer", "asset", "role", "total", "not_over", "existing", "in_flight", "missing_upstream",
@@ -272,7 +272,7 @@ class Command(SlicewiseCommand):
             self.print_json(_detail(backfill))
 
     def _follow(self, backfill: Backfill) -> None:
-        from accounts_app.management.progress import wait_until_ended
+        from slicewise_server.web.commands.progress import wait_until_ended
 
         end = wait_until_ended(backfill.name, lambda: standing_of(backfill.pk))
         if self.json:

@@ -21,12 +21,12 @@ import slicewise
 from accounts_app import audit
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
-from assets_app.execution import messages
-from assets_app.execution.runtime_partitions import add_partitions
+from assets_app.execution.queue import messages
+from assets_app.execution.request.runtime_partitions import add_partitions
 from assets_app.models import Asset, Bundle, Gateway, Materialization, Run
 from backfills_app.models import Backfill
 from backfills_app.services import pause_backfill
-from backfills_app.services.advancing import advance
+from backfills_app.services.advance.advancing import advance
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from tests import factories
 from tests.backfills.scenes import ask, drive

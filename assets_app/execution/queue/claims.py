@@ -1,0 +1,388 @@
+"""Creation of runs, which claim their partitions; partitions that other runs hold are left out."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Model
+
+from accounts_app.models import User
+from assets_app.execution.queue.outlets import outlet_ids
+from assets_app.execution.queue.waiting import Need, lacking, needs_of, waits_for_past
+from assets_app.models import (
+    Asset,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunNeed,
+    RunPartition,
+    RunState,
+    Trigger,
+)
+from assets_app.queries.clock import database_now
+from slicewise.partitions import PartitionRow
+
+# One statement creates the rows of partitions where none exist, claims the free partitions, and
+# makes the claimed partitions the run's own. Rows are locked in the order of their keys: claims in
+# any other order dead-lock.
+_CLAIM = """
+WITH wanted AS (
+    SELECT * FROM unnest(
+        %(keys)s::text[], %(starts)s::timestamptz[], %(ends)s::timestamptz[],
+        %(segments)s::text[], %(buckets)s::date[], %(runs)s::bigint[], %(positions)s::int[],
+        %(assets)s::bigint[], %(identities)s::text[]
+    ) AS w(key, window_start, window_end, segment, bucket, run_id, position, asset_id, identity)
+), claimed AS (
+    INSERT INTO assets_app_assetpartition AS slice
+        (asset_id, identity, key, window_start, window_end, segment, bucket,
+         state, version, due_again, held_by_id)
+    SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
+           'missing', 0, false, run_id
+    FROM wanted ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
+    ON CONFLICT (asset_id, identity, key) DO UPDATE SET held_by_id = EXCLUDED.held_by_id
+        WHERE slice.held_by_id IS NULL
+    RETURNING slice.id, slice.asset_id, slice.key, slice.held_by_id
+)
+INSERT INTO assets_app_runpartition (run_id, slice_id, position, state, path)
+SELECT claimed.held_by_id, claimed.id, wanted.position, 'pending', ''
+FROM claimed JOIN wanted
+    ON wanted.run_id = claimed.held_by_id AND wanted.asset_id = claimed.asset_id
+   AND wanted.key = claimed.key COLLATE "C"
+RETURNING run_id, slice_id, position
+"""
+
+# Partitions that one such statement claims. A larger claim takes several statements in the same
+# order.
+_AT_ONCE = 20_000
+
+# For thousands of rows, Django's own bulk_create takes longer than all the rest of a claim.
+# Creation and queueing get one time: a run that was queued later than created counts as a tried
+# run.
+_INSERT_RUNS = """
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+INSERT INTO assets_app_run
+    (id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
+     partition_count, params, created_at, queued_at, attempt_count, code_failures,
+     platform_failures, error, error_kind, requested_by_id, tick_id)
+SELECT id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
+       partition_count, params::jsonb, clock.now,
+       CASE WHEN state = 'queued' THEN clock.now END, 0, 0, 0, '', '', requested_by_id, tick_id
+FROM clock, unnest(
+    %(runs)s::bigint[], %(groups)s::bigint[], %(versions)s::bigint[], %(assets)s::bigint[],
+    %(triggers)s::text[], %(queues)s::text[], %(selections)s::text[], %(counts)s::int[],
+    %(params)s::text[], %(people)s::bigint[], %(ticks)s::bigint[],
+    %(states)s::text[]
+) AS planned(id, group_id, producer_version_id, asset_id, trigger, queue, selection,
+             partition_count, params, requested_by_id, tick_id, state)
+"""
+
+# Several assets are materialized together, and another run holds a partition of one asset: the
+# claims on the other assets are released in the transaction that made the claims.
+_RELEASE = """
+WITH undone AS (
+    DELETE FROM assets_app_runpartition AS made
+    USING unnest(%s::bigint[], %s::bigint[]) AS taken(run_id, slice_id)
+    WHERE made.run_id = taken.run_id AND made.slice_id = taken.slice_id
+    RETURNING made.run_id, made.slice_id
+)
+UPDATE assets_app_assetpartition AS slice SET held_by_id = NULL
+FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """The properties that all runs of one claim share."""
+
+    asset: Asset
+    producer_version: ProducerVersion
+    group: RunGroup
+    trigger: Trigger
+    params: Mapping[str, Any]
+    requested_by: User | None
+    tick_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run that is to be created, and the partitions that the run is to materialize."""
+
+    terms: RunSpec
+    rows: Sequence[PartitionRow]
+
+
+class _WantedPartition(NamedTuple):
+    """A partition of one outlet that is to be claimed for a run."""
+
+    run_id: int
+    # The position among the run's partitions: the outlets of the first key, then those of the next
+    # key.
+    position: int
+    row: PartitionRow
+    asset_id: int
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPartition:
+    """A claimed partition: its row in the requested asset, and the run that will materialize it."""
+
+    row: PartitionRow
+    slice_id: int
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPartition:
+    """A partition that another run holds, and the terms of the run that was to claim the partition.
+
+    Where several assets are materialized together, ``asset_id`` is the first asset whose partition
+    is held.
+    """
+
+    row: PartitionRow
+    terms: RunSpec
+    asset_id: int
+
+
+def claim(
+    run_terms: RunSpec, planned: Sequence[Sequence[PartitionRow]]
+) -> tuple[list[ClaimedPartition], list[PartitionRow]]:
+    """Create a run of one asset for each planned list of partitions; see `claim_all`.
+
+    Returns the claimed partitions, and the partitions that other runs hold.
+    """
+    claimed, held_partitions = claim_all([PlannedRun(run_terms, rows) for rows in planned])
+    return claimed, [partition.row for partition in held_partitions]
+
+
+def claim_all(
+    planned: Sequence[PlannedRun],
+) -> tuple[list[ClaimedPartition], list[HeldPartition]]:
+    """Create the planned runs in the caller's transaction; return claimed and held partitions.
+
+    A new run is queued, or waiting where a partition before its own is missing. Partitions that
+    another run holds are left out, and the rows stay locked until the transaction ends. A planned
+    run without any partition left is not created. Assets that are materialized together are claimed
+    together: a partition that is held for one outlet is left out for all outlets.
+    """
+    if not planned:
+        return [], []
+    run_ids = reserve_ids(Run, len(planned))
+    outlets = _outlet_ids_by_version(run.terms for run in planned)
+    by_run = dict(zip(run_ids, planned, strict=True))
+    groups = [
+        group
+        for run_id, run in by_run.items()
+        for group in _wanted_groups(run, run_id, outlets[run.terms.producer_version.pk])
+    ]
+    slices = _claim_wanted([partition for group in groups for partition in group])
+    claimed_partitions: list[ClaimedPartition] = []
+    held_partitions: list[HeldPartition] = []
+    partial_claims: list[tuple[int, int]] = []
+    for group in groups:
+        run_id, run_terms = group[0].run_id, by_run[group[0].run_id].terms
+        slice_ids = {
+            partition.asset_id: slices.get((run_id, partition.position)) for partition in group
+        }
+        own_slice_id, missing = (
+            slice_ids[run_terms.asset.pk],
+            [pk for pk, slice_id in slice_ids.items() if slice_id is None],
+        )
+        if missing or own_slice_id is None:
+            held_partitions.append(HeldPartition(group[0].row, run_terms, missing[0]))
+            partial_claims += [
+                (run_id, slice_id) for slice_id in slice_ids.values() if slice_id is not None
+            ]
+        else:
+            claimed_partitions.append(ClaimedPartition(group[0].row, own_slice_id, run_id))
+    _release_claims(partial_claims)
+    _insert_runs(by_run, claimed_partitions, _missing_needs(by_run, claimed_partitions))
+    return claimed_partitions, held_partitions
+
+
+def _missing_needs(
+    planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]
+) -> dict[int, list[tuple[int, str, str]]]:
+    """Return the earlier partitions that runs of assets with ``depends_on_past`` wait for,
+    by run.
+    """
+    rows_by_run: dict[int, list[PartitionRow]] = {}
+    keys_by_asset: dict[int, set[str]] = {}
+    for partition in claimed:
+        run_terms = planned[partition.run_id].terms
+        if waits_for_past(run_terms.producer_version):
+            rows_by_run.setdefault(partition.run_id, []).append(partition.row)
+            keys_by_asset.setdefault(run_terms.asset.pk, set()).add(partition.row.key)
+    needs: list[Need] = []
+    for run_id, rows in rows_by_run.items():
+        run_terms = planned[run_id].terms
+        needs += needs_of(
+            run_id, run_terms.asset, run_terms.trigger, rows, keys_by_asset[run_terms.asset.pk]
+        )
+    return lacking(needs)
+
+
+def claim_discovered_rows(
+    run_id: int, rows: Sequence[PartitionRow], asset_ids: Sequence[int], identity: str
+) -> set[str]:
+    """Claim partitions for the run that has discovered these; return the keys that other runs hold.
+
+    Must be called in a transaction.
+    """
+    next_position = RunPartition.objects.filter(run=run_id).count()
+    wanted = [
+        _WantedPartition(run_id, next_position + number, row, asset_id, identity)
+        for number, (row, asset_id) in enumerate(product(rows, asset_ids))
+    ]
+    slices = _claim_wanted(wanted)
+    held_keys = {
+        partition.row.key for partition in wanted if (run_id, partition.position) not in slices
+    }
+    partial_claims = [
+        partition
+        for partition in wanted
+        if partition.row.key in held_keys and (run_id, partition.position) in slices
+    ]
+    _release_claims([(run_id, slices[run_id, partition.position]) for partition in partial_claims])
+    return held_keys
+
+
+def _outlet_ids_by_version(all_terms: Iterable[RunSpec]) -> dict[int, list[int]]:
+    """Return the ids of the assets that each producer version materializes."""
+    terms_by_version = {run_terms.producer_version.pk: run_terms for run_terms in all_terms}
+    return {
+        pk: list(outlet_ids(run_terms.producer_version, run_terms.asset).values())
+        for pk, run_terms in terms_by_version.items()
+    }
+
+
+def _wanted_groups(
+    run: PlannedRun, run_id: int, asset_ids: Sequence[int]
+) -> Iterator[list[_WantedPartition]]:
+    """Yield the wanted partitions for each key of the run: one partition per outlet."""
+    identity, width = run.terms.asset.identity, len(asset_ids)
+    for number, row in enumerate(run.rows):
+        yield [
+            _WantedPartition(run_id, number * width + outlet_position, row, asset_id, identity)
+            for outlet_position, asset_id in enumerate(asset_ids)
+        ]
+
+
+def _claim_wanted(wanted: Sequence[_WantedPartition]) -> dict[tuple[int, int], int]:
+    """Claim the wanted partitions that no run holds; return row ids by run and position.
+
+    Any number of partitions is claimed in statements of bounded memory, and all statements together
+    keep the order.
+    """
+    if len(wanted) > _AT_ONCE:
+        # The same order as the database's collation "C".
+        wanted = sorted(
+            wanted,
+            key=lambda partition: (partition.asset_id, partition.identity, partition.row.key),
+        )
+    slice_ids: dict[tuple[int, int], int] = {}
+    with connection.cursor() as cursor:
+        for start in range(0, len(wanted), _AT_ONCE):
+            cursor.execute(_CLAIM, _columns(wanted[start : start + _AT_ONCE]))
+            slice_ids |= {
+                (run, position): slice_id for run, slice_id, position in cursor.fetchall()
+            }
+    return slice_ids
+
+
+def _columns(wanted: Sequence[_WantedPartition]) -> dict[str, list[Any]]:
+    return {
+        "keys": [partition.row.key for partition in wanted],
+        "starts": [partition.row.start for partition in wanted],
+        "ends": [partition.row.end for partition in wanted],
+        "segments": [partition.row.segment for partition in wanted],
+        "buckets": [partition.row.bucket for partition in wanted],
+        "runs": [partition.run_id for partition in wanted],
+        "positions": [partition.position for partition in wanted],
+        "assets": [partition.asset_id for partition in wanted],
+        "identities": [partition.identity for partition in wanted],
+    }
+
+
+def _release_claims(claimed_slices: Sequence[tuple[int, int]]) -> None:
+    if claimed_slices:
+        with connection.cursor() as cursor:
+            columns = zip(*claimed_slices, strict=True)
+            cursor.execute(_RELEASE, [list(column) for column in columns])
+
+
+def reserve_ids(model: type[Model], count: int) -> list[int]:
+    """Return ids for rows that are yet to be created, so that other rows can refer to the ids."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+            [model._meta.db_table, count],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _insert_runs(
+    planned: Mapping[int, PlannedRun],
+    claimed: Sequence[ClaimedPartition],
+    waits: Mapping[int, Sequence[tuple[int, str, str]]],
+) -> None:
+    by_run: dict[int, list[PartitionRow]] = {}
+    for partition in claimed:
+        by_run.setdefault(partition.run_id, []).append(partition.row)
+    if not by_run:
+        return
+    all_terms = [planned[run_id].terms for run_id in by_run]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _INSERT_RUNS,
+            {
+                "runs": list(by_run),
+                "groups": [run_terms.group.pk for run_terms in all_terms],
+                "versions": [run_terms.producer_version.pk for run_terms in all_terms],
+                "assets": [run_terms.asset.pk for run_terms in all_terms],
+                "triggers": [str(run_terms.trigger) for run_terms in all_terms],
+                "queues": [str(run_terms.group.queue) for run_terms in all_terms],
+                "selections": [describe(rows) for rows in by_run.values()],
+                "counts": [
+                    0 if run_terms.asset.is_discovering else len(rows)
+                    for run_terms, rows in zip(all_terms, by_run.values(), strict=True)
+                ],
+                "params": [
+                    json.dumps(dict(run_terms.params)) if run_terms.params else "{}"
+                    for run_terms in all_terms
+                ],
+                "states": [
+                    str(RunState.WAITING if run_id in waits else RunState.QUEUED)
+                    for run_id in by_run
+                ],
+                "ticks": [run_terms.tick_id for run_terms in all_terms],
+                "people": [
+                    None if (requester := run_terms.requested_by) is None else requester.pk
+                    for run_terms in all_terms
+                ],
+            },
+        )
+    if waits:
+        now = database_now()
+        RunNeed.objects.bulk_create(
+            RunNeed(run_id=run_id, asset_id=asset_id, identity=identity, key=key, look_at=now)
+            for run_id, needs in waits.items()
+            for asset_id, identity, key in needs
+        )
+
+
+def describe(rows: Sequence[PartitionRow]) -> str:
+    """Describe the partitions in one line: the only key, ``first..last``, or ends and count."""
+    if not rows:
+        return ""
+    first, last = rows[0], rows[-1]
+    if len(rows) == 1:
+        return first.key
+    tiled = all(a.end is not None and a.end == b.start for a, b in pairwise(rows))
+    if tiled and not any(row.segment for row in rows):
+        return f"{first.key}..{last.key}"
+    return f"{first.key} … {last.key} ({len(rows)} partitions)"

@@ -1,0 +1,176 @@
+"""The settlement of ended runs: release and count partitions, and tell listeners of the end."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from assets_app.execution.queue.messages import nudge_judge
+from assets_app.execution.queue.needs import wake_dependents
+from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
+from assets_app.signals import runs_ended
+
+# Comes after a query "held" of locked partitions, with their old and new state.
+COUNTS_FOLLOW = """change AS (
+    SELECT asset_id, identity, bucket, segment, state, sum(by) AS by
+    FROM (
+        SELECT asset_id, identity, bucket, segment, old AS state, -1 AS by FROM held
+        UNION ALL
+        SELECT asset_id, identity, bucket, segment, new, 1 FROM held
+    ) AS step
+    WHERE state <> 'missing'
+    GROUP BY asset_id, identity, bucket, segment, state
+    HAVING sum(by) <> 0
+    ORDER BY asset_id, identity, bucket, segment, state
+), counted AS (
+    INSERT INTO assets_app_partitioncount AS total
+        (asset_id, identity, bucket, segment, state, count)
+    SELECT asset_id, identity, bucket, segment, state, by FROM change
+    ON CONFLICT (asset_id, identity, bucket, segment, state)
+        DO UPDATE SET count = total.count + EXCLUDED.count
+)"""
+
+# A failure shows as failed even where older data exists; a cancellation shows only where no other
+# status is known. Counts change in the same statement, in one order, so that no two statements
+# dead-lock.
+_SETTLE = """
+WITH held AS MATERIALIZED (
+    SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
+           slice.held_by_id, made.rows, made.bytes, slice.state AS old,
+           CASE WHEN %(new)s IN ('canceled', 'skipped') AND slice.state <> 'missing'
+                THEN slice.state
+                ELSE %(new)s END AS new
+    FROM assets_app_assetpartition AS slice
+    JOIN assets_app_runpartition AS made
+        ON made.run_id = slice.held_by_id AND made.slice_id = slice.id AND made.state = %(outcome)s
+    WHERE slice.held_by_id = ANY(%(runs)s)
+    ORDER BY slice.asset_id, slice.identity, slice.key
+    FOR UPDATE OF slice
+), settled AS (
+    UPDATE assets_app_assetpartition AS slice
+    SET state = held.new, held_by_id = NULL, last_run_id = held.held_by_id
+        {more_settings}
+    FROM held
+    WHERE slice.id = held.id
+    RETURNING slice.id, slice.version, held.held_by_id AS run_id, held.rows, held.bytes
+), {counts_follow}
+{conclusion}
+"""
+
+_RELEASE = _SETTLE.format(
+    counts_follow=COUNTS_FOLLOW,
+    more_settings="",
+    conclusion="SELECT count(*) FROM settled",
+)
+_RECORD = _SETTLE.format(
+    counts_follow=COUNTS_FOLLOW,
+    more_settings=(
+        ", version = greatest(slice.version, slice.forgotten_version) + 1, rows = held.rows,"
+        " bytes = held.bytes,"
+        " materialized_at = now()"
+    ),
+    conclusion=""", maker AS MATERIALIZED (
+    SELECT id, producer_version_id FROM assets_app_run WHERE id = ANY(%(runs)s)
+)
+INSERT INTO assets_app_materialization
+    (slice_id, version, run_id, attempt_id, producer_version_id, rows, bytes, metadata, created_at)
+SELECT settled.id, settled.version, settled.run_id, %(attempt)s, maker.producer_version_id,
+       settled.rows, settled.bytes, '{}', now()
+FROM settled JOIN maker ON maker.id = settled.run_id
+""",
+)
+
+
+def record_success(run_id: int, attempt_id: int) -> None:
+    """Record that the run's data is published: each partition gets a new version."""
+    _unsettled_partitions([run_id]).update(state=RunPartition.State.SUCCEEDED)
+    _record(run_id, attempt_id)
+    _tell_downstream(run_id)
+    _announce_end([run_id])
+
+
+def record_partial_success(
+    run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]
+) -> None:
+    """Record that only some partitions of the run were published, and that all others have failed.
+
+    ``published`` has the paths of published partitions by the id of their asset.
+    """
+    run_partitions = _unsettled_partitions([run_id])
+    for asset_id, paths in published.items():
+        published_partitions = run_partitions.filter(slice__asset=asset_id, path__in=paths)
+        published_partitions.update(state=RunPartition.State.SUCCEEDED)
+    run_partitions.update(state=RunPartition.State.FAILED)
+    _record(run_id, attempt_id)
+    _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
+    if any(published.values()):
+        _tell_downstream(run_id)
+    _announce_end([run_id])
+
+
+def published_keys(run_id: int) -> set[str]:
+    """Return the keys of the run's partitions that are recorded as published."""
+    recorded = RunPartition.objects.filter(run_id=run_id, state=RunPartition.State.SUCCEEDED)
+    return set(recorded.values_list("slice__key", flat=True))
+
+
+def _tell_downstream(run_id: int) -> None:
+    """Put the run into the outbox, so that downstream partitions are evaluated after the commit.
+
+    A backfill makes nothing due: only partitions that the backfill includes follow its runs.
+    """
+    if Run.objects.filter(pk=run_id).exclude(trigger=Trigger.BACKFILL).exists():
+        # A run that is recorded in two parts may be in the outbox already. A transaction that
+        # evaluates the first part has not seen the second part: the insert waits for that
+        # transaction, where a lookup does not.
+        Outbox.objects.bulk_create([Outbox(run_id=run_id)], ignore_conflicts=True)
+        nudge_judge()
+
+
+def release_failed(run_ids: Sequence[int]) -> None:
+    """Release the partitions of runs that have failed for good, with none of them published."""
+    _release(run_ids, RunPartition.State.FAILED, PartitionState.FAILED)
+
+
+def release_canceled(run_ids: Sequence[int]) -> None:
+    """Release the partitions of canceled runs: only missing partitions become canceled."""
+    _release(run_ids, RunPartition.State.CANCELED, PartitionState.CANCELED)
+
+
+def release_skipped(run_ids: Sequence[int]) -> None:
+    """Release the partitions of skipped runs: only missing partitions become skipped."""
+    _release(run_ids, RunPartition.State.SKIPPED, PartitionState.SKIPPED)
+
+
+def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState) -> None:
+    if not run_ids:
+        return
+    _unsettled_partitions(run_ids).update(state=outcome)
+    _settle(_RELEASE, run_ids, outcome, state)
+    _announce_end(list(run_ids))
+
+
+def _announce_end(run_ids: list[int]) -> None:
+    runs_ended.send(sender=None, run_ids=run_ids)
+    wake_dependents(run_ids)
+
+
+def _unsettled_partitions(run_ids: Sequence[int]) -> QuerySet[RunPartition]:
+    """Return the partitions of the runs that no earlier attempt has published."""
+    return RunPartition.objects.filter(run_id__in=run_ids, state=RunPartition.State.PENDING)
+
+
+def _record(run_id: int, attempt_id: int) -> None:
+    succeeded = RunPartition.State.SUCCEEDED
+    _settle(_RECORD, [run_id], succeeded, PartitionState.MATERIALIZED, attempt=attempt_id)
+
+
+def _settle(
+    statement: str,
+    run_ids: Sequence[int],
+    outcome: RunPartition.State,
+    state: PartitionState,
+    **more: int,
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"runs": list(run_ids), "outcome": outcome, "new": state, **more})

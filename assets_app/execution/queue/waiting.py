@@ -1,0 +1,204 @@
+"""Runs of assets with ``depends_on_past``: each waits for the partition before its own.
+
+A waiting run has the state ``waiting`` and holds its partitions, and dispatch does not look at the
+run.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from assets_app.execution.queue.messages import nudge_dispatch
+from assets_app.execution.queue.needs import due_needs, postpone_needs
+from assets_app.execution.queue.settling import release_skipped
+from assets_app.execution.queue.transitions import move_all
+from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trigger
+from slicewise.partitions import PartitionRow, partition_rows, partitions_of_last_windows
+
+# A run waits for no partition before the first partition that was ever materialized or requested.
+_UNFULFILLED = """
+SELECT need.run_id, need.asset_id, need.identity, need.key
+FROM unnest(
+    %(runs)s::bigint[], %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
+    %(segments)s::text[], %(starts)s::timestamptz[]
+) AS need(run_id, asset_id, identity, key, segment, start)
+LEFT JOIN assets_app_assetpartition AS earlier
+    ON earlier.asset_id = need.asset_id AND earlier.identity = need.identity COLLATE "C"
+   AND earlier.key = need.key COLLATE "C"
+WHERE (earlier.id IS NULL OR earlier.held_by_id IS NOT NULL OR earlier.state <> 'materialized')
+  AND EXISTS (
+    SELECT FROM assets_app_assetpartition AS past
+    WHERE past.asset_id = need.asset_id AND past.identity = need.identity COLLATE "C"
+      AND past.segment = need.segment COLLATE "C" AND past.window_start < need.start
+      AND (past.version > 0 OR past.held_by_id IS NOT NULL OR past.state <> 'missing')
+  )
+"""
+
+_LOOK = """
+SELECT run.id, run.trigger, run.created_at,
+       coalesce(bool_and(earlier.state = 'materialized' AND earlier.held_by_id IS NULL), true),
+       coalesce(bool_or(earlier.held_by_id IS NULL AND (
+           earlier.state IN ('failed', 'canceled') OR earlier.skip_reason = 'upstream_failed'
+       )), false),
+       coalesce(bool_or(earlier.held_by_id IS NULL AND (
+           earlier.state = 'missing' OR earlier.skip_reason <> 'upstream_failed'
+       )), false)
+FROM assets_app_run AS run
+LEFT JOIN assets_app_runneed AS need ON need.run_id = run.id
+LEFT JOIN LATERAL (
+    SELECT coalesce(max(piece.state), 'missing') AS state, max(piece.held_by_id) AS held_by_id,
+           max(CASE WHEN piece.state = 'skipped' THEN coalesce(last.skip_reason, '') END)
+               AS skip_reason
+    FROM assets_app_assetpartition AS piece
+    LEFT JOIN assets_app_run AS last ON last.id = piece.last_run_id
+    WHERE piece.asset_id = need.asset_id AND piece.identity = need.identity
+      AND piece.key = need.key
+) AS earlier ON need.id IS NOT NULL
+WHERE run.state = 'waiting' AND run.id = ANY(%s)
+GROUP BY run.id ORDER BY run.id
+"""
+
+
+_AT_ONCE = 1_000
+
+
+class Need(NamedTuple):
+    """A partition that has to be materialized before a run starts."""
+
+    run_id: int
+    asset_id: int
+    identity: str
+    key: str
+    segment: str
+    start: datetime
+
+
+class _WaitingRun(NamedTuple):
+    id: int
+    trigger: str
+    since: datetime
+    is_ready: bool
+    is_failed: bool
+    is_missing: bool
+
+
+def waits_for_past(version: ProducerVersion) -> bool:
+    """Return whether partitions of this version's assets wait for the partitions before."""
+    return bool(version.definition.get("depends_on_past"))
+
+
+def needs_of(
+    run_id: int,
+    asset: Asset,
+    trigger: Trigger,
+    rows: Sequence[PartitionRow],
+    requested_keys: Collection[str] = (),
+) -> Iterator[Need]:
+    """Yield the partitions before the partitions of a run, without the run's own partitions.
+
+    A person's request goes ahead: its runs wait only for partitions of the same request, whose keys
+    are ``requested_keys``.
+    """
+    definition, own_keys = asset.definition, {row.key for row in rows}
+    for row in rows:
+        if row.start is None or definition is None:
+            continue
+        earlier_rows = partition_rows(
+            definition, partitions_of_last_windows(definition, row.start, 1)
+        )
+        earlier = next(
+            (candidate for candidate in earlier_rows if candidate.segment == row.segment), None
+        )
+        if earlier is None or earlier.key in own_keys:
+            continue
+        if trigger != Trigger.MANUAL or earlier.key in requested_keys:
+            yield Need(run_id, asset.pk, asset.identity, earlier.key, row.segment, row.start)
+
+
+def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
+    """Return the needs that are not fulfilled, by run, each as asset, identity and key.
+
+    Call after the claim.
+    """
+    if not needs:
+        return {}
+    runs, assets, identities, keys, segments, starts = zip(*needs, strict=True)
+    columns: Mapping[str, Any] = {
+        "runs": list(runs), "assets": list(assets), "identities": list(identities),
+        "keys": list(keys), "segments": list(segments), "starts": list(starts),
+    }  # fmt: skip
+    missing_needs: dict[int, list[tuple[int, str, str]]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_UNFULFILLED, columns)
+        for run_id, *need in cursor.fetchall():
+            missing_needs.setdefault(run_id, []).append((need[0], need[1], need[2]))
+    return missing_needs
+
+
+def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
+    """Return keys of missing earlier partitions that should exist, for a message to a person."""
+    missing_needs = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
+    return [key for _, _, key in missing_needs.get(0, [])]
+
+
+@transaction.atomic
+def wake_waiting(now: datetime) -> int:
+    """Queue or skip the waiting runs that need not wait any longer; return the number of both.
+
+    A run is queued once the partition before its own is materialized, and skipped once the run has
+    waited too long. A check reads runs that the end of another run concerns, and other runs now and
+    then, so that runs that go on waiting cost nothing (`assets_app.execution.queue.needs`).
+
+    A run of a backfill is skipped as soon as the partition before has failed, or is missing and no
+    run is to materialize it, so that the backfill can end. A backfill creates no run before the
+    runs of earlier partitions (`backfills_app.services.advance.batching`), so a partition that the backfill
+    is still to materialize does not count as missing.
+    """
+    needs = due_needs(now, _AT_ONCE)
+    if not needs:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, [sorted({need.run_id for need in needs})])
+        waiting = [_WaitingRun(*row) for row in cursor.fetchall()]
+    late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
+    ready = [run.id for run in waiting if run.is_ready]
+    changed = len(move_all(ready, RunState.WAITING, RunState.QUEUED, queued_at=now)) if ready else 0
+    over: dict[SkipReason, list[int]] = {}
+    for run in waiting:
+        if (reason := _skip_reason(run, late)) is not None:
+            over.setdefault(reason, []).append(run.id)
+    for reason, run_ids in over.items():
+        changed += _skip(run_ids, reason, now)
+    postpone_needs(needs, now)
+    if changed:
+        nudge_dispatch()
+    return changed
+
+
+def _skip_reason(run: _WaitingRun, late: datetime) -> SkipReason | None:
+    """Return why a waiting run is skipped; None for a run that starts or goes on waiting."""
+    if run.is_ready:
+        return None
+    if run.trigger == Trigger.BACKFILL and run.is_missing:
+        return SkipReason.UPSTREAM_MISSING
+    if run.is_failed and (run.trigger == Trigger.BACKFILL or run.since < late):
+        return SkipReason.UPSTREAM_FAILED
+    return SkipReason.WAIT_TIMEOUT if run.since < late else None
+
+
+def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
+    message = {
+        SkipReason.UPSTREAM_FAILED: "The partition before it was not made.",
+        SkipReason.UPSTREAM_MISSING: "The partition before it is missing, and no run is to make"
+        " it.",
+        SkipReason.WAIT_TIMEOUT: "It waited for the partition before it as long as it may"
+        f" ({settings.DEPENDS_ON_PAST_HOURS:g} hours, setting DEPENDS_ON_PAST_HOURS).",
+    }[reason]
+    ended = move_all(
+        run_ids, RunState.WAITING, RunState.SKIPPED, ended_at=now, skip_reason=reason, error=message
+    )
+    release_skipped(ended)
+    return len(ended)

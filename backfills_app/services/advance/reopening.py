@@ -1,0 +1,98 @@
+"""Retries of backfills as the bulk worker carries them out: partitions go back to waiting."""
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+from assets_app.execution.request.requests import checked_params, require_producer
+from assets_app.models import ProducerVersion, SkipReason
+from backfills_app.models import Backfill, BackfillAsset, PendingControl
+from backfills_app.services.advance.waiting import recheck
+from backfills_app.services.advance.withdrawing import withdraw_waiting_runs
+from backfills_app.services.bookkeeping.counting import shift_counts
+from backfills_app.services.request.freezing import (
+    freeze_definitions_in_force,
+    requested_params,
+    require_order,
+    require_same_partitioning,
+)
+
+# Skipped because an upstream partition, or the partition before, was missing: this partition may be
+# materialized by now, or this retry materializes it.
+RETRIED_REASONS = (
+    SkipReason.UPSTREAM_FAILED,
+    SkipReason.UPSTREAM_MISSING,
+    SkipReason.UPSTREAM_NONEXISTENT,
+    SkipReason.WAIT_TIMEOUT,
+)
+_RETURN_TO_WAITING = """
+WITH back AS MATERIALIZED (
+    SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
+    WHERE backfill_asset_id = ANY(%s)
+      AND (state = 'failed' OR %s AND state = 'canceled'
+           OR reason = ANY(%s))
+    ORDER BY id FOR UPDATE
+), again AS (
+    UPDATE backfills_app_backfillpartition AS wanted
+    SET state = 'waiting', reason = '', run_id = NULL
+    FROM back WHERE wanted.id = back.id
+)
+SELECT backfill_asset_id, state, count(*) FROM back GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+def retry_pending(backfill: Backfill, requests: Sequence[PendingControl]) -> None:
+    """Set partitions that were not materialized back to waiting, under the backfill's lock."""
+    withdraw_waiting_runs(backfill)
+    asset_rows = list(backfill.assets.select_related("asset", "producer_version").order_by("pk"))
+    waiting_counts = _wait_again(
+        asset_rows, is_canceled_too=any(row.is_canceled_too for row in requests)
+    )
+    if any(row.is_newest_code for row in requests):
+        renewed = [asset_row for asset_row in asset_rows if asset_row.pk in waiting_counts]
+        renew_code(renewed, backfill.order)
+        freeze_definitions_in_force(backfill.group, renewed)
+    recheck(backfill)
+    PendingControl.objects.filter(pk__in=[row.pk for row in requests]).delete()
+
+
+def _wait_again(asset_rows: Sequence[BackfillAsset], *, is_canceled_too: bool) -> dict[int, int]:
+    """Set the partitions back to waiting; return the number for each asset with such partitions."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _RETURN_TO_WAITING,
+            [[asset_row.pk for asset_row in asset_rows], is_canceled_too, list(RETRIED_REASONS)],
+        )
+        rows = cursor.fetchall()
+    changes: dict[int, dict[str, int]] = {}
+    for asset_row_id, state, number in rows:
+        change = changes.setdefault(asset_row_id, {"waiting": 0})
+        change["waiting"] += number
+        change[state] = -number
+    for asset_row_id, change in changes.items():
+        shift_counts(asset_row_id, change)
+    return {asset_row_id: change["waiting"] for asset_row_id, change in changes.items()}
+
+
+def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
+    """Return the code in force now for an asset of a backfill.
+
+    Raises InvalidRequest where that code partitions the asset differently, forbids the order or
+    refuses params.
+    """
+    newest = require_producer(asset_row.asset)
+    if newest.pk != asset_row.producer_version_id:
+        require_same_partitioning(asset_row.asset, newest)
+        require_order(order, [(asset_row.asset, newest)], field="code")
+        checked_params(newest, requested_params(asset_row))
+    return newest
+
+
+def renew_code(asset_rows: Sequence[BackfillAsset], order: str) -> None:
+    """Freeze the code in force now for these assets."""
+    for asset_row in asset_rows:
+        newest = newest_version(asset_row, order)
+        if newest.pk != asset_row.producer_version_id:
+            asset_row.params = checked_params(newest, requested_params(asset_row))
+            asset_row.producer_version = newest
+            asset_row.save(update_fields=["params", "producer_version"])

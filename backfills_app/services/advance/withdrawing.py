@@ -1,0 +1,151 @@
+"""Withdrawal of a backfill's runs that have not begun: the partitions of these runs wait again, and
+other runs may claim the partitions meanwhile.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import connection
+from django.db.models import Max
+
+from assets_app.execution.queue.withdrawing import (
+    has_untried_runs,
+    recall,
+    untried_runs_of,
+    waiting_runs_of,
+    withdraw_runs,
+)
+from assets_app.models import Run, RunState
+from backfills_app.models import ENDED_STATES, Backfill, BackfillState, EndedRun
+from backfills_app.services.bookkeeping.counting import derive_states, shift_counts
+from backfills_app.services.bookkeeping.locks import try_lock
+from backfills_app.services.bookkeeping.messages import nudge_advance
+
+_RETURN_TO_WAITING = """
+WITH back AS (
+    UPDATE backfills_app_backfillpartition SET state = 'waiting', run_id = NULL
+    WHERE run_id = ANY(%s) AND state = 'active' RETURNING backfill_asset_id
+)
+SELECT backfill_asset_id, count(*) FROM back GROUP BY 1 ORDER BY 1
+"""
+# Other backfills that left partitions to these runs.
+_DEPENDENT_BACKFILLS = """
+SELECT piece.backfill_id, array_agg(DISTINCT wanted.run_id)
+FROM backfills_app_backfillpartition AS wanted
+JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
+WHERE wanted.run_id = ANY(%s) AND piece.backfill_id <> %s
+GROUP BY 1 ORDER BY 1
+"""
+_TAKE_OVER = """
+WITH left_to AS (
+    UPDATE backfills_app_backfillpartition AS wanted
+    SET run_id = NULL,
+        state = CASE WHEN %(goes_on)s THEN 'waiting' ELSE wanted.state END,
+        reason = CASE WHEN %(goes_on)s THEN '' ELSE wanted.reason END
+    FROM backfills_app_backfillasset AS piece
+    WHERE wanted.run_id = ANY(%(runs)s) AND piece.id = wanted.backfill_asset_id
+      AND piece.backfill_id = %(backfill)s
+    RETURNING wanted.backfill_asset_id
+)
+SELECT backfill_asset_id, count(*) FROM left_to GROUP BY 1 ORDER BY 1
+"""
+
+
+def withdraw_untried_runs(backfill: Backfill, most: int) -> bool:
+    """Withdraw runs that have not begun, of some ``most`` partitions at a time, so that these
+    partitions wait for another turn; return whether such runs are left.
+
+    Call under the backfill's lock. Another backfill that left partitions to such a run materializes
+    these partitions itself; the run stays for now where another transaction is changing that
+    backfill or that run.
+    """
+    _withdraw(backfill, untried_runs_of(backfill.group, most), set())
+    return has_untried_runs(backfill.group)
+
+
+def withdraw_waiting_runs(backfill: Backfill) -> None:
+    """Withdraw all runs that wait for an earlier partition: the earlier partition may be put back
+    into the queue, and has to come first then.
+    """
+    _withdraw(backfill, waiting_runs_of(backfill.group), set())
+
+
+def _withdraw(backfill: Backfill, run_ids: list[int], visited_ids: set[int]) -> None:
+    """Withdraw runs of a backfill, and runs of other backfills that come after these runs. The
+    states of the other backfills are derived last: a transaction keeps the rows of backfills locked
+    until its end, and requests need these rows.
+    """
+    continuing_ids: set[int] = set()
+    _withdraw_of(backfill, run_ids, visited_ids, continuing_ids)
+    if continuing_ids:
+        derive_states(continuing_ids)
+        nudge_advance()
+
+
+def _withdraw_of(
+    backfill: Backfill, run_ids: list[int], visited_ids: set[int], continuing_ids: set[int]
+) -> None:
+    """Withdraw runs of one backfill; ``visited_ids`` are the backfills whose waiting runs are being
+    withdrawn already, ``continuing_ids`` collects the backfills that take partitions over.
+    """
+    visited_ids.add(backfill.pk)
+    if not run_ids:
+        return
+    # The runs are locked by now: no backfill can leave more partitions to these runs.
+    with connection.cursor() as cursor:
+        cursor.execute(_DEPENDENT_BACKFILLS, [run_ids, backfill.pk])
+        dependent_backfills = cursor.fetchall()
+    kept_runs = _runs_to_keep(
+        run_ids,
+        {run for other_id, runs in dependent_backfills if not try_lock(other_id) for run in runs},
+    )
+    recall(sorted(kept_runs))
+    withdrawn_runs = [run for run in run_ids if run not in kept_runs]
+    for other_id, runs in dependent_backfills:
+        if taken_over_runs := sorted(set(runs) - kept_runs):
+            _take_over(other_id, taken_over_runs, visited_ids, continuing_ids)
+    with connection.cursor() as cursor:
+        cursor.execute(_RETURN_TO_WAITING, [withdrawn_runs])
+        returned_rows = cursor.fetchall()
+    for asset_row_id, number in returned_rows:
+        shift_counts(asset_row_id, {"active": -number, "waiting": number})
+    EndedRun.objects.filter(run__in=withdrawn_runs).delete()
+    withdraw_runs(withdrawn_runs)
+
+
+def _runs_to_keep(run_ids: Collection[int], busy: set[int]) -> set[int]:
+    """Return the ``busy`` runs, which stay, and all runs before the last waiting run among these:
+    an earlier run, executed again after the waiting run, would no longer be its input.
+    """
+    waiting = Run.objects.filter(pk__in=busy, state=RunState.WAITING) if busy else None
+    last = waiting.aggregate(last=Max("pk"))["last"] if waiting is not None else None
+    return busy | {run for run in run_ids if last is not None and run < last}
+
+
+def _take_over(
+    backfill_id: int, run_ids: list[int], visited_ids: set[int], continuing_ids: set[int]
+) -> None:
+    """Let a backfill that goes on materialize itself the partitions that it had left to
+    these runs.
+    """
+    ended_states = (*ENDED_STATES, BackfillState.CANCELING)
+    rows = Backfill.objects.select_related("group").filter(pk=backfill_id)
+    continuing_backfill = rows.exclude(state__in=ended_states).first()
+    if continuing_backfill is not None and backfill_id not in visited_ids:
+        # Runs first, then the rows of the backfill: the end of a run locks rows in this order.
+        _withdraw_of(
+            continuing_backfill,
+            waiting_runs_of(continuing_backfill.group),
+            visited_ids,
+            continuing_ids,
+        )
+    parameters: dict[str, Any] = {
+        "goes_on": continuing_backfill is not None, "runs": run_ids, "backfill": backfill_id,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE_OVER, parameters)
+        taken_rows = cursor.fetchall()
+    if continuing_backfill:
+        for asset_row_id, number in taken_rows:
+            shift_counts(asset_row_id, {"skipped": -number, "waiting": number})
+        continuing_ids.add(backfill_id)

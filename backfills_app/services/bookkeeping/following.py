@@ -1,0 +1,103 @@
+"""Updates of backfills after the end of runs that materialize their partitions."""
+
+from collections.abc import Collection, Sequence
+
+from django.db import connection
+
+from backfills_app.services.bookkeeping.counting import (
+    check_references,
+    derive_states,
+    shift_counts,
+)
+from backfills_app.services.bookkeeping.messages import nudge_advance
+
+# A subquery looks into an index once for each partition, where a join depends on statistics. These
+# may be older than the end of the first of many runs: such a join read the list of runs for each
+# partition.
+_FOLLOW = """
+WITH active AS MATERIALIZED (
+    SELECT wanted.id, wanted.run_id, (
+        SELECT made.state FROM assets_app_runpartition AS made
+        WHERE made.run_id = wanted.run_id AND made.slice_id = wanted.slice_id
+    ) AS state
+    FROM backfills_app_backfillpartition AS wanted
+    WHERE wanted.run_id = ANY(%(runs)s) AND wanted.state = 'active'
+), ended AS (
+    UPDATE backfills_app_backfillpartition AS wanted
+    SET state = active.state,
+        reason = CASE WHEN active.state = 'skipped' THEN (
+            SELECT run.skip_reason FROM assets_app_run AS run WHERE run.id = active.run_id
+        ) ELSE wanted.reason END
+    FROM active
+    WHERE wanted.id = active.id AND wanted.state = 'active' AND active.state <> 'pending'
+    RETURNING wanted.backfill_asset_id, wanted.state
+)
+SELECT ended.backfill_asset_id, piece.backfill_id, ended.state, count(*)
+FROM ended JOIN backfills_app_backfillasset AS piece ON piece.id = ended.backfill_asset_id
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+# Runs that wait for their next attempt are not counted: such runs could not start now, and no index
+# by group has them.
+_SHORT = """
+SELECT EXISTS (
+    SELECT 1 FROM backfills_app_backfill AS asked
+    JOIN backfills_app_backfillasset AS piece ON piece.backfill_id = asked.id
+    WHERE asked.id = ANY(%(backfills)s) AND piece.waiting > 0 AND asked.max_active_runs > (
+        SELECT count(*) FROM assets_app_run AS run
+        WHERE run.group_id = asked.group_id AND run.queue = 'backfill' AND run.state = 'queued'
+          AND run.not_before IS NULL
+    )
+)
+"""
+
+
+# Only for backfills with downstream assets that are unfinished; also for runs of other requests
+# that the backfill waits for.
+_NOTE = """
+INSERT INTO backfills_app_endedrun (backfill_id, run_id)
+SELECT DISTINCT piece.backfill_id, wanted.run_id
+FROM backfills_app_backfillpartition AS wanted
+JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
+WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
+    SELECT FROM backfills_app_backfillasset AS other
+    WHERE other.backfill_id = piece.backfill_id AND other.position > piece.position
+      AND (other.waiting > 0 OR other.expanded < other.total)
+)
+"""
+
+
+def follow(run_ids: Sequence[int]) -> None:
+    """Update the partitions, counts and states of backfills, in the transaction that
+    ends the runs.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_FOLLOW, {"runs": list(run_ids)})
+        ended = cursor.fetchall()
+        cursor.execute(_NOTE, {"runs": list(run_ids)})
+        if cursor.rowcount:
+            nudge_advance()
+    if not ended:
+        return
+    check_references(sum(number for *_, number in ended))
+    changes: dict[int, dict[str, int]] = {}
+    for asset_row_id, _backfill_id, state, number in ended:
+        change = changes.setdefault(asset_row_id, {"active": 0})
+        change["active"] -= number
+        change[state] = number
+    for asset_row_id, change in sorted(changes.items()):
+        shift_counts(asset_row_id, change)
+    backfill_ids = {backfill_id for _, backfill_id, _, _ in ended}
+    derive_states(backfill_ids)
+    if _is_short_of_runs(backfill_ids):
+        nudge_advance()
+
+
+def _is_short_of_runs(backfill_ids: Collection[int]) -> bool:
+    """Return whether a backfill has waiting partitions, and fewer runs ready than may be active.
+
+    Otherwise the next beat is soon enough.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_SHORT, {"backfills": list(backfill_ids)})
+        return bool(cursor.fetchone()[0])

@@ -1,0 +1,253 @@
+"""Retries of failed partitions: of a whole backfill, or of single runs of a backfill.
+
+The partitions are retried in the same backfill, which becomes unfinished again. The failed runs
+stay as the history of the backfill.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Count, Q
+
+from accounts_app import audit
+from accounts_app.models import User
+from accounts_app.policy import Action
+from assets_app.execution.request.retrying import Code, checked_code
+from backfills_app.models import (
+    ENDED_STATES,
+    Backfill,
+    BackfillAsset,
+    BackfillPartition,
+    BackfillState,
+    PendingControl,
+)
+from backfills_app.services.advance.carrying import (
+    COULD_NOT_BE_RETRIED,
+    carry_out_now,
+    record_request,
+)
+from backfills_app.services.advance.reopening import RETRIED_REASONS, newest_version
+from backfills_app.services.bookkeeping.counting import derive_states, reopen, shift_counts
+from backfills_app.services.control.pausing_and_ending import locked_for_request, standing
+from backfills_app.services.partitions.stored import stored_scopes
+from slicewise_server.web.request_errors import ConflictingRequest
+
+State = BackfillPartition.State
+Verb = PendingControl.Verb
+
+_REOPEN = """
+WITH made AS MATERIALIZED (
+    SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
+    WHERE run_id = ANY(%s) AND state <> 'active' AND reason <> 'in_flight' ORDER BY id FOR UPDATE
+), again AS (
+    UPDATE backfills_app_backfillpartition AS wanted SET state = 'active', reason = ''
+    FROM made WHERE wanted.id = made.id
+)
+SELECT made.backfill_asset_id, piece.backfill_id, made.state, count(*)
+FROM made JOIN backfills_app_backfillasset AS piece ON piece.id = made.backfill_asset_id
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+# Locks the partitions: a retry of the whole backfill could take the partitions at the same time.
+_LOCK_PARTITIONS = """
+SELECT count(*) FROM (
+    SELECT id FROM backfills_app_backfillpartition WHERE run_id = ANY(%s) ORDER BY id FOR UPDATE
+) AS held
+"""
+_RUN_STATUS = """
+SELECT run.id, asked.name, asked.state, asked.deleted, EXISTS (
+    SELECT FROM assets_app_runpartition AS made
+    JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
+    WHERE made.run_id = run.id AND slice.asset_id = run.asset_id AND NOT EXISTS (
+        SELECT FROM backfills_app_backfillpartition AS wanted
+        WHERE wanted.run_id = run.id AND wanted.slice_id = made.slice_id
+    )
+)
+FROM assets_app_run AS run JOIN backfills_app_backfill AS asked ON asked.group_id = run.group_id
+WHERE run.id = ANY(%s)
+"""
+
+
+def retry_failed(
+    backfill: Backfill, *, code: str = Code.SAME, canceled: bool = False, user: User
+) -> Backfill:
+    """Set partitions that failed, or were skipped for one of RETRIED_REASONS, back to waiting; with
+    ``canceled`` canceled partitions as well.
+
+    ``code`` "newest" takes the version in force now for every asset with retried partitions. Raises
+    ConflictingRequest if there is nothing to retry, or if the backfill is being canceled or cannot
+    go on, and InvalidRequest on ``code`` or where the newest code does not take the params.
+    """
+    retry_code = checked_code(code)
+    with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
+        _require_retryable(locked_backfill)
+        counts = retryable_counts(locked_backfill)
+        if not counts.failed and not (canceled and counts.canceled):
+            raise ConflictingRequest({"": _nothing_to_retry(locked_backfill, counts)})
+        detail: dict[str, Any] = {
+            "partitions": counts.failed + (counts.canceled if canceled else 0),
+            "code": retry_code.value,
+        }
+        if retry_code is Code.NEWEST:
+            detail["versions"] = _newest_digests(locked_backfill, is_canceled_too=canceled)
+        _require_readable(locked_backfill)
+        record_request(
+            locked_backfill,
+            Verb.RETRY,
+            is_newest_code=retry_code is Code.NEWEST,
+            is_canceled_too=canceled,
+        )
+        # The error may be left from an earlier retry.
+        Backfill.objects.filter(pk=locked_backfill.pk).update(error="")
+        reopen([locked_backfill.pk])
+        derive_states([locked_backfill.pk])
+        audit.record(user, "retry failed", "backfill", locked_backfill.name, detail)
+    carry_out_now(backfill.pk)
+    backfill.refresh_from_db()
+    return backfill
+
+
+class Retryable(NamedTuple):
+    """The number of partitions that a retry takes (``failed``), and the number of canceled
+    partitions.
+    """
+
+    failed: int
+    canceled: int
+
+
+def retryable_counts(backfill: Backfill) -> Retryable:
+    """Count the partitions that a retry takes, from the counts of the assets and the reasons of
+    skipped partitions.
+    """
+    asset_counts = _retryable_by_asset(backfill.assets.all()).values()
+    return Retryable(
+        sum(counts.failed for counts in asset_counts),
+        sum(counts.canceled for counts in asset_counts),
+    )
+
+
+def _retryable_by_asset(asset_rows: Iterable[BackfillAsset]) -> dict[BackfillAsset, Retryable]:
+    asset_list = list(asset_rows)
+    skipped = BackfillPartition.objects.filter(
+        backfill_asset__in=[asset_row.pk for asset_row in asset_list if asset_row.skipped],
+        state=State.SKIPPED,
+        reason__in=RETRIED_REASONS,
+    )
+    skipped_counts = skipped.order_by().values_list("backfill_asset").annotate(number=Count("pk"))
+    skipped_by_asset = dict(skipped_counts)
+    return {
+        asset_row: Retryable(
+            asset_row.failed + skipped_by_asset.get(asset_row.pk, 0), asset_row.canceled
+        )
+        for asset_row in asset_list
+    }
+
+
+def _nothing_to_retry(backfill: Backfill, counts: Retryable) -> str:
+    message = f"{standing(backfill)} Nothing of it is to be retried."
+    if counts.canceled:
+        return f"{message} To make its {counts.canceled:,} canceled partitions, ask for these too."
+    return message
+
+
+def _newest_digests(backfill: Backfill, *, is_canceled_too: bool) -> dict[str, str]:
+    """Return the digests of the newest code, by the names of the assets with partitions to retry;
+    refuse code that does not fit.
+    """
+    asset_rows = backfill.assets.select_related("asset", "producer_version")
+    retried_assets = [
+        asset_row
+        for asset_row, counts in _retryable_by_asset(asset_rows).items()
+        if counts.failed or (is_canceled_too and counts.canceled)
+    ]
+    return {
+        asset_row.asset.name: newest.digest[:12]
+        for asset_row in retried_assets
+        if (newest := newest_version(asset_row, backfill.order)).pk != asset_row.producer_version_id
+    }
+
+
+def _require_readable(backfill: Backfill) -> None:
+    try:
+        stored_scopes(backfill)
+    except ValueError as error:
+        # The frozen code asks for upstream partitions that the upstream assets do not have any
+        # more.
+        raise ConflictingRequest(
+            {"": f"{backfill.name} cannot go on as it was asked for: clone it. {error}"}
+        ) from error
+
+
+def _require_retryable(backfill: Backfill) -> None:
+    if backfill.state == BackfillState.CANCELING:
+        raise ConflictingRequest(
+            {"": f"{standing(backfill)} What was canceled can be retried once all has ended."}
+        )
+    if backfill.error and not backfill.error.startswith(COULD_NOT_BE_RETRIED):
+        raise ConflictingRequest(
+            {"": f"{backfill.name} was given up, and would be again: clone it. {backfill.error}"}
+        )
+
+
+def object_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
+    """Return, by run, a sentence on why a run of a backfill cannot be retried by itself. The
+    partitions of the runs stay locked until the transaction ends.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_PARTITIONS, [list(run_ids)])
+        cursor.execute(_RUN_STATUS, [list(run_ids)])
+        rows = cursor.fetchall()
+    objections = {run_id: _objection(run_id, *status) for run_id, *status in rows}
+    return {run_id: sentence for run_id, sentence in objections.items() if sentence}
+
+
+def _objection(run_id: int, name: str, state: str, is_deleted: bool, is_replaced: bool) -> str:
+    if is_deleted:
+        return f"Run {run_id} belongs to {name}, which was deleted: run it again instead."
+    if state == BackfillState.CANCELING:
+        return f"Run {run_id} belongs to {name}, which is being canceled."
+    if is_replaced:
+        instead = (
+            "Retry that backfill instead, or run this run again."
+            if state in ENDED_STATES
+            else "That backfill makes them in another run."
+        )
+        return (
+            f"Run {run_id} is history: {name} has put its partitions, or some of them, back into"
+            f" its own queue since. {instead}"
+        )
+    return ""
+
+
+def follow_retried(run_ids: Sequence[int]) -> None:
+    """Update the backfills of retried runs: partitions that had ended with these runs are active
+    again.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_REOPEN, [list(run_ids)])
+        reopened_rows = cursor.fetchall()
+    if not reopened_rows:
+        return
+    changes: dict[int, dict[str, int]] = {}
+    for asset_row_id, _backfill_id, state, number in reopened_rows:
+        change = changes.setdefault(asset_row_id, {"active": 0})
+        change["active"] += number
+        change[state] = -number
+    for asset_row_id, change in sorted(changes.items()):
+        shift_counts(asset_row_id, change)
+    backfill_ids = {backfill_id for _, backfill_id, _, _ in reopened_rows}
+    reopen(backfill_ids)
+    for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
+        # Downstream partitions wait again, and are marked so before any further admission. The lock
+        # of the backfill is not requested here: the holder of the lock may wait for the runs that
+        # this transaction has locked.
+        if backfill.assets.count() > 1:
+            record_request(backfill, Verb.LOOK_AGAIN)
+    derive_states(backfill_ids)
+    # Another transaction may have canceled or deleted the backfill after object_to_retry looked.
+    is_closed = Q(state=BackfillState.CANCELING) | Q(deleted=True)
+    for backfill in Backfill.objects.filter(is_closed, pk__in=backfill_ids)[:1]:
+        state_text = "was deleted" if backfill.deleted else "is being canceled"
+        raise ConflictingRequest({"": f"{backfill.name} {state_text}."})

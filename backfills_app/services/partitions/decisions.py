@@ -1,0 +1,192 @@
+"""The decision on a batch of partitions: which to materialize, and which to skip for a reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import connection
+
+import slicewise
+from assets_app.models import SkipReason
+from backfills_app.models import Backfill
+from backfills_app.services.partitions.cuts import by_definition, in_current_definition
+from backfills_app.services.partitions.needs import blocked_partitions, gaps, there
+from backfills_app.services.partitions.scopes import Edge
+from backfills_app.services.partitions.stored import StoredScope
+from backfills_app.services.partitions.surveying import left_out, remakes_stale, standing
+from partitions_app.rules import UpstreamGap
+
+Partitions = slicewise.PartitionSet
+
+# The backfill was to materialize the partition and did not: a retry does.
+_FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
+# The outcome of an upstream partition in the same backfill that ended without success.
+_ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
+_BAD = f"""
+({_FAILED} OR wanted.reason IN (
+    'upstream_missing', 'upstream_nonexistent', 'wait_timeout', 'no_such_partition'
+))
+"""
+# Materialized by this backfill, or by the run that the backfill left the partition to.
+_MADE = """
+(wanted.state = 'succeeded' OR wanted.reason = 'in_flight' AND EXISTS (
+    SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id AND run.state = 'succeeded'
+))
+"""
+# A downstream partition is stale then, or becomes stale as soon as a retry materializes the failed
+# partition: it is treated as the failed partition's follower, not as existing.
+_MADE_OR_FAILED = f"({_MADE} OR {_FAILED})"
+# Keeps runs from being withdrawn: a withdrawal locks the run first. Locked runs are skipped and not
+# waited for, since their transactions wait for partitions that are locked here.
+_HOLDING = """
+SELECT slice.key, run.id
+FROM assets_app_assetpartition AS slice JOIN assets_app_run AS run ON run.id = slice.held_by_id
+WHERE slice.asset_id = ANY(%s) AND slice.identity = %s AND slice.key = ANY(%s)
+FOR KEY SHARE OF run SKIP LOCKED
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDecision:
+    """The partitions to materialize, and the partitions to skip by reason."""
+
+    to_make: Partitions
+    skipped: Mapping[SkipReason, Partitions]
+
+
+def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDecision:
+    """Decide which partitions of a batch to materialize and which to skip, once all partitions
+    before the batch in this backfill have ended.
+    """
+    policy = backfill.existing
+    status = standing(scope, batch, own=backfill.group_id)
+    remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
+    existing = left_out(policy, scope, status, remade).existing
+    removed = batch - existing - in_current_definition(scope.asset, batch)
+    in_flight = status.held - removed
+    rest = batch - existing - removed - in_flight
+    failed, missing, nonexistent = _split_blocked(scope, rest)
+    return BatchDecision(
+        rest - failed - missing - nonexistent,
+        {
+            SkipReason.EXISTS: existing,
+            SkipReason.NO_SUCH_PARTITION: removed,
+            SkipReason.IN_FLIGHT: in_flight,
+            SkipReason.UPSTREAM_FAILED: failed,
+            SkipReason.UPSTREAM_MISSING: missing,
+            SkipReason.UPSTREAM_NONEXISTENT: nonexistent,
+        },
+    )
+
+
+def gaps_of(scope: StoredScope, skipped: Partitions) -> tuple[UpstreamGap, ...]:
+    """Return the upstream partitions that these partitions need and that do not exist, or do not
+    exist any more.
+    """
+    return gaps(scope, skipped, _Upstream().available)
+
+
+def certain_to_stay(policy: str, scope: StoredScope, chosen: Partitions) -> Partitions:
+    """Return the materialized partitions that are certain to stay: no partition upstream of them
+    waits in this backfill.
+    """
+    status = standing(scope, chosen)
+    waits = _upstream_of(policy, scope, status.materialized, "wanted.state = 'waiting'")
+    return left_out(policy, scope, status, waits).existing
+
+
+def runs_holding(scope: StoredScope, keys: list[str]) -> dict[str, int]:
+    """Return the runs that hold these partitions, or partitions written together with them, by key.
+
+    The runs are locked until the transaction ends. A run that another transaction is changing is
+    left out.
+    """
+    if not keys:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _HOLDING, [[asset.pk for asset in scope.outlets], scope.asset.identity, keys]
+        )
+        return dict(cursor.fetchall())
+
+
+def _upstream_of(
+    policy: str, scope: StoredScope, materialized: Partitions, condition: str
+) -> list[tuple[Edge, Partitions]]:
+    """Return, by edge, the upstream partitions in this backfill that meet a condition, where these
+    decide on stale partitions.
+    """
+    if not remakes_stale(policy, scope):
+        return []
+    return [
+        (edge, _upstream_rows(edge, materialized, condition))
+        for edge in scope.edges
+        if edge.part is not None
+    ]
+
+
+def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
+    upstream = edge.part
+    assert isinstance(upstream, StoredScope)  # noqa: S101  (upstream assets of one backfill are stored)
+    needed = edge.of_part(edge.needed(chosen))
+    return upstream.rows(needed, condition=condition).get("", upstream.nothing)
+
+
+def _split_blocked(
+    scope: StoredScope, rest: Partitions
+) -> tuple[Partitions, Partitions, Partitions]:
+    """Return (failed, missing, nonexistent): partitions blocked only by failures upstream in this
+    backfill, partitions with missing upstream data, and partitions that need nonexistent ones.
+    """
+    if not scope.edges or not rest:
+        return scope.nothing, scope.nothing, scope.nothing
+    upstream = _Upstream()
+    blocked = blocked_partitions(scope, rest, upstream.available)
+    if not upstream.has_failed:
+        return scope.nothing, blocked.all - blocked.nonexistent, blocked.nonexistent
+    blocked_by_data = blocked_partitions(scope, rest, upstream.available_but_for_failures)
+    return (
+        blocked.all - blocked_by_data.all,
+        blocked_by_data.all - blocked_by_data.nonexistent,
+        blocked_by_data.nonexistent,
+    )
+
+
+class _Upstream:
+    """The upstream partitions that are available, with one query for each edge."""
+
+    def __init__(self) -> None:
+        self.has_failed = False
+        self._known: dict[Edge, tuple[Partitions, dict[str, Partitions]]] = {}
+
+    def available(self, edge: Edge, needed: Partitions) -> Partitions:
+        """Return the materialized upstream partitions, without partitions that this backfill was to
+        materialize and did not.
+        """
+        data, bad = self._look(edge, needed)
+        if "failed" in bad and edge.reads_whatever_there_is:
+            return data - data
+        for partitions in bad.values():
+            data -= partitions
+        return data
+
+    def available_but_for_failures(self, edge: Edge, needed: Partitions) -> Partitions:
+        """Return the available upstream partitions, as if the failures in this backfill had
+        succeeded.
+        """
+        data, bad = self._look(edge, needed)
+        if "missing" in bad:
+            data -= bad["missing"]
+        return data | bad["failed"] if "failed" in bad else data
+
+    def _look(self, edge: Edge, needed: Partitions) -> tuple[Partitions, dict[str, Partitions]]:
+        if edge not in self._known:
+            bad = {}
+            if isinstance(edge.part, StoredScope):
+                rows = edge.part.rows(edge.of_part(needed), label=_ENDED_BADLY, condition=_BAD)
+                bad = {
+                    label: by_definition(edge.definition, partitions)
+                    for label, partitions in rows.items()
+                }
+            self.has_failed = self.has_failed or "failed" in bad
+            self._known[edge] = there(edge, needed), bad
+        return self._known[edge]

@@ -1,0 +1,134 @@
+"""The assets of a backfill as stored in rows, and the states of their partitions as sets."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db import connection
+
+import slicewise
+from assets_app.execution.attempt.frozen import all_frozen_definitions
+from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
+from backfills_app.services.partitions.outlets import outlets_of
+from backfills_app.services.partitions.positions import Range
+from backfills_app.services.partitions.scopes import AssetScope, Definition, edges_of, whole_of
+from backfills_app.services.request.freezing import definition_of, rule_of
+from partitions_app.models import RuntimePartition
+from slicewise.keys import key_from_json
+from slicewise.partitions import is_runtime, select, select_ranges
+
+# Adjacent positions of one label are one row, however many positions these are.
+_ROWS = """
+WITH labeled AS (
+    SELECT position, {label} AS label
+    FROM backfills_app_backfillpartition AS wanted {joins}
+    WHERE wanted.backfill_asset_id = %(piece)s
+      AND wanted.position >= %(first)s AND wanted.position < %(stop)s AND {condition}
+), numbered AS (
+    SELECT label, position,
+           position - row_number() OVER (PARTITION BY label ORDER BY position) AS number
+    FROM labeled
+)
+SELECT label, min(position), max(position) + 1 FROM numbered GROUP BY label, number ORDER BY 2
+"""
+
+
+@dataclass(eq=False, kw_only=True)
+class StoredScope(AssetScope):
+    """An asset of a backfill with its row."""
+
+    row: BackfillAsset
+
+    def rows(
+        self,
+        within: slicewise.PartitionSet,
+        *,
+        label: str = "''",
+        joins: str = "",
+        condition: str = "true",
+    ) -> dict[str, slicewise.PartitionSet]:
+        """Return the partitions of a subset that have rows, by ``label``, an SQL expression."""
+        ranges = self.places.ranges(within)
+        if not ranges:
+            return {}
+        parameters: dict[str, Any] = {
+            "piece": self.row.pk, "first": ranges[0][0], "stop": ranges[-1][1],
+        }  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.execute(_ROWS.format(label=label, joins=joins, condition=condition), parameters)
+            ranges_by_label: dict[str, list[Range]] = {}
+            for name, first, stop in cursor.fetchall():
+                ranges_by_label.setdefault(name, []).append((first, stop))
+        return {
+            name: self.places.at(label_ranges) & within
+            for name, label_ranges in ranges_by_label.items()
+        }
+
+
+def stored_scopes(backfill: Backfill) -> list[StoredScope]:
+    """Return the assets of a backfill, upstream before downstream, each with its edges."""
+    rows = backfill.assets.select_related(
+        "asset__partition_definition", "producer_version"
+    ).order_by("position", "pk")
+    cuts = all_frozen_definitions(backfill.group_id)
+    scopes: list[StoredScope] = []
+    for row in rows.defer("producer_version__source"):
+        scope = _stored_part(backfill, row)
+        frozen_cuts = cuts.get(row.producer_version_id)
+        scope.edges = edges_of(scope, scopes, backfill.submitted_at, frozen_cuts)
+        scopes.append(scope)
+    return scopes
+
+
+def _stored_part(backfill: Backfill, row: BackfillAsset) -> StoredScope:
+    asset, version = row.asset, row.producer_version
+    # The definition at the time of the request: rows are numbered by it, and a moved bound must not
+    # move the numbers.
+    definition_at_request = (
+        definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
+    )
+    definition = _with_removed_keys(definition_at_request)
+    return StoredScope(
+        row=row,
+        asset=asset,
+        role=row.role,
+        version=version,
+        definition=definition,
+        terms=_selection_terms(definition, row, is_listed=backfill.order == BackfillOrder.LISTED),
+        outlets=outlets_of(asset, version),
+        strategy=row.strategy,
+        params=row.params,
+        mapping=row.mapping,
+    )
+
+
+def _with_removed_keys(definition: Definition) -> Definition:
+    if not is_runtime(definition):
+        return definition
+    # Keys of this very definition: the asset may have another definition by now.
+    runtime_partitions = RuntimePartition.objects.filter(
+        definition__fingerprint=definition.fingerprint
+    )
+    contents = runtime_partitions.order_by("id").values_list("content", flat=True)
+    return definition.known(key_from_json(content) for content in contents)
+
+
+def _selection_terms(
+    definition: Definition, row: BackfillAsset, *, is_listed: bool
+) -> tuple[slicewise.PartitionSet, ...]:
+    if definition is None:
+        return (whole_of(None),)
+    if not row.selection:
+        return ()
+    if is_runtime(definition):
+        return (select(definition, row.selection, longest=None),)
+    return _read(definition, row.selection, is_listed)
+
+
+@lru_cache(maxsize=64)
+def _read(
+    definition: slicewise.PartitionDefinition, text: str, is_listed: bool
+) -> tuple[slicewise.PartitionSet, ...]:
+    if is_listed:
+        return select_ranges(definition, text, longest=None)
+    return (select(definition, text, longest=None),)

@@ -1,0 +1,146 @@
+"""Periods of local time that a page of the grid shows, and the windows that start in a period."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import takewhile
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from partitions_app.grid.cells import Zoom
+from slicewise import Interval, PartitionByTime
+
+Unit = Literal["minute", "hour", "day", "long"]
+YEARS_PER_PAGE = 20
+_PAD = timedelta(days=800)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The present, and the start of expected partitions for definitions without a start."""
+
+    now: datetime
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Local dates ``[first, stop)`` of one page."""
+
+    zoom: Zoom
+    first: date
+    stop: date
+
+    def within(self, first: date, last: date) -> "Period":
+        """Return the years of the period with dates between two dates; the period if none."""
+        start = max(self.first, date(first.year, 1, 1))
+        stop = min(self.stop, date(last.year + 1, 1, 1))
+        return Period(self.zoom, start, stop) if start < stop else self
+
+    @property
+    def title(self) -> str:
+        """The name: ``2013``, ``May 2013``, ``Wednesday 1 May 2013``, ``2004 to 2023``."""
+        match self.zoom:
+            case "day":
+                return f"{self.first:%A} {self.first.day} {self.first:%B %Y}"
+            case "month":
+                return f"{self.first:%B %Y}"
+            case "year":
+                return f"{self.first.year}"
+        if len(self.years) == 1:
+            return f"{self.first.year}"
+        return f"{self.first.year} to {self.stop.year - 1}"
+
+    @property
+    def months(self) -> list[date]:
+        """The first days of all months, for periods of whole months."""
+        return [date(year, month, 1) for year in self.years for month in range(1, 13)
+                if self.first <= date(year, month, 1) < self.stop]  # fmt: skip
+
+    @property
+    def years(self) -> range:
+        """The calendar years of the period."""
+        return range(self.first.year, (self.stop - timedelta(days=1)).year + 1)
+
+    @property
+    def days(self) -> list[date]:
+        """The days of the period."""
+        return [self.first + timedelta(days=n) for n in range((self.stop - self.first).days)]
+
+
+def period_of(zoom: Zoom, day: date) -> Period:
+    """Return the page of a zoom that holds the date."""
+    match zoom:
+        case "day":
+            return Period(zoom, day, day + timedelta(days=1))
+        case "month":
+            return Period(zoom, day.replace(day=1), next_month(day))
+        case "year":
+            return Period(zoom, date(day.year, 1, 1), date(day.year + 1, 1, 1))
+    first = max(day.year - day.year % YEARS_PER_PAGE, 1)
+    return Period(zoom, date(first, 1, 1), date(min(first + YEARS_PER_PAGE, 9999), 1, 1))
+
+
+def next_month(day: date) -> date:
+    """Return the first day of the following month."""
+    return date(day.year + day.month // 12, day.month % 12 + 1, 1)
+
+
+def unit_of(definition: PartitionByTime) -> Unit:
+    """Return the unit of time in which the windows of a definition are drawn."""
+    unit = definition.calendar_unit
+    return unit if unit in ("minute", "hour", "day") else "long"
+
+
+def windows_in(definition: PartitionByTime, period: Period) -> int:
+    """Count the windows of the definition on the page."""
+    return definition.count(
+        midnight(period.first, definition.timezone), midnight(period.stop, definition.timezone)
+    )
+
+
+def since_of(definition: PartitionByTime, clock: Clock) -> datetime:
+    """Return the instant since when the windows of the definition are expected."""
+    return definition.start or clock.since
+
+
+def span_of(definition: PartitionByTime, clock: Clock) -> tuple[date, date]:
+    """Return the local dates of the first and the last window that exist or have begun."""
+    zone = ZoneInfo(definition.timezone)
+    start = since_of(definition, clock)
+    end = max(min(definition.end or clock.now, clock.now), start)
+    # The last window of a bounded definition begins before its end.
+    last = end - timedelta(microseconds=1) if end > start else end
+    return start.astimezone(zone).date(), last.astimezone(zone).date()
+
+
+def windows_starting(
+    definition: PartitionByTime, first: date, stop: date, clock: Clock
+) -> Iterator[Interval]:
+    """Return the expected windows that start on the local dates ``[first, stop)``, in order."""
+    edge = midnight(stop, definition.timezone)
+    since = max(midnight(first, definition.timezone), since_of(definition, clock))
+    return takewhile(lambda window: window.start < edge, definition.windows(since, edge + _PAD))
+
+
+def counts_starting(
+    definition: PartitionByTime, edges: Sequence[date], clock: Clock
+) -> list[tuple[int, int]]:
+    """Count the windows that start between each two edges: all windows, and windows that have
+    ended.
+
+    A window that starts between two edges may end after the second edge: hence differences of
+    counts up to a time far behind the last edge.
+    """
+    far = midnight(edges[-1], definition.timezone) + _PAD
+    least = since_of(definition, clock)
+    starts = [max(midnight(edge, definition.timezone), least) for edge in edges]
+    started = [definition.count(start, far) for start in starts]
+    until = min(far, clock.now)
+    ended = [definition.count(start, until) if start < until else 0 for start in starts]
+    return [(started[n] - started[n + 1], ended[n] - ended[n + 1]) for n in range(len(edges) - 1)]
+
+
+def midnight(day: date, zone: str) -> datetime:
+    """Return the instant at which a local date begins."""
+    return datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)

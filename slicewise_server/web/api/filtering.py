@@ -1,0 +1,42 @@
+"""Filters that refuse misspelt parameters: no caller mistakes a full list for the answer."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from slicewise_server.web.request_errors import InvalidRequest
+
+_PAGING = {"cursor", "page_size"}
+
+
+class StrictFilterBackend(DjangoFilterBackend):
+    """django-filter's backend for views that name a ``filterset_class``."""
+
+    def filter_queryset(
+        self, request: Any, queryset: QuerySet[Any], view: APIView
+    ) -> QuerySet[Any]:
+        filterset_class = self.get_filterset_class(view, queryset)
+        filter_names = set(filterset_class.base_filters) if filterset_class else set()
+        refuse_unknown_parameters(request, filter_names | _PAGING)
+        filtered: QuerySet[Any] = super().filter_queryset(request, queryset, view)
+        return filtered
+
+
+class YesNoFilter(django_filters.TypedChoiceFilter):
+    """Filter by ``true`` or ``false``; django-filter's own filter ignores any other text."""
+
+    def __init__(self, **options: Any) -> None:
+        choices = (("true", "true"), ("false", "false"))
+        super().__init__(choices=choices, coerce=lambda text: text == "true", **options)
+
+
+def refuse_unknown_parameters(request: Request, parameters: set[str]) -> None:
+    """Raise InvalidRequest for query parameters that the view does not read."""
+    unknown = sorted(set(request.query_params) - parameters)
+    if unknown:
+        sentence = f"There is no such parameter; there are {', '.join(sorted(parameters))}."
+        raise InvalidRequest(dict.fromkeys(unknown, sentence))
