@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test faults soak year lint check bench help dev lock chromium jdbc reference
+.PHONY: setup demo up test faults cgroups soak year lint check bench help dev lock chromium jdbc reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,6 +31,9 @@ test: $(DEV_STAMP) chromium jdbc ## all tests, on real servers and a real browse
 # LONG_RUN_SECONDS, 600 unless told: how long the run lasts in which PostgreSQL is restarted.
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
 	FAULT_ROUNDS=3 $(BIN)/python -m pytest tests/faults $(ARGS)
+
+cgroups: $(DEV_STAMP) ## tests of control groups on a kernel of their own, emulated by QEMU (ARGS="-k …" for some)
+	./bin/cgroups-vm $(ARGS)
 
 soak: $(DEV_STAMP) ## kill processes for ten minutes, check what was made (ARGS="--seconds 60" for less), then a year
 	$(BIN)/python -m bench.soak $(ARGS)

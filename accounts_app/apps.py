@@ -2,6 +2,7 @@ from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig, apps
+from django.conf import settings
 from django.db.models.signals import post_migrate, pre_save
 
 
@@ -11,6 +12,9 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(create_roles, sender=self, dispatch_uid="accounts_app.create_roles")
+        # The commands of Slicewise migrate nothing, and import no code of migrations.
+        if not settings.IS_COMMAND:
+            import_module("accounts_app.migration_checks")
         receivers = import_module("accounts_app.receivers")
         # The command line loads no axes, and signs no user in.
         if apps.is_installed("axes"):

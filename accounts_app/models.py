@@ -194,7 +194,7 @@ class Grant(models.Model):
 class AuditEntry(models.Model):
     """The record of one write: actor, action, subject, time and address.
 
-    The database refuses to change or delete entries (migration 0004).
+    The database refuses to change or delete entries (`migrations/_audit_trail.py`).
     """
 
     at = models.DateTimeField(auto_now_add=True)

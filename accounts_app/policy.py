@@ -33,13 +33,14 @@ class Action(StrEnum):
     PAUSE = "pause"
     SYNC = "sync"
     PARTITIONS = "add or remove partitions"
+    ALERTS = "change alerts"
     ADMINISTER = "administer"
 
 
 _OPERATOR = frozenset(
     {Action.VIEW, Action.MATERIALIZE, Action.REPORT, Action.BACKFILL, Action.CANCEL}
 )
-_EDITOR = _OPERATOR | {Action.PAUSE, Action.SYNC, Action.PARTITIONS}
+_EDITOR = _OPERATOR | {Action.PAUSE, Action.SYNC, Action.PARTITIONS, Action.ALERTS}
 GRANTS: dict[Role, frozenset[Action]] = {
     Role.VIEWER: frozenset({Action.VIEW}),
     Role.OPERATOR: _OPERATOR,

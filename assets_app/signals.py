@@ -9,3 +9,8 @@ runs_ended = Signal()
 retry_requested = Signal()
 # run_ids: list[int]: these ended runs are queued again, with all partitions of each run.
 runs_retried = Signal()
+# name: str, errors_before: list[str], errors: list[str]: a bundle was synced, with these import
+# errors before and now.
+bundle_synced = Signal()
+# left_out: LeftOut: a write or a tick made more partitions due than may be queued.
+partitions_left_out = Signal()

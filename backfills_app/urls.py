@@ -1,14 +1,11 @@
-"""The addresses of the pages of backfills, and of the overview."""
+"""The addresses of the pages of backfills."""
 
 from django.urls import path
 
 from backfills_app.views import actions, backfill, backfills, trigger
-from slicewise_server.home import views
 
 app_name = "backfills"
 urlpatterns = [
-    path("", views.overview, name="overview"),
-    path("going-on/", views.going_on, name="going-on"),
     path("backfills/", backfills.backfills, name="backfills"),
     path("backfills/listed/", backfills.backfills_listed, name="backfills-listed"),
     path("backfills/new/", trigger.backfill_new, name="backfill-new"),

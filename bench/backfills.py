@@ -23,8 +23,8 @@ from bench.figures import duration
 from bench.flights import YEAR
 from bench.layers import DUE
 from bench.running import BUNDLES, backfill, data_folder, sign_in, stack, wait_for
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 
 # The first ones once more, when runs of their kind can tell how long they take.
 STRATEGIES: tuple[str | int, ...] = ("partition", 31, "range", 31, "partition")

@@ -58,7 +58,9 @@ class Desk:
 
     def __init__(self, password: str) -> None:
         self.user = User.objects.get()
-        self.keys = Asset.objects.get(name="minutes").definition.keys()
+        definition = Asset.objects.get(name="minutes").definition
+        assert definition is not None
+        self.keys = definition.keys()
         body = {"username": self.user.username, "password": password}
         self._client = Client(headers={"host": "localhost"})
         token = self._post("/api/v1/tokens/", body)["token"]

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from bench.figures import Figure
 from bench.running import BUNDLES, data_folder
-from slicewise_server.stack import Services, prepare
+from slicewise_server.stack import prepare
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.services import Services
 
 _SERVERS = ("postgresql", "redis")
 _OF_ALL_AGES = {14, 15}

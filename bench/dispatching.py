@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from bench.running import BUNDLES, data_folder
-from slicewise_server.stack import Services, prepare
+from slicewise_server.stack import prepare
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.services import Services
 
 _QUEUE = """
 INSERT INTO assets_app_run

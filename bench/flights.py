@@ -7,8 +7,8 @@ from datetime import date, timedelta
 
 from bench.figures import Figure, Pair, duration, in_turns, medians
 from bench.running import Bare, WorkFailedError, backfill, data_folder, sign_in, stack, wait_for
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 
 YEAR = ("2013-01-01", "2013-12-31")
 AT_ONCE = 3

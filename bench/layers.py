@@ -10,8 +10,8 @@ import psycopg
 from bench.figures import Figure, duration
 from bench.history import remember
 from bench.running import BUNDLES, data_folder
-from slicewise_server.stack import Stack
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.stack import Stack
 
 _WARM_UP, _WATCHED = 5, 20
 _LONGEST_BACKLOG = 300

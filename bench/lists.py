@@ -7,8 +7,8 @@ from statistics import median, quantiles
 
 from bench.figures import Figure, duration
 from bench.running import BUNDLES, backfill, data_folder, sign_in, with_lake
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 
 _CLIENTS, _SECONDS, _WARM_UP_SECONDS = 50, 30, 5
 _WORKERS = 2

@@ -23,8 +23,8 @@ from bench.backfills import waits
 from bench.figures import duration
 from bench.memory import Memory
 from bench.running import BUNDLES, data_folder, sign_in
-from slicewise_server.stack import Stack
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.stack import Stack
 from tests.faults.pages import Pages
 
 ASSET = "pulse"

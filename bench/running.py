@@ -13,10 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.process import scrubbed
-from slicewise_server.stack.stack import ADMIN
+from slicewise_server.stack.stack import ADMIN, Stack
 
 PROJECT = Path(__file__).resolve().parent.parent
 BUNDLES = PROJECT / "bench" / "bundles"

@@ -7,7 +7,7 @@ from statistics import median
 from bench.figures import Figure
 from bench.history import remember
 from bench.running import BUNDLES, backfill, data_folder, sign_in, with_lake
-from slicewise_server.stack import Stack
+from slicewise_server.stack.stack import Stack
 
 _SLOTS = 4
 _FIRST = datetime(2024, 1, 1)

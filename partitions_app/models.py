@@ -113,10 +113,17 @@ class PartitionDefinition(models.Model):
         return row
 
     @classmethod
-    def rule_of(cls, spec: dict[str, Any] | None) -> slicewise.PartitionDefinition | None:
-        """Return the definition of a spec, with its present runtime keys; None without a spec."""
-        if spec is None:
+    def rule_of(
+        cls, spec: dict[str, Any] | None, *, in_force: "PartitionDefinition | None" = None
+    ) -> slicewise.PartitionDefinition | None:
+        """Return the definition of a spec, with its present runtime keys; None without a spec.
+
+        The row ``in_force`` spares reading its own spec again: a list of segments may be long.
+        """
+        if not spec:
             return None
+        if in_force is not None and in_force.spec == spec:
+            return in_force.definition
         if spec.get("kind") == slicewise.PartitionAtRuntime.kind:
             return cls.of(spec).definition
         return slicewise.PartitionDefinition.from_json(spec)

@@ -1,11 +1,9 @@
-"""Functions on partition definitions and mappings, and texts about partitions that do not exist."""
+"""Functions on partition definitions, and texts about partitions that do not exist."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import slicewise
-from slicewise.mapping import WindowMapping
 from slicewise.partitions import Nonexistent
 
 
@@ -17,14 +15,6 @@ def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
 def identity_of(definition: slicewise.PartitionDefinition | None) -> str:
     """Return the identity under which partitions of a definition are stored (`Asset.identity`)."""
     return "whole" if definition is None else definition.identity
-
-
-def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | None:
-    """Return the explicit mapping of a dependency; None for overlap.
-
-    Raises the errors of `slicewise.PartitionMapping.from_json`.
-    """
-    return None if spec is None else slicewise.PartitionMapping.from_json(spec)
 
 
 def nonexistent_text(nonexistent: Nonexistent) -> str:
@@ -97,24 +87,3 @@ class UpstreamGap:
         """The count of excluded partitions: ``8 excluded partitions of load``; empty for none."""
         noun = "partition" if self.excluded == 1 else "partitions"
         return f"{self.excluded:,} excluded {noun} of {self.asset}" if self.excluded else ""
-
-
-def depends_on_own_window(mapping: slicewise.PartitionMapping | None) -> bool:
-    """Return whether the time of a window decides its needs, as with overlap and offsets.
-
-    With other mappings all windows need the same: all of time, or the last window, as far as time
-    is bounded.
-    """
-    return mapping is None or isinstance(mapping, WindowMapping)
-
-
-def needs_all_of_time(
-    downstream: slicewise.PartitionDefinition | None,
-    upstream: slicewise.PartitionDefinition | None,
-    mapping: slicewise.PartitionMapping | None,
-) -> bool:
-    """Return whether every downstream window needs the same upstream windows: all of upstream time,
-    or the last window. Upstream time begins with the first window that was ever materialized.
-    """
-    by_own_window = has_time(downstream) and depends_on_own_window(mapping)
-    return has_time(upstream) and not by_own_window

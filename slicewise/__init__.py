@@ -10,8 +10,8 @@ from slicewise.errors import (
     UnboundedPartitionsError,
 )
 from slicewise.io.frames import RowsError
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey, ProductKey
+from slicewise.keys.partition_key import Interval, PartitionKey
+from slicewise.keys.product_key import ProductKey
 from slicewise.mapping.built_in import All, Keys, Latest, Offset, Overlap
 from slicewise.mapping.partition_mapping import (
     PartitionMapping,
@@ -22,9 +22,9 @@ from slicewise.partitions.by_interval import PartitionByInterval
 from slicewise.partitions.by_product import PartitionByProduct
 from slicewise.partitions.by_sequence import PartitionAtRuntime, PartitionBySequence
 from slicewise.partitions.by_time import PartitionByTime
-from slicewise.partitions.definition import Dimension, PartitionDefinition
+from slicewise.partitions.definition import Dimension, PartitionDefinition, PartitionSet
+from slicewise.partitions.key_set import PartitionRange
 from slicewise.partitions.partition_paths import partition_path
-from slicewise.partitions.partition_set import PartitionRange, PartitionSet
 from slicewise.running.context import PartitionError, RunContext, get_current_context
 from slicewise.running.handles import AssetHandle, MissingPartitionsError
 from slicewise.running.partition_column import partition_column

@@ -85,7 +85,7 @@ def find(group: str, kind: object) -> Any:
         plugin = _installed(group).get(str(kind))
         if (group, str(kind)) in _duplicates:
             raise DuplicatePluginError(
-                f"the {_WHAT[group]} {kind!r} is brought by several packages, and none of them is"
+                f"the {_WHAT[group]} {kind!r} is declared by several packages, so that none is"
                 f" used: {_duplicates[group, str(kind)]} ({group}); remove all but one"
             )
         if plugin is None:
@@ -204,7 +204,7 @@ def _usable_plugin(group: str, name: str, plugins: list[Plugin]) -> Plugin | Non
     else:
         return plugins[0]
     shown = ", ".join(map(str, plugins))
-    warnings.warn(f"{reason}, so it is left out: {shown} ({group})", stacklevel=2)
+    warnings.warn(f"{reason}, so the plug-in is left out: {shown} ({group})", stacklevel=2)
     return None
 
 

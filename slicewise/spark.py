@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from slicewise.platform_failures import PlatformError, is_platform_failure
+from slicewise.texts.spark_advice import CONNECT_MODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as ClassicSession
@@ -44,45 +45,12 @@ _PRELOADED = (
 # is retried on another server, and the worker decides about the retry of a whole run.
 _MAX_RETRIES, _MAX_BACKOFF_MS = 6, 4000
 
-# The prefix of causes in Java's stack traces, and the most characters of a cause in a message.
-_CAUSE, _CAUSE_LENGTH = "Caused by: ", 300
-
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-
 # Messages of Java for a configuration that fails in every attempt.
 _REFUSED_CONF = (
     "IllegalArgumentException",
     "NumberFormatException",
     "Could not parse Master URL",
 )
-
-_OWN_APPLICATION = (
-    '@asset(engine="submit") gives the run a Spark application of its own, with sparkContext, RDDs'
-    " and the JVM."
-)
-# Advice by pyspark's names of error conditions.
-_ADVICE = {
-    **dict.fromkeys(
-        (
-            "JVM_ATTRIBUTE_NOT_SUPPORTED",
-            "CONTEXT_UNAVAILABLE_FOR_REMOTE_CLIENT",
-            "NOT_IMPLEMENTED",
-            "SESSION_OR_CONTEXT_EXISTS",
-        ),
-        f"This run reaches Spark by Spark Connect. {_OWN_APPLICATION}",
-    ),
-    **dict.fromkeys(
-        ("CANNOT_MODIFY_STATIC_CONFIG", "CANNOT_MODIFY_CONFIG"),
-        "It belongs to the Spark server that runs share. Say it in spark_conf of an asset with"
-        ' engine="submit", which has a Spark application of its own.',
-    ),
-    "PATH_NOT_FOUND": (
-        "There is no such file or folder where Spark looks for it: its data may have been removed"
-        " since, or the host of the Spark server does not have the folder. A relative path begins"
-        " at that server's folder, and with"
-        ' engine="submit" at the bundle; write full paths.'
-    ),
-}
 
 
 class ApplicationNotStartedError(PlatformError):
@@ -100,7 +68,7 @@ def use_connect() -> None:
 
     A definition file may call ``functions.col("origin")`` at its top level.
     """
-    os.environ[_CONNECT_MODE] = "1"
+    os.environ[CONNECT_MODE] = "1"
 
 
 def open_session(
@@ -134,7 +102,7 @@ def open_application(tag: str | None = None) -> "ClassicSession":
     """
     from pyspark.sql import SparkSession
 
-    os.environ.pop(_CONNECT_MODE, None)
+    os.environ.pop(CONNECT_MODE, None)
     try:
         session = SparkSession.builder.getOrCreate()
     except Exception as error:
@@ -175,38 +143,6 @@ def application_id(session: "SparkSession | ClassicSession") -> str | None:
 def application_ui(session: "ClassicSession") -> str | None:
     """Return the address of the pages of the process's own application, or None."""
     return session.sparkContext.uiWebUrl
-
-
-def engine_advice(error: BaseException) -> str | None:
-    """Return advice if the code needs a feature that only ``engine="submit"`` has.
-
-    None for other errors, and in a process that has an application of its own.
-    """
-    if _CONNECT_MODE not in os.environ:
-        return None
-    chain: BaseException | None = error
-    while chain is not None:
-        condition = getattr(chain, "getCondition", lambda: None)()
-        if condition in _ADVICE:
-            return _ADVICE[condition]
-        chain = chain.__cause__ or chain.__context__
-    return None
-
-
-def write_cause(error: BaseException) -> str | None:
-    """Return why rows could not be written, such as a full disk, if Spark's message names only the
-    target.
-
-    None for other errors, and if the server reported no cause.
-    """
-    chain: BaseException | None = error
-    while chain is not None:
-        if getattr(chain, "getCondition", lambda: None)() == "TASK_WRITE_FAILED":
-            stack_trace = getattr(chain, "getStackTrace", lambda: None)() or ""
-            causes = [line for line in stack_trace.splitlines() if line.startswith(_CAUSE)]
-            return causes[-1][:_CAUSE_LENGTH] if causes else None
-        chain = chain.__cause__ or chain.__context__
-    return None
 
 
 def is_frame(value: object) -> bool:

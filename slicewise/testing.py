@@ -11,7 +11,6 @@ from slicewise.declaring.signatures import inlet_parameters
 from slicewise.errors import DefinitionError
 from slicewise.partitions.discovery import Discoveries
 from slicewise.running.context import PartitionContext, RunContext
-from slicewise.running.handles import Outlets
 from slicewise.running.invoke import all_inlet_validations, invoke, write_returned
 from slicewise.running.trials import (
     Frame,
@@ -25,6 +24,7 @@ from slicewise.running.trials import (
     read_keys,
     unknown_keys,
 )
+from slicewise.running.written_handles import Outlets
 from slicewise.validations import ValidationFailedError, check_all, refuse_failed
 
 __all__ = ["ValidationFailedError", "materialize"]
@@ -109,7 +109,7 @@ class _Trial:
     def session(self) -> Any:
         """Return the session that was passed as ``spark``."""
         if self._spark is None:
-            raise DefinitionError(f"{self.producer.name} asks for spark; hand it in as spark=...")
+            raise DefinitionError(f"{self.producer.name} needs a Spark session; pass spark=...")
         return self._spark
 
     def inputs(self, frames: Mapping[Any, Frame]) -> dict[str, FrameHandle]:
@@ -120,8 +120,8 @@ class _Trial:
         for name in inlet_names:
             if name not in named:
                 raise LookupError(
-                    f"{self.producer.name} asks for {name!r}, and no data is given for it: hand it"
-                    f" in as upstream={{{name!r}: ...}}"
+                    f"{self.producer.name} reads {name!r}, and no data is given: pass"
+                    f" upstream={{{name!r}: ...}}"
                 )
         unknown_names = [name for name in named if name not in inlet_names]
         if unknown_names:
@@ -196,7 +196,7 @@ def _producer(asset: Any) -> ProducedAsset | MultiAsset:
     """Return the producer of an asset: the asset itself, or the multi-asset that contains it."""
     made_by = asset.made_by if isinstance(asset, Asset) else asset
     if not isinstance(made_by, ProducedAsset | MultiAsset):
-        raise DefinitionError(f"{asset!r} has no function: it is written by something else")
+        raise DefinitionError(f"{asset!r} has no function: another program writes the asset")
     return made_by
 
 

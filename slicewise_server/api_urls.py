@@ -17,8 +17,10 @@ from assets_app.api import (
 )
 from backfills_app.api import backfills
 from backfills_app.api import control as backfill_control
+from slicewise_server.alerts import api as alerts
 from slicewise_server.api_docs import DocsView, SchemaView
 from slicewise_server.api_health import HealthView
+from slicewise_server.events.api import EventsView
 
 v1 = [
     path("assets/", assets.AssetsView.as_view(), name="assets"),
@@ -62,10 +64,23 @@ v1 = [
     path("runs/", runs.RunsView.as_view(), name="runs"),
     path("runs/<int:pk>/", runs.RunView.as_view(), name="run"),
     path("runs/<int:pk>/log/", runs.RunLogView.as_view(), name="run-log"),
+    path("runs/<int:pk>/partitions/", runs.RunPartitionsView.as_view(), name="run-partitions"),
     path("runs/<int:pk>/cancel/", runs.RunCancelView.as_view(), name="run-cancel"),
     path("runs/<int:pk>/retry/", retrying.RunRetryView.as_view(), name="run-retry"),
     path("runs/<int:pk>/rerun/", retrying.RunRerunView.as_view(), name="run-rerun"),
     path("runs/retry/", retrying.RunsRetryView.as_view(), name="runs-retry"),
+    path("events/", EventsView.as_view(), name="events"),
+    path("channels/", alerts.ChannelsView.as_view(), name="channels"),
+    path("channels/<str:name>/", alerts.ChannelView.as_view(), name="channel"),
+    path("channels/<str:name>/test/", alerts.ChannelTestView.as_view(), name="channel-test"),
+    path("alert-rules/", alerts.AlertRulesView.as_view(), name="alert-rules"),
+    path("alert-rules/<str:name>/", alerts.AlertRuleView.as_view(), name="alert-rule"),
+    path("deliveries/", alerts.DeliveriesView.as_view(), name="deliveries"),
+    path(
+        "deliveries/<uuid:delivery_id>/resend/",
+        alerts.DeliveryResendView.as_view(),
+        name="delivery-resend",
+    ),
     path("gateways/", gateways.GatewaysView.as_view(), name="gateways"),
     path("backfills/", backfills.BackfillsView.as_view(), name="backfills"),
     path("backfills/preview/", backfills.BackfillPreviewView.as_view(), name="backfill-preview"),

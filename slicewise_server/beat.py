@@ -44,7 +44,9 @@ class SteadyScheduler(Scheduler):
             if self._waiting(entry, producer or self.producer) < MOST_WAITING:
                 self.apply_async(entry, producer=producer, advance=False)
         except Exception as error:  # beat outlives each error of one message
-            log.error("message not sent", extra={"task": entry.task, "error": str(error)})
+            log.error(
+                "task not sent to the broker", extra={"task": entry.task, "error": str(error)}
+            )
 
     def _waiting(self, entry: ScheduleEntry, producer: Any) -> int:
         """Return the number of messages in the queue of an entry."""

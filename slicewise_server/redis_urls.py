@@ -45,7 +45,7 @@ def cache_url(broker_url: str, database: int | None, named: str = "") -> str:
     if database < 0 or database in broker_databases:
         raise ImproperlyConfigured(
             f"CACHE_REDIS_DB is {database}: give the number of a Redis database that REDIS_URL"
-            " does not name. The cache would otherwise lie among the messages."
+            " does not name. The cache and the messages need different databases."
         )
     return with_database(broker_url, database)
 

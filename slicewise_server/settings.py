@@ -33,6 +33,7 @@ if not IS_COMMAND:
 
 # ---------------------------------------------------------------- locations
 SECRET_KEY = env.str("SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 DATABASES = {"default": env.db("DATABASE_URL")}
 REDIS_URL = env.str("REDIS_URL")
 SPARK_REMOTE = env.str("SPARK_REMOTE")
@@ -43,6 +44,8 @@ SPARK_HOME = env.str("SPARK_HOME", default="")
 JAVA_HOME = env.str("JAVA_HOME", default="")
 # The address of Spark's own pages; each run links to it.
 SPARK_UI_URL = web_address("SPARK_UI_URL", env.str("SPARK_UI_URL", default=""))
+# The address at which people open the pages, for links in messages.
+SLICEWISE_URL = web_address("SLICEWISE_URL", env.str("SLICEWISE_URL", default=""))
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
@@ -66,11 +69,14 @@ MAX_SEGMENTS_PER_SEQUENCE = env.int("MAX_SEGMENTS_PER_SEQUENCE", default=10_000)
 MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
 MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", default=50_000)
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
+EVENT_DAYS = env.int("EVENT_DAYS", default=30)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
 # Limits of one run.
 RUN_MEMORY = memory(env, "SLICEWISE_RUN_MEMORY")
 RUN_PROCESSES = at_least_one(env, "SLICEWISE_RUN_PROCESSES", default=4096)
+# The control group below which each run gets a group; empty: the group that systemd has delegated.
+RUN_CGROUP = env.str("SLICEWISE_RUN_CGROUP", default="")
 RUN_OPEN_FILES = at_least_one(env, "SLICEWISE_RUN_OPEN_FILES", default=65_536)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
@@ -128,6 +134,8 @@ INSTALLED_APPS = [
     "partitions_app",
     "assets_app",
     "backfills_app",
+    "slicewise_server.events",
+    "slicewise_server.alerts",
 ]
 
 if IS_COMMAND:
@@ -137,6 +145,7 @@ if IS_COMMAND:
         "slicewise_server.command_apps.ContentTypes",
         "knox",
         *(app for app in INSTALLED_APPS if app.endswith("s_app")),
+        "slicewise_server.events",
     ]
 
 MIDDLEWARE = [
@@ -169,7 +178,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "accounts_app.context_processors.navigation",
+                "slicewise_server.home.navigation.navigation",
             ],
         },
     },
@@ -334,6 +343,8 @@ CELERY_IMPORTS = [
     "assets_app.execution.tasks",
     "assets_app.catalogue.tasks",
     "backfills_app.tasks",
+    "slicewise_server.events.tasks",
+    "slicewise_server.alerts.tasks",
 ]
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
@@ -370,6 +381,26 @@ CELERY_BEAT_SCHEDULE = {
     "forget old ticks": {
         "task": "assets_app.scheduling.tasks.forget",
         "schedule": 3600.0,
+        "options": {"queue": "bulk"},
+    },
+    "publish events": {
+        "task": "slicewise_server.events.tasks.publish",
+        "schedule": 0.5,
+        "options": {"queue": "bulk"},
+    },
+    "deliver alerts": {
+        "task": "slicewise_server.alerts.tasks.deliver",
+        "schedule": 1.0,
+        "options": {"queue": "bulk"},
+    },
+    "forget old events": {
+        "task": "slicewise_server.events.tasks.forget",
+        "schedule": 600.0,
+        "options": {"queue": "bulk"},
+    },
+    "forget old deliveries": {
+        "task": "slicewise_server.alerts.tasks.forget",
+        "schedule": 600.0,
         "options": {"queue": "bulk"},
     },
     "delete expired sessions": {

@@ -12,6 +12,7 @@ handler500 = "slicewise_server.web.error_pages.server_error"
 urlpatterns = [
     path("api/", include("slicewise_server.api_urls")),
     path("admin/", admin.site.urls),
+    path("", include("slicewise_server.home.urls")),
     path("", include("accounts_app.urls")),
     path("", include("backfills_app.urls")),
     path("", include("partitions_app.urls")),

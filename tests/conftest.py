@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from slicewise_server.stack import Services, Stack
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
+from slicewise_server.stack.services import Services
+from slicewise_server.stack.stack import Stack
 from slicewise_server.static_collection import collect_static_files
 from tests.folders import reachable_folder
 
@@ -102,7 +103,7 @@ def no_key_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     the same names.
     """
     if "db" in request.fixturenames or "transactional_db" in request.fixturenames:
-        monkeypatch.setattr("slicewise.keys.record_keys._declared", WeakValueDictionary())
+        monkeypatch.setattr("slicewise.keys.key_types._declared", WeakValueDictionary())
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,13 @@ def give_password(user: User, password: str, settings: Any) -> User:
     return user
 
 
+def definition_of(partitioned: Asset) -> slicewise.PartitionDefinition:
+    """The partition definition of a partitioned asset."""
+    definition = partitioned.definition
+    assert definition is not None
+    return definition
+
+
 def asset(
     name: str,
     partition: slicewise.PartitionDefinition | None = None,

@@ -8,6 +8,7 @@ from django.db.models import Count
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from slicewise.partitions.rows import partition_rows
+from tests.factories import definition_of
 
 
 def counts_agree_with_slices() -> bool:
@@ -31,7 +32,7 @@ def made(of: Asset, selection: str, *, version: int = 1, minute: int = 0) -> Non
     """Create materialized partitions; ``minute`` orders the partitions by their last
     materialization.
     """
-    rows = partition_rows(of.definition, of.definition.select(selection))
+    rows = partition_rows(of.definition, definition_of(of).select(selection))
     instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
     AssetPartition.objects.bulk_create(
         AssetPartition(
@@ -53,7 +54,7 @@ def record(
     asset: Asset, selection: str, state_of: Callable[[int], str] = lambda n: "materialized"
 ) -> int:
     """Put the selected partitions on record in the states that the function gives; how many."""
-    rows = list(partition_rows(asset.definition, asset.definition.select(selection)))
+    rows = list(partition_rows(asset.definition, definition_of(asset).select(selection)))
     counts: Counter[tuple[date | None, str, str]] = Counter()
     slices = []
     for place, row in enumerate(rows):

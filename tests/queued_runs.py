@@ -6,7 +6,7 @@ from typing import Any
 from accounts_app.models import User
 from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, GroupKind, Queue, Run, RunGroup, Trigger
+from assets_app.models import Asset, GroupKind, Queue, Run, RunGroup, Target, Trigger
 from slicewise.partitions.rows import PartitionRow
 
 
@@ -48,8 +48,8 @@ def claim_runs(
     assert of.producer
     assert of.producer.current_version
     terms = RunSpec(
-        asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
-        params={}, requested_by=None,
+        target=Target(of), producer_version=of.producer.current_version, group=group,
+        trigger=trigger, params={}, requested_by=None,
     )  # fmt: skip
     claimed, _ = claim(terms, planned)
     assert claimed

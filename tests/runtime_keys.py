@@ -12,7 +12,7 @@ from assets_app.models import Asset, Gateway, Run
 from partitions_app.models import PartitionDefinition
 from slicewise.keys.key_json import key_to_json
 from tests.attempts import begin_next
-from tests.factories import outlet_of
+from tests.factories import definition_of, outlet_of
 
 CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
 
@@ -37,7 +37,7 @@ def found(*keys: object) -> list[dict[str, Any]]:
 
 def known(of: Asset) -> list[str]:
     """Return the texts of the keys that a reader of the catalogue sees now."""
-    keys = Asset.objects.get(pk=of.pk).definition.keys()
+    keys = definition_of(Asset.objects.get(pk=of.pk)).keys()
     return [key.text for key in keys]
 
 

@@ -4,7 +4,7 @@ import json
 import urllib.request
 from typing import Any
 
-from slicewise_server.stack import Stack
+from slicewise_server.stack.stack import Stack
 
 
 class Spark:

@@ -18,7 +18,7 @@ from assets_app.execution.gateway.worker import Watched
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt
-from slicewise.runner.client import WarmParentError
+from slicewise.runner.parent_client import WarmParentError
 from tests.factories import DAILY_2013, asset
 
 Message = dict[str, Any]

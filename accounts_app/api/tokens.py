@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.models import User
+from accounts_app.serializers import CredentialsSerializer, TokenSerializer
 from accounts_app.services.sign_in_limits import (
     forget_failures,
     remember_address,
@@ -25,7 +26,6 @@ from accounts_app.services.sign_in_limits import (
 from accounts_app.services.tokens import issue_token, revoke_token
 from slicewise_server.web.api.problems import problem
 from slicewise_server.web.api.schema import problems
-from slicewise_server.web.api.serializers import CredentialsSerializer, TokenSerializer
 from slicewise_server.web.request_errors import ConflictingRequest
 
 log = logging.getLogger(__name__)

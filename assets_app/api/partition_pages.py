@@ -217,8 +217,9 @@ def _row_at(query: PartitionQuery) -> AssetPartition | None:
 
 
 def _is_chosen(asset: Asset, row: AssetPartition, chosen: Sequence[Any] | PartitionSet) -> bool:
+    definition = asset.definition
     try:
-        return asset.definition.parse(row.key) in chosen
+        return definition is not None and definition.parse(row.key) in chosen
     except ValueError:
         # Materialized under earlier bounds of the definition: no selection names this key any more.
         return False

@@ -4,19 +4,20 @@ from typing import Any
 
 import django_filters
 from django import forms
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from assets_app.execution.queue.control import cancel_run
-from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunState, Trigger
-from assets_app.queries.lookups import LARGEST_ID, run_numbered
+from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunPartition, RunState, Trigger
+from assets_app.queries.lookups import LARGEST_ID, partitions_of_run, run_numbered
 from assets_app.serializers import (
     LogEntrySerializer,
     LogPageSerializer,
     RunDetailSerializer,
+    RunPartitionSerializer,
     RunSerializer,
 )
 from slicewise_server.web.api.etags import conditional
@@ -47,6 +48,13 @@ class RunFilter(django_filters.FilterSet):
     tick = NumberOfRowFilter(field_name="tick_id")
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+
+
+class RunPartitionFilter(django_filters.FilterSet):
+    """Filters of the list of a run's partitions."""
+
+    asset = django_filters.CharFilter(field_name="slice__asset__name")
+    state = django_filters.MultipleChoiceFilter(choices=RunPartition.State.choices)
 
 
 def log_page(run: Run, position: Any) -> dict[str, Any]:
@@ -109,8 +117,35 @@ class RunView(ApiView):
         responses={200: RunDetailSerializer, 304: None} | problems(401, 404),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Return the run with attempts, and partitions by state."""
+        """Return the run with attempts, and partitions by state. `partition_list` has the first
+        1,000 partitions; the others follow at the address in `partition_list_next`.
+        """
         return conditional(request, RunDetailSerializer(run_numbered(pk)).data)
+
+
+class RunPartitionsView(ApiList[RunPartition]):
+    """The partitions of a run."""
+
+    queryset = RunPartition.objects.none()
+    serializer_class = RunPartitionSerializer
+    filterset_class = RunPartitionFilter
+    page_order = "position"
+
+    def get_queryset(self) -> QuerySet[RunPartition]:
+        if getattr(self, "swagger_fake_view", False):
+            return self.queryset
+        return partitions_of_run(run_numbered(self.kwargs["pk"])).select_related("slice__asset")
+
+    @extend_schema(
+        operation_id="runs_partitions",
+        summary="List partitions of a run",
+        responses={200: RunPartitionSerializer(many=True)} | problems(400, 401, 404),
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List the partitions of a run, in the order in which the run materializes them. The
+        address in `partition_list_next` of a run leads here.
+        """
+        return self.list(request, *args, **kwargs)
 
 
 class RunLogView(ApiView):

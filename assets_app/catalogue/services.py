@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -21,10 +21,11 @@ from assets_app.catalogue.storing import store
 from assets_app.catalogue.timetables import pause_schedule, stop_schedules
 from assets_app.models import Asset, Bundle, BundleVersion
 from assets_app.queries.clock import database_now
+from assets_app.signals import bundle_synced
+from slicewise_server.web.advisory_locks import AdvisoryLock, connection_lock
 
 log = logging.getLogger(__name__)
 
-SYNC_LOCK = 7_303
 _REFUSED_SECONDS = 600
 
 
@@ -51,7 +52,7 @@ def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
     changed, or after ten minutes.
     """
     reports = []
-    with _try_lock() as has_lock:
+    with connection_lock(AdvisoryLock.SYNC) as has_lock:
         if not has_lock:
             return []
         if bundles is None:
@@ -106,13 +107,18 @@ def sync_bundle(
             return _report(bundle, current, changed=False)
         loaded = (_load_unless_refused if hold_off else load)(digest, archive)
     except BundleNotLoaded as error:
-        Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
-        bundle.error = str(error)
+        with transaction.atomic():
+            bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
+            errors_before, bundle.error = _errors_of(bundle), str(error)
+            Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
+            _announce(bundle, errors_before)
         return _report(bundle, _in_force(bundle), changed=False)
     with transaction.atomic():
         # Two syncs of one bundle, one after the other.
         bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
+        errors_before = _errors_of(bundle)
         version = store(bundle, loaded)
+        _announce(bundle, errors_before)
         if user is not None:
             audit.record(user, "sync", "bundle", name, {"digest": digest})
     return _report(bundle, version, changed=True)
@@ -151,24 +157,6 @@ def _cache_may_be_away() -> Iterator[None]:
         log.warning("cache away", extra={"error": str(error)})
 
 
-@contextmanager
-def _try_lock() -> Iterator[bool]:
-    """Yield whether this process has got the lock for syncs.
-
-    The lock belongs to the connection, not to a transaction, which would stay open as long as the
-    files load.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [SYNC_LOCK])
-        has_lock = bool(cursor.fetchone()[0])
-    try:
-        yield has_lock
-    finally:
-        if has_lock:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [SYNC_LOCK])
-
-
 def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
     """Stop or resume scheduled writes of the asset, and of the assets that are made together with
     it.
@@ -186,6 +174,22 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
             audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
     return asset
+
+
+def _errors_of(bundle: Bundle) -> list[str]:
+    """Return the import errors of a bundle, a line for each."""
+    version = _in_force(bundle)
+    errors = [
+        f"{error['path']}: {error['message']}"
+        for error in (version.import_errors if version else ())
+    ]
+    return [bundle.error, *errors] if bundle.error else errors
+
+
+def _announce(bundle: Bundle, errors_before: list[str]) -> None:
+    bundle_synced.send(
+        sender=None, name=bundle.name, errors_before=errors_before, errors=_errors_of(bundle)
+    )
 
 
 def _in_force(bundle: Bundle) -> BundleVersion | None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -29,8 +29,17 @@ _COLUMNS = (
 )
 _PAUSE = ("paused_at", "unpaused_at", "handled_before_pause")
 _BATCH_SIZE = 1_000
-# The value for `Schedule.rule`, and the whole definition.
-_Rule = tuple[dict[str, Any] | None, dict[str, Any]]
+
+
+class _Limits(NamedTuple):
+    """The limits of a schedule's run group."""
+
+    priority: int
+    max_active_runs: int | None
+
+
+# The value for `Schedule.rule`, and the limits of the runs.
+_Rule = tuple[dict[str, Any] | None, _Limits]
 
 
 def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
@@ -134,12 +143,12 @@ def _producers_to_update(
 
 def _is_out_of_step(columns: Sequence[Any], declared: _Rule) -> bool:
     is_paused, stored, retry_at, paused_at, *limits = columns
-    schedule_rule, definition = declared
+    schedule_rule, declared_limits = declared
     return (
         stored != schedule_rule
         or retry_at is not None
         or (is_paused and paused_at is None)
-        or tuple(limits) != _limits_of(definition)
+        or tuple(limits) != declared_limits
     )
 
 
@@ -251,17 +260,19 @@ def _next_at(row: Schedule, *, is_paused: bool) -> datetime | None:
 
 
 def _rule_of(producer: Producer) -> _Rule:
-    version = producer.current_version
-    definition: dict[str, Any] = {} if version is None else version.definition
-    if not definition.get("schedule"):
-        return None, definition
+    if producer.current_version is None:
+        return None, _Limits(0, None)
+    spec = producer.current_version.spec
+    limits = _Limits(spec.priority, spec.max_active_runs)
+    if not spec.schedule:
+        return None, limits
     schedule_rule = {
-        "schedule": definition["schedule"],
-        "timezone": definition.get("timezone"),
-        "start": definition.get("start_date"),
-        "end": definition.get("end_date"),
+        "schedule": spec.schedule,
+        "timezone": spec.timezone,
+        "start": spec.start_date,
+        "end": spec.end_date,
     }
-    return schedule_rule, definition
+    return schedule_rule, limits
 
 
 def _paused_producers(producers: Iterable[Producer]) -> set[int]:
@@ -269,15 +280,10 @@ def _paused_producers(producers: Iterable[Producer]) -> set[int]:
     return {pk for pk in paused.values_list("producer_id", flat=True) if pk is not None}
 
 
-def _limits_of(definition: Mapping[str, Any]) -> tuple[int, int | None]:
-    return definition.get("priority") or 0, definition.get("max_active_runs")
-
-
-def _update_groups(group_definitions: Iterable[tuple[RunGroup, Mapping[str, Any]]]) -> None:
+def _update_groups(group_limits: Iterable[tuple[RunGroup, _Limits]]) -> None:
     changed = []
-    for group, definition in group_definitions:
-        wanted = _limits_of(definition)
-        if (group.priority, group.max_active_runs) != wanted:
-            group.priority, group.max_active_runs = wanted
+    for group, limits in group_limits:
+        if (group.priority, group.max_active_runs) != limits:
+            group.priority, group.max_active_runs = limits
             changed.append(group)
     RunGroup.objects.bulk_update(changed, ["priority", "max_active_runs"], batch_size=_BATCH_SIZE)

@@ -1,7 +1,7 @@
 """Models of declarations, partitions, schedules and runs."""
 
+from assets_app.models.attempts import AttemptInput, AttemptOutlet, Lease, RunAttempt, RunLog
 from assets_app.models.catalogue import (
-    DISCOVERY,
     Asset,
     AssetDependency,
     Bundle,
@@ -18,18 +18,7 @@ from assets_app.models.partitions import (
     WriteReport,
 )
 from assets_app.models.queue_heads import QueueChange, QueueHead
-from assets_app.models.runs import (
-    AttemptInput,
-    AttemptOutlet,
-    FrozenUpstream,
-    Lease,
-    Run,
-    RunAttempt,
-    RunGroup,
-    RunLog,
-    RunNeed,
-    RunPartition,
-)
+from assets_app.models.runs import FrozenUpstream, Run, RunGroup, RunNeed, RunPartition
 from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
 from assets_app.models.states import (
     ACTIVE_STATES,
@@ -47,6 +36,7 @@ from assets_app.models.states import (
     TickReason,
     Trigger,
 )
+from assets_app.models.targets import DISCOVERY, Target
 from assets_app.models.validations import ValidationResult
 
 __all__ = [
@@ -90,6 +80,7 @@ __all__ = [
     "Schedule",
     "ScheduleTick",
     "SkipReason",
+    "Target",
     "TickReason",
     "Trigger",
     "ValidationResult",

@@ -1,20 +1,14 @@
 """Declarations: bundles and bundle versions, producers, assets, and dependencies between assets."""
 
 from collections.abc import Collection
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
 from django.db import models
 
-from assets_app.queries.catalogue import AssetQuerySet
+import slicewise
 from partitions_app.models import PartitionDefinition
-from slicewise import PartitionAtRuntime
-from slicewise.io.base import WriteMode
+from slicewise.declaring import ProducerSpec, outlet_names
 from slicewise.uris import checked_location
-
-# The identity of the one row that a run holds which discovers partitions. The row is no partition
-# itself: lists and counts, which go by the identity of the definition, leave it out.
-DISCOVERY = "discovery"
 
 
 class Bundle(models.Model):
@@ -71,8 +65,7 @@ class Producer(models.Model):
     def outlet_names(self) -> Collection[str]:
         """Names of the assets that the version in force materializes."""
         version = self.current_version
-        outlets = [] if version is None else version.definition.get("outlets") or []
-        return {outlet["name"] for outlet in outlets}
+        return [] if version is None else outlet_names(version.definition)
 
 
 class ProducerVersion(models.Model):
@@ -87,6 +80,9 @@ class ProducerVersion(models.Model):
     file = models.CharField(max_length=1000)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    # The JSON that was read, and its value.
+    _spec: tuple[Any, ProducerSpec] | None = None
+
     class Meta:
         ordering = ("-id",)
 
@@ -94,34 +90,36 @@ class ProducerVersion(models.Model):
         return f"{self.producer_id} {self.digest[:12]}"
 
     @property
-    def strategy(self) -> str | int:
-        """``"partition"``, ``"range"``, or the largest number of partitions of one run."""
-        strategy: str | int = self.definition["strategy"]
-        return strategy
+    def spec(self) -> ProducerSpec:
+        """The declaration, read once from ``definition``."""
+        if self._spec is None or self._spec[0] is not self.definition:
+            self._spec = self.definition, ProducerSpec.from_json(self.definition)
+        return self._spec[1]
+
+    def definition_of(self, asset: str) -> slicewise.PartitionDefinition | None:
+        """Return the partition definition of an outlet, with its present runtime keys; None without
+        partitions.
+        """
+        return PartitionDefinition.rule_of(self.spec.partition_of(asset))
 
     @property
     def outlets(self) -> dict[str, str]:
         """URIs of the outlets by asset name, in order; empty for an outlet without a URI."""
-        outlets: list[dict[str, Any]] = self.definition["outlets"]
-        return {outlet["name"]: outlet.get("uri") or "" for outlet in outlets}
+        return {outlet.name: outlet.uri or "" for outlet in self.spec.outlets}
 
     @property
     def canonical_uris(self) -> dict[str, str]:
         """Canonical locations of the outlets by asset name; empty for an outlet without a URI."""
         return {name: checked_location(uri)[0] if uri else "" for name, uri in self.outlets.items()}
 
-    @property
-    def write_mode(self) -> WriteMode:
-        """The treatment of the old data of a partition when new data is put in place."""
-        mode: WriteMode = self.definition.get("write_mode") or "replace"
-        return mode
 
-    def partition_of(self, asset: str) -> dict[str, Any] | None:
-        """Return the partition definition of an outlet, as JSON; None without partitions."""
-        outlets: list[dict[str, Any]] = self.definition["outlets"]
-        outlet = next((outlet for outlet in outlets if outlet["name"] == asset), {})
-        spec: dict[str, Any] | None = outlet.get("partition")
-        return spec or self.definition.get("partition")
+class AssetQuerySet(models.QuerySet["Asset"]):
+    """Assets, with the related rows that lists and pages show."""
+
+    def declared(self) -> "AssetQuerySet":
+        """Select assets that a loaded file declares, with definition, producer and schedule."""
+        rows = self.filter(active=True)
+        return rows.select_related("partition_definition", "producer__schedule")
 
 
 class Asset(models.Model):
@@ -157,7 +155,6 @@ class Asset(models.Model):
     activated_at = models.DateTimeField(auto_now_add=True)
 
     objects = AssetQuerySet.as_manager()
-    is_discovering = False
 
     class Meta:
         ordering = ("name",)
@@ -166,11 +163,11 @@ class Asset(models.Model):
         return self.name
 
     @property
-    def definition(self) -> Any:
-        """The partition definition with its arithmetic, or None for an asset that is not
-        partitioned. A definition at run time has the keys that were known when the row was read.
+    def definition(self) -> slicewise.PartitionDefinition | None:
+        """The partition definition as a value of the SDK; None without partitions. Runtime keys
+        are the keys that were known when the row was read.
         """
-        row = None if self.is_discovering else self.partition_definition
+        row = self.partition_definition
         return None if row is None else row.definition
 
     @property
@@ -178,8 +175,6 @@ class Asset(models.Model):
         """The identity under which partitions are kept; ``"whole"`` for an asset without
         partitions.
         """
-        if self.is_discovering:
-            return DISCOVERY
         row = self.partition_definition
         return "whole" if row is None else row.identity
 
@@ -187,7 +182,7 @@ class Asset(models.Model):
     def finds_partitions(self) -> bool:
         """Whether the partitions of the asset are found at run time."""
         row = self.partition_definition
-        return row is not None and row.kind == PartitionAtRuntime.kind
+        return row is not None and row.kind == slicewise.PartitionAtRuntime.kind
 
     @property
     def made_with(self) -> list[str]:
@@ -195,16 +190,8 @@ class Asset(models.Model):
         materializes all of these assets, and holds all of them meanwhile.
         """
         version = self.producer.current_version if self.producer else None
-        return [] if version is None else [name for name in version.outlets if name != self.name]
-
-    @property
-    def discovering(self) -> Self:
-        """The asset as a run that discovers partitions takes it: not partitioned, with one row of
-        its own, so that one such run goes on at a time.
-        """
-        variant = copy(self)
-        variant.is_discovering = True
-        return variant
+        names = [] if version is None else version.spec.outlet_names
+        return [name for name in names if name != self.name]
 
 
 class AssetDependency(models.Model):

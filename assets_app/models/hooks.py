@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from assets_app.models.runs import RunAttempt
+from assets_app.models.attempts import RunAttempt
 from assets_app.models.states import HookOption
 
 

@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
+from assets_app.models.attempts import RunAttempt
 from assets_app.models.catalogue import Asset
-from assets_app.models.runs import RunAttempt
 
 
 class ValidationResult(models.Model):

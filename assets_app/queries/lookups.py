@@ -2,9 +2,10 @@
 
 from difflib import get_close_matches
 
+from django.db.models import QuerySet
 from django.http import Http404
 
-from assets_app.models import Asset, Run
+from assets_app.models import DISCOVERY, Asset, Run, RunPartition
 from slicewise.declaring import NAME_LIMIT
 
 LARGEST_ID = 2**63 - 1
@@ -44,3 +45,8 @@ def run_numbered(pk: int) -> Run:
     if run is None:
         raise Http404(f"There is no run {pk}.")
     return run
+
+
+def partitions_of_run(run: Run) -> QuerySet[RunPartition]:
+    """Return the partitions of the run, without the row that stands for a search for keys."""
+    return run.partitions.exclude(slice__identity=DISCOVERY)

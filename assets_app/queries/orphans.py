@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import Max, Min, OuterRef, Subquery, Sum
 
 from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState
-from assets_app.models.catalogue import DISCOVERY
+from assets_app.models.targets import DISCOVERY
 from assets_app.queries.present import bounds_of, gaps_of, listed_segments, span_of
 
 # With the last publication of each partition, and its location; of data that another program has

@@ -49,7 +49,7 @@ def bounds_of(asset: Asset) -> Bounds:
     """Return the buckets that the asset's definition reaches over."""
     definition, first, last = asset.definition, None, None
     windows = _windows(definition)
-    if windows is not None:
+    if definition is not None and windows is not None:
         if windows.lowest is not None:
             first = bucket_of(definition, windows.ticks.tick(windows.lowest))
         if windows.highest is not None:
@@ -61,7 +61,8 @@ def bounds_of(asset: Asset) -> Bounds:
 def listed_segments(assets: Iterable[Asset]) -> Iterator[ListedSegment]:
     """Yield the texts that the definitions of the assets list."""
     for asset in assets:
-        lists = () if asset.definition is None else asset.definition.space.segments.lists
+        definition = asset.definition
+        lists = () if definition is None else definition.space.segments.lists
         for position, listed in enumerate(lists, 1):
             for text in listed.places:
                 yield ListedSegment(asset.pk, position, text)
@@ -73,7 +74,7 @@ def gaps_of(asset: Asset, first: date, last: date) -> Iterator[Gap]:
     """
     definition = asset.definition
     windows = _windows(definition)
-    if windows is None:
+    if definition is None or windows is None:
         return
     longest = _DAY_BUCKET if has_day_buckets(definition) else _MONTH_BUCKET
     tick = windows.ticks.tick

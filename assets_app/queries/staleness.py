@@ -7,18 +7,17 @@ partition stale.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.db import connection
 from django.utils import timezone
 
 import slicewise
 from assets_app.models import Asset, AssetDependency
+from assets_app.queries.edges import edge_without_bounds
 from assets_app.queries.keys import still_known
 from partitions_app.labels import label_of
-from partitions_app.rules import depends_on_own_window, mapping_of
 
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
 _NEWER = """
@@ -109,30 +108,26 @@ def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
         ]
 
 
-def _explained(asset: Asset, edge: AssetDependency, change: _Change) -> Iterator[tuple[str, Newer]]:
+def _explained(
+    asset: Asset, dependency: AssetDependency, change: _Change
+) -> Iterator[tuple[str, Newer]]:
     """Yield the newer inputs by key.
 
     Of a run of several partitions, the mapping decides which inputs concern each partition, unless
     all need the same.
     """
-    upstream, changed_keys = edge.upstream.definition, change.pieces
-    is_one = asset.definition is None or upstream is None
-    if is_one or not change.shared or not depends_on_own_window(mapping_of(edge.mapping)):
-        newest = Newer(edge.upstream, changed_keys[-1], len(changed_keys) - 1)
+    changed_keys, now = change.pieces, timezone.now()
+    upstream = dependency.upstream.definition
+    downstream = asset.definition
+    is_one = downstream is None or upstream is None
+    edge = None if is_one or not change.shared else edge_without_bounds(dependency, asset)
+    if edge is None or not edge.depends_on_own_window or downstream is None or upstream is None:
+        newest = Newer(dependency.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return
+    edge = replace(edge, since=change.since or now, until=now)
     changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
-    for key in still_known(asset.definition, change.keys):
-        concerned = changed & _needed(edge, asset.definition, key, change.since)
+    for key in still_known(downstream, change.keys):
+        concerned = changed & edge.needed([key])
         if concerned:
-            yield key.text, Newer(edge.upstream, concerned[-1].text, len(concerned) - 1)
-
-
-def _needed(
-    edge: AssetDependency, downstream: Any, key: Any, since: datetime | None
-) -> slicewise.PartitionSet:
-    now = timezone.now()
-    return slicewise.upstream_partitions(
-        downstream, edge.upstream.definition, [key], mapping_of(edge.mapping),
-        since=since or now, until=now,
-    )  # fmt: skip
+            yield key.text, Newer(dependency.upstream, concerned[-1].text, len(concerned) - 1)

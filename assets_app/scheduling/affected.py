@@ -1,12 +1,14 @@
 """Downstream partitions that a new upstream partition concerns (need rules)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import slicewise
-from assets_app.models import AssetDependency
-from partitions_app.rules import depends_on_own_window, has_time, mapping_of
+from assets_app.models import AssetDependency, Target
+from assets_app.queries.edges import edge_without_bounds
+from partitions_app.edges import Edge
+from partitions_app.rules import has_time
 from slicewise.keys import WHOLE
 from slicewise.partitions import ended_between
 
@@ -31,53 +33,56 @@ class NewPartition:
 
 
 def affected(
-    edge: AssetDependency, new_partitions: Sequence[NewPartition], *, since: datetime, now: datetime
+    dependency: AssetDependency,
+    target: Target,
+    new_partitions: Sequence[NewPartition],
+    *,
+    since: datetime,
+    now: datetime,
 ) -> slicewise.PartitionSet:
-    """Return the partitions downstream of the new upstream partitions.
+    """Return the partitions of the target downstream of the new upstream partitions.
 
     Where only the downstream asset has time, an upstream write is a tick: the result is the windows
     that ended since the write before, but not before ``since``, when the schedule began. Where a
     mapping needs the same upstream partitions for all windows, the result is the windows that ended
     since ``since``. In the other cases the result may include windows that have not ended yet.
     """
-    downstream, upstream = edge.downstream.definition, edge.upstream.definition
-    mapping = mapping_of(edge.mapping)
+    edge = edge_without_bounds(dependency, target)
+    downstream, upstream = edge.downstream, edge.upstream
     new_partitions = [
-        partition for partition in new_partitions if partition.identity == edge.upstream.identity
+        partition
+        for partition in new_partitions
+        if partition.identity == dependency.upstream.identity
     ]
     if downstream is None:
         return slicewise.PartitionSet.of(None, [WHOLE] if new_partitions else [])
     affected_partitions = slicewise.PartitionSet(downstream, ())
     if downstream.time_dimension is None or has_time(upstream):
-        keys = existing_keys(upstream, [partition.key for partition in new_partitions])
-        if downstream.time_dimension is None or depends_on_own_window(mapping):
-            return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
-        ended = ended_between(downstream, since, now)
-        return _windows_needing(ended, upstream, keys, mapping, now)
+        new_upstream = _existing(upstream, new_partitions)
+        if downstream.time_dimension is None or edge.depends_on_own_window:
+            return replace(edge, until=now).following(new_upstream, until=now)
+        return _windows_needing(edge, ended_between(downstream, since, now), new_upstream, now)
     for partition in new_partitions:
-        keys = existing_keys(upstream, [partition.key])
         ended = ended_between(downstream, max(partition.before or since, since), partition.at)
-        affected_partitions |= _windows_needing(ended, upstream, keys, mapping, now)
+        affected_partitions |= _windows_needing(edge, ended, _existing(upstream, [partition]), now)
     return affected_partitions
 
 
+def _existing(
+    definition: slicewise.PartitionDefinition | None, new_partitions: Sequence[NewPartition]
+) -> slicewise.PartitionSet:
+    texts = [partition.key for partition in new_partitions]
+    return slicewise.PartitionSet.of(definition, existing_keys(definition, texts))
+
+
 def _windows_needing(
-    ended: slicewise.PartitionSet,
-    upstream: slicewise.PartitionDefinition | None,
-    keys: Sequence[slicewise.PartitionKey],
-    mapping: slicewise.PartitionMapping | None,
-    now: datetime,
+    edge: Edge, ended: slicewise.PartitionSet, upstream: slicewise.PartitionSet, now: datetime
 ) -> slicewise.PartitionSet:
     """Return the ended windows that need some of the upstream partitions."""
-    hulls = (ended.hull, slicewise.PartitionSet.of(upstream, keys).hull)
+    begins = [hull.start for hull in (ended.hull, upstream.hull) if hull is not None]
     if ended.hull is None:
         return ended
-    # A mapping applies the bounds to both sides: the last upstream window may well begin before the
-    # first downstream window.
-    since = min(hull.start for hull in hulls if hull is not None)
-    return ended & slicewise.downstream_partitions(
-        upstream, ended.definition, keys, mapping, since=since, until=now
-    )
+    return replace(edge, since=min(begins), until=now).needing(upstream, ended)
 
 
 def existing_keys(

@@ -31,7 +31,7 @@ class Terms:
     since: datetime
     # Fingerprint of the partition definition, and revision of its known keys; empty without one.
     definition: tuple[str, ...]
-    pending: str | None
+    pending: str
     refresh: int
 
 

@@ -1,8 +1,10 @@
 """Schedule expressions over assets and times: the ways in which an expression is met."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
+
+from slicewise.declaring import evaluate_schedule
 
 
 class Tick(IntEnum):
@@ -54,11 +56,13 @@ def ways(expression: Mapping[str, Any], of_leaf: Callable[[Leaf], set[Way]]) -> 
     """Return all ways in which an expression is met, given the ways in which each of its assets and
     times is met: at most a dozen, whatever the size of the expression.
     """
-    if "of" not in expression:
-        return of_leaf(expression)
-    operand_ways = [ways(operand, of_leaf) for operand in expression["of"]]
-    if expression["kind"] == "any":
-        return set().union(*operand_ways)
+    return evaluate_schedule(
+        expression, of_leaf, of_any=lambda operands: set().union(*operands), of_all=_combined
+    )
+
+
+def _combined(operand_ways: Sequence[set[Way]]) -> set[Way]:
+    """Return the ways in which all operands are met together."""
     combined_ways = {Way(Tick.NO_TIME, News.NO_ASSET)}
     for right_ways in operand_ways:
         combined_ways = {

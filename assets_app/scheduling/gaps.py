@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from assets_app.models import Asset, AssetDependency
-from assets_app.scheduling.readiness import needed_by_key, reads_whatever_there_is
+from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from partitions_app.rules import UpstreamGap
 
 
@@ -16,19 +16,23 @@ def gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
     One statement, and one more for each asset of which all of time is needed. The result is empty
     for a key that the asset's definition no longer has.
     """
-    edges = AssetDependency.objects.filter(Q(inlet=True) | Q(scheduling=True), downstream=asset)
-    edges = edges.select_related(
+    dependencies = AssetDependency.objects.filter(
+        Q(inlet=True) | Q(scheduling=True), downstream=asset
+    )
+    dependencies = dependencies.select_related(
         "upstream__partition_definition", "downstream__partition_definition"
     )
     gaps = []
-    for edge in edges.order_by("pk"):
-        if reads_whatever_there_is(edge):
+    for dependency in dependencies.order_by("pk"):
+        edge = edge_without_bounds(dependency)
+        if edge.reads_whatever_exists:
             continue
         try:
-            needed = needed_by_key(edge, key, now)
+            bounded_edge = with_time_on_record(edge, dependency.upstream, now)
+            needed = bounded_edge.needed_by_texts([key])
         except ValueError:
             return []
         if needed.blocking or needed.excluded:
-            name, excluded = edge.upstream.name, needed.excluded.partitions
+            name, excluded = dependency.upstream.name, needed.excluded.partitions
             gaps.append(UpstreamGap(name, needed.blocking, excluded))
     return gaps

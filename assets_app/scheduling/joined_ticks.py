@@ -11,12 +11,12 @@ from django.db import transaction
 import slicewise
 from assets_app.catalogue.timetables import next_tick
 from assets_app.execution.queue.messages import nudge_dispatch
-from assets_app.models import Asset, AssetPartition, Schedule
+from assets_app.models import Asset, AssetPartition, Schedule, Target
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.failures import forget_failures, record_failures
 from assets_app.scheduling.isolation import isolated
 from assets_app.scheduling.partition_marks import SlicesLocked, mark_due_later, refuse_locked
-from assets_app.scheduling.queueing import evaluate_rows, queue_evaluated, taken_by_schedule
+from assets_app.scheduling.queueing import evaluate_rows, queue_evaluated, scheduled_target
 from assets_app.scheduling.readiness import Evaluation
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
@@ -56,7 +56,7 @@ def _handle(schedule_id: int, now: datetime) -> bool:
     with isolated(asset or Asset(name=schedule.producer.name)) as outcome:
         if asset is None:
             raise LookupError("no asset is declared that it makes")
-        _tick(schedule, taken_by_schedule(asset), _until(schedule, asset, now))
+        _tick(schedule, scheduled_target(asset), _until(schedule, asset, now))
     if outcome.error is None:
         forget_failures([schedule])
     elif not isinstance(outcome.error, SlicesLocked):  # else the next beat tries again
@@ -100,13 +100,13 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
     return first + more * SECOND
 
 
-def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
+def _tick(schedule: Schedule, target: Target, now: datetime) -> None:
     """Queue the partitions that ticks since the last handled one make due, and move the schedule
     on.
     """
     assert schedule.rule is not None  # noqa: S101  (the caller has checked)
     since = schedule.handled_until + MOMENT
-    released_since = _take_released(asset, now)
+    released_since = _take_released(target, now)
     schedule_times = TickTerms(
         rule=schedule.rule,
         began_at=schedule.began_at,
@@ -114,36 +114,38 @@ def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
         since=since,
         since_by_key={key: min(since, due_at) for key, due_at in released_since.items()},
     )
-    ended = schedule_times.ended_since(asset.definition, schedule.handled_until)
-    rows = _rows(asset, ended, released_since, now)
-    refuse_locked(asset, rows)
+    ended = schedule_times.ended_since(target.definition, schedule.handled_until)
+    rows = _rows(target, ended, released_since, now)
+    refuse_locked(target, rows)
     limit = settings.MAX_PARTITIONS_PER_TICK
     # Evaluated a moment later, in transactions with less to do.
-    _evaluate_later(asset, rows[limit:], schedule_times)
+    _evaluate_later(target, rows[limit:], schedule_times)
     verdicts = [
         # A tick does not try partitions again that assets alone have made due before.
         verdict if verdict.is_due_by_tick or verdict.row.key in released_since
         else replace(verdict, is_due=False)
-        for verdict in evaluate_rows(asset, rows[:limit], None, now, schedule_times)
+        for verdict in evaluate_rows(target, rows[:limit], None, now, schedule_times)
     ]  # fmt: skip
     ticks = schedule_times.ticks_after(schedule.handled_until)
     result = _result(schedule, ticks, verdicts)
     if result.wanted:
         number_ticks([result])
-    queued = queue_evaluated(schedule, asset, verdicts, now, schedule_times, tick_id=result.pk)
+    queued = queue_evaluated(schedule, target, verdicts, now, schedule_times, tick_id=result.pk)
     result.in_flight = len(queued.held)
     record_ticks([result])
     next_at = next_tick(schedule.rule, ticks.last)
     Schedule.objects.filter(pk=schedule.pk).update(handled_until=ticks.last, next_at=next_at)
 
 
-def _evaluate_later(asset: Asset, rows: Sequence[PartitionRow], schedule_times: TickTerms) -> None:
+def _evaluate_later(
+    target: Target, rows: Sequence[PartitionRow], schedule_times: TickTerms
+) -> None:
     """Mark partitions to be evaluated again by the ticks that are examined for each of them now."""
     rows_by_moment: dict[datetime | None, list[PartitionRow]] = {}
     for row in rows:
         rows_by_moment.setdefault(schedule_times.since_of(row.key), []).append(row)
     for since, moment_rows in rows_by_moment.items():
-        mark_due_later(asset, moment_rows, since)
+        mark_due_later(target, moment_rows, since)
 
 
 def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Evaluation]) -> TickResult:
@@ -160,12 +162,12 @@ def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Evaluation]) ->
     )
 
 
-def _take_released(asset: Asset, now: datetime) -> dict[str, datetime]:
+def _take_released(target: Target, now: datetime) -> dict[str, datetime]:
     """Take the partitions that waited for a tick until now; return from when on ticks are examined
     for each, by key.
     """
     waiting = AssetPartition.objects.filter(
-        asset=asset.pk, identity=asset.identity,
+        asset=target.asset.pk, identity=target.identity,
         due_again=True, due_at__lte=now, held_by__isnull=True,
     )  # fmt: skip
     locked = waiting.select_for_update(skip_locked=True).order_by("key")
@@ -178,10 +180,11 @@ def _take_released(asset: Asset, now: datetime) -> dict[str, datetime]:
 
 
 def _rows(
-    asset: Asset, ended: slicewise.PartitionSet, released: Iterable[str], now: datetime
+    target: Target, ended: slicewise.PartitionSet, released: Iterable[str], now: datetime
 ) -> list[PartitionRow]:
     """Return the rows of the ended and released partitions whose windows have ended."""
-    keys = existing_keys(asset.definition, list(released))
-    partitions = ended | slicewise.PartitionSet.of(asset.definition, keys)
-    rows = partition_rows(asset.definition, partitions)
+    definition = target.definition
+    keys = existing_keys(definition, list(released))
+    partitions = ended | slicewise.PartitionSet.of(definition, keys)
+    rows = partition_rows(definition, partitions)
     return [row for row in rows if row.end is None or row.end <= now]

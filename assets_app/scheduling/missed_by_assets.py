@@ -13,10 +13,11 @@ from django.conf import settings
 from django.db import connection
 
 import slicewise
-from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Trigger
+from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target, Trigger
+from assets_app.queries.edges import edge_of
 from assets_app.scheduling.affected import NewPartition, affected, existing_keys
-from assets_app.scheduling.queueing import scheduling_edges, taken_by_schedule
-from assets_app.scheduling.readiness import evaluate, needed_of, needed_since
+from assets_app.scheduling.queueing import scheduled_target, scheduling_edges
+from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.tick_terms import TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
 
@@ -88,34 +89,30 @@ def missed_by_assets(
     if schedule.paused_at is None or not _is_on_record(schedule, now):
         return None
     edges = list(scheduling_edges().filter(downstream=asset))
-    scheduled_asset = taken_by_schedule(asset)
+    target = scheduled_target(asset)
     written = _written(edges, schedule, now) if edges else []
     schedule_times = _schedule_times(schedule, now)
-    ticked = None if schedule_times is None else _ticked(scheduled_asset, schedule_times, schedule)
+    ticked = None if schedule_times is None else _ticked(target, schedule_times, schedule)
     if not written and not ticked:
         return None
-    candidates = _candidates(scheduled_asset, edges, written, schedule, now)
+    candidates = _candidates(target, edges, written, schedule, now)
     if ticked:
         candidates |= ticked
     newest = candidates[max(0, len(candidates) - _MOST_PARTITIONS) :]
     rows = [
         row
-        for row in partition_rows(scheduled_asset.definition, newest)
+        for row in partition_rows(target.definition, newest)
         if row.end is None or row.end <= now
     ]
-    looked_at = _affordable(edges, rows, now)
+    looked_at = _affordable(target, edges, rows, now)
     names = {(partition.asset_id, partition.key) for partition in written}
-    verdicts = evaluate(
-        scheduled_asset, edges, looked_at, made=names, now=now, terms=schedule_times
-    )
+    verdicts = evaluate(target, edges, looked_at, made=names, now=now, terms=schedule_times)
     # Partitions that waited only for a tick wait no more: such partitions were not put off until
     # the next tick.
     keys = [verdict.row.key for verdict in verdicts if verdict.is_due or verdict.waits_for_tick]
-    held_keys = set(_keys_held(scheduled_asset, keys))
-    missed = existing_keys(
-        scheduled_asset.definition, [key for key in keys if key not in held_keys]
-    )
-    due = slicewise.PartitionSet.of(scheduled_asset.definition, missed)
+    held_keys = set(_keys_held(target, keys))
+    missed = existing_keys(target.definition, [key for key in keys if key not in held_keys])
+    due = slicewise.PartitionSet.of(target.definition, missed)
     is_all = len(newest) == len(candidates) and len(looked_at) == len(rows)
     return due, is_all and len(written) < _MOST_WRITES
 
@@ -141,10 +138,10 @@ def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
 
 
 def _ticked(
-    asset: Asset, schedule_times: TickTerms, schedule: Schedule
+    target: Target, schedule_times: TickTerms, schedule: Schedule
 ) -> slicewise.PartitionSet | None:
     """Return the windows that ticks during the pause were about; None without windows."""
-    definition = asset.definition
+    definition = target.definition
     if definition is None or definition.time_dimension is None:
         return None
     return schedule_times.ended_since(
@@ -179,7 +176,7 @@ def _written(
 
 
 def _candidates(
-    asset: Asset,
+    target: Target,
     edges: Sequence[AssetDependency],
     written: Sequence[NewPartition],
     schedule: Schedule,
@@ -187,35 +184,35 @@ def _candidates(
 ) -> slicewise.PartitionSet:
     """Return the partitions that the written partitions concern, due or not."""
     since = schedule.handled_before_pause or schedule.handled_until
-    sets = [slicewise.PartitionSet.of(asset.definition, [])]
+    sets = [slicewise.PartitionSet.of(target.definition, [])]
     for edge in edges:
-        edge.downstream = asset
         upstream = [partition for partition in written if partition.asset_id == edge.upstream_id]
-        sets.append(affected(edge, upstream, since=since, now=now))
+        sets.append(affected(edge, target, upstream, since=since, now=now))
     return reduce(or_, sets)
 
 
 def _affordable(
-    edges: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
+    target: Target,
+    dependencies: Sequence[AssetDependency],
+    rows: Sequence[PartitionRow],
+    now: datetime,
 ) -> list[PartitionRow]:
     """Return the newest rows that together need at most `_MOST_NEEDED` upstream partitions, in the
     order of the rows.
     """
-    since = [needed_since(edge, now) for edge in edges]
+    edges = [edge_of(dependency, now, target) for dependency in dependencies]
     affordable: list[PartitionRow] = []
     room = _MOST_NEEDED
     for row in reversed(rows):
-        room -= sum(
-            len(needed_of(edge, row, first, now)) for edge, first in zip(edges, since, strict=True)
-        )
+        room -= sum(len(edge.needed_by_texts([row.key])) for edge in edges)
         if room < 0:
             break
         affordable.append(row)
     return affordable[::-1]
 
 
-def _keys_held(asset: Asset, keys: Sequence[str]) -> Sequence[str]:
+def _keys_held(target: Target, keys: Sequence[str]) -> Sequence[str]:
     held_rows = AssetPartition.objects.filter(
-        asset=asset.pk, identity=asset.identity, key__in=keys, held_by__isnull=False
+        asset=target.asset.pk, identity=target.identity, key__in=keys, held_by__isnull=False
     )
     return list(held_rows.values_list("key", flat=True))

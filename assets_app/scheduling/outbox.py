@@ -22,6 +22,7 @@ from assets_app.models import (
     Outbox,
     Run,
     Schedule,
+    Target,
     Trigger,
     WriteReport,
 )
@@ -37,8 +38,8 @@ from assets_app.scheduling.partition_marks import LOOK_AGAIN, SlicesLocked
 from assets_app.scheduling.queueing import (
     TouchedPartitions,
     queue_due,
+    scheduled_target,
     scheduling_edges,
-    taken_by_schedule,
 )
 from assets_app.scheduling.recording import record_left_out
 
@@ -306,16 +307,18 @@ def _judge(follower: _Follower, new_partitions: Sequence[NewPartition], now: dat
     """Queue the partitions of the asset that the new upstream partitions make due: together, unless
     these are more than one write may queue, else write by write, each up to that limit.
     """
-    asset = taken_by_schedule(follower.asset)
-    unqueued = _touched(follower, asset, new_partitions, now)
+    target = scheduled_target(follower.asset)
+    unqueued = _touched(follower, target, new_partitions, now)
     if len(unqueued) <= settings.MAX_PARTITIONS_PER_TICK:
-        touched = TouchedPartitions(follower.schedule, asset, unqueued)
+        touched = TouchedPartitions(follower.schedule, target, unqueued)
         queue_due(touched, _asset_keys(new_partitions), now, _first_recorded_at(new_partitions))
         return
     for write_partitions in _by_write(new_partitions):
-        write_touched = _capped(asset, _touched(follower, asset, write_partitions, now), now)
+        write_touched = _capped(
+            target.asset, _touched(follower, target, write_partitions, now), now
+        )
         # Partitions that an earlier write has queued do not come due again.
-        touched = TouchedPartitions(follower.schedule, asset, write_touched & unqueued)
+        touched = TouchedPartitions(follower.schedule, target, write_touched & unqueued)
         queue_due(touched, _asset_keys(write_partitions), now, _first_recorded_at(write_partitions))
         unqueued -= write_touched
 
@@ -339,19 +342,18 @@ def _asset_keys(new_partitions: Sequence[NewPartition]) -> set[tuple[int, str]]:
 
 
 def _touched(
-    follower: _Follower, asset: Asset, new_partitions: Sequence[NewPartition], now: datetime
+    follower: _Follower, target: Target, new_partitions: Sequence[NewPartition], now: datetime
 ) -> slicewise.PartitionSet:
-    """Return the partitions of the asset that the new upstream partitions concern, due or not."""
+    """Return the partitions of the target that the new upstream partitions concern, due or not."""
     schedule = follower.schedule
     # Ticks of the times in the schedule have moved `handled_until`.
     since = schedule.began_at if schedule.joins_times else schedule.handled_until
     sets: list[slicewise.PartitionSet] = []
     for edge in follower.edges:
-        edge.downstream = asset
         upstream_partitions = [
             partition for partition in new_partitions if partition.asset_id == edge.upstream_id
         ]
-        sets.append(affected(edge, upstream_partitions, since=since, now=now))
+        sets.append(affected(edge, target, upstream_partitions, since=since, now=now))
     return reduce(or_, sets)
 
 

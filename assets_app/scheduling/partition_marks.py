@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from assets_app.execution.queue.claims import HeldPartition
-from assets_app.models import Asset, Trigger
+from assets_app.models import Asset, Target, Trigger
 from slicewise.partitions import PartitionRow
 
 # A version that a tick requested is no reason to leave a later tick out. Any other version counts
@@ -138,27 +138,27 @@ class PartitionFacts:
         return self._facts.get((asset.pk, key), (0, None))[1]
 
 
-def locked_assets(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> set[int]:
+def locked_assets(wanted: Iterable[tuple[Target, Sequence[str]]]) -> set[int]:
     """Return the ids of assets that have partitions of these keys locked by another transaction, so
     that a claim would wait: a run that records a million partitions holds the locks for a minute.
 
     The partitions are not locked afterwards. Claims lock the partitions, all in one order.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, _columns([(asset, key) for asset, keys in wanted for key in keys]))
+        cursor.execute(_LOCK, _columns([(target, key) for target, keys in wanted for key in keys]))
         transaction.set_rollback(True)
         return {asset_id for (asset_id,) in cursor.fetchall()}
 
 
-def refuse_locked(asset: Asset, rows: Sequence[PartitionRow]) -> None:
+def refuse_locked(target: Target, rows: Sequence[PartitionRow]) -> None:
     """Raise SlicesLocked where another transaction has locked some of these partitions."""
-    if locked_assets([(asset, [row.key for row in rows])]):
-        raise SlicesLocked(f"slices of {asset.name} are locked")
+    if locked_assets([(target, [row.key for row in rows])]):
+        raise SlicesLocked(f"slices of {target.asset.name} are locked")
 
 
-def partition_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> PartitionFacts:
+def partition_facts(wanted: Iterable[tuple[Target, Sequence[str]]]) -> PartitionFacts:
     """Return facts about the partitions of these keys that have data: one statement."""
-    pairs = [(asset, key) for asset, keys in wanted for key in keys]
+    pairs = [(target, key) for target, keys in wanted for key in keys]
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, [*_columns(pairs), Trigger.SCHEDULE])
         return PartitionFacts(cursor.fetchall())
@@ -181,7 +181,7 @@ def mark_due_again(
         with connection.cursor() as cursor:
             facts: dict[str, Any] = {
                 "assets": [partition.asset_id for partition in held_partitions],
-                "identities": [partition.terms.asset.identity for partition in held_partitions],
+                "identities": [partition.terms.target.identity for partition in held_partitions],
                 "keys": [partition.row.key for partition in held_partitions],
                 "since": [(since or {}).get(partition.row.key) for partition in held_partitions],
                 "now": now,
@@ -191,27 +191,27 @@ def mark_due_again(
 
 
 def mark_due_later(
-    asset: Asset, rows: Sequence[PartitionRow], due_at: datetime | None = None
+    target: Target, rows: Sequence[PartitionRow], due_at: datetime | None = None
 ) -> None:
     """Mark partitions to be evaluated again at an instant, or at the end of each window."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(
-                _DUE_LATER, {**_row_columns([(asset, row) for row in rows]), "at": due_at}
+                _DUE_LATER, {**_row_columns([(target, row) for row in rows]), "at": due_at}
             )
 
 
-def mark_skipped(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:
+def mark_skipped(rows: Sequence[tuple[Target, PartitionRow]]) -> None:
     """Skip partitions without any history, since only the latest partition is wanted."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_SKIP, _row_columns(rows))
 
 
-def _row_columns(rows: Sequence[tuple[Asset, PartitionRow]]) -> dict[str, list[Any]]:
+def _row_columns(rows: Sequence[tuple[Target, PartitionRow]]) -> dict[str, list[Any]]:
     return {
-        "assets": [asset.pk for asset, _ in rows],
-        "identities": [asset.identity for asset, _ in rows],
+        "assets": [target.asset.pk for target, _ in rows],
+        "identities": [target.identity for target, _ in rows],
         "keys": [row.key for _, row in rows],
         "starts": [row.start for _, row in rows],
         "ends": [row.end for _, row in rows],
@@ -220,9 +220,9 @@ def _row_columns(rows: Sequence[tuple[Asset, PartitionRow]]) -> dict[str, list[A
     }
 
 
-def _columns(pairs: Sequence[tuple[Asset, str]]) -> list[list[int] | list[str]]:
+def _columns(pairs: Sequence[tuple[Target, str]]) -> list[list[int] | list[str]]:
     return [
-        [asset.pk for asset, _ in pairs],
-        [asset.identity for asset, _ in pairs],
+        [target.asset.pk for target, _ in pairs],
+        [target.identity for target, _ in pairs],
         [key for _, key in pairs],
     ]

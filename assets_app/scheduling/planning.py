@@ -4,21 +4,21 @@ from collections.abc import Iterator, Sequence
 
 from assets_app.execution.queue.claims import PlannedRun, RunSpec
 from assets_app.execution.request.requests import batches
-from assets_app.models import Asset, ProducerVersion, Schedule, Trigger
+from assets_app.models import ProducerVersion, Schedule, Target, Trigger
 from slicewise.partitions import PartitionRow
 
 
 def terms_of(
-    schedule: Schedule, asset: Asset, trigger: Trigger, *, tick_id: int | None = None
+    schedule: Schedule, target: Target, trigger: Trigger, *, tick_id: int | None = None
 ) -> RunSpec:
-    """Return the run terms that all scheduled runs of an asset share."""
+    """Return the run terms that all scheduled runs of a target share."""
     version = version_in_force(schedule)
     return RunSpec(
-        asset=asset,
+        target=target,
         producer_version=version,
         group=schedule.group,
         trigger=trigger,
-        params=version.definition.get("params") or {},
+        params=version.spec.params,
         requested_by=None,
         tick_id=tick_id,
     )
@@ -34,6 +34,6 @@ def version_in_force(schedule: Schedule) -> ProducerVersion:
 
 def planned_runs(run_terms: RunSpec, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
     """Split partitions into planned runs, by the producer's strategy."""
-    for chunk in batches(rows, run_terms.producer_version.strategy):
+    for chunk in batches(rows, run_terms.producer_version.spec.strategy):
         if chunk:
             yield PlannedRun(run_terms, chunk)

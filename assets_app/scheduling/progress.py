@@ -9,18 +9,13 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 import slicewise
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import Asset, AssetDependency, AssetPartition, Target
+from assets_app.queries.edges import edge_of, edge_without_bounds
 from assets_app.queries.keys import still_known
 from assets_app.scheduling.queueing import scheduling_edges
-from assets_app.scheduling.readiness import Evaluation, evaluate, needed_of, needed_since
+from assets_app.scheduling.readiness import Evaluation, evaluate
 from assets_app.scheduling.tick_terms import tick_terms
-from partitions_app.rules import (
-    depends_on_own_window,
-    has_time,
-    mapping_of,
-    nonexistent_json,
-    nonexistent_text,
-)
+from partitions_app.rules import has_time, nonexistent_json, nonexistent_text
 from slicewise.keys import WHOLE
 from slicewise.partitions import Nonexistent, PartitionRow, partition_rows
 
@@ -135,7 +130,7 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     under_way = _candidates(asset, edges, newest.under_way)
     rows = under_way if schedule_times is None else _candidates(asset, edges, newest.all)
     rows = list(_affordable(edges, rows, now))
-    verdicts = evaluate(asset, edges, rows, made=None, now=now, terms=schedule_times)
+    verdicts = evaluate(Target(asset), edges, rows, made=None, now=now, terms=schedule_times)
     if schedule_times is not None and schedule is not None:
         verdicts = _as_ticks_see(asset, verdicts, schedule.handled_until)
         keys = {row.key for row in under_way}
@@ -149,11 +144,12 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     return list(islice(open_partitions, _MOST_SHOWN))
 
 
-def _is_countable(edge: AssetDependency) -> bool:
+def _is_countable(dependency: AssetDependency) -> bool:
     """Return whether the needed upstream partitions have a bound other than the asset's history."""
-    if not has_time(edge.upstream.definition):
-        return edge.downstream.definition is not None or edge.upstream.definition is None
-    return has_time(edge.downstream.definition) and depends_on_own_window(mapping_of(edge.mapping))
+    edge = edge_without_bounds(dependency)
+    if not has_time(edge.upstream):
+        return edge.downstream is not None or edge.upstream is None
+    return not edge.needs_all_of_time
 
 
 def _candidates(
@@ -165,16 +161,15 @@ def _candidates(
         whole_keys = [WHOLE] if newest else []
         return list(partition_rows(None, slicewise.PartitionSet.of(None, whole_keys)))
     downstream_partitions = slicewise.PartitionSet.of(definition, [])
-    for edge in edges:
-        upstream = edge.upstream.definition
+    for dependency in edges:
+        edge = edge_without_bounds(dependency, asset)
         # Where only the downstream asset has time, all windows follow, and ticks decide which of
         # the windows are due.
-        if upstream is None or has_time(upstream) != has_time(definition):
+        if edge.upstream is None or has_time(edge.upstream) != has_time(definition):
             continue
-        keys = list(still_known(upstream, newest.get(edge.upstream_id, ())))
-        downstream_partitions |= slicewise.downstream_partitions(
-            upstream, definition, keys, mapping_of(edge.mapping)
-        )
+        keys = still_known(edge.upstream, newest.get(dependency.upstream_id, ()))
+        newest_upstream = slicewise.PartitionSet.of(edge.upstream, list(keys))
+        downstream_partitions |= edge.following(newest_upstream)
     rows = partition_rows(
         definition, downstream_partitions[max(0, len(downstream_partitions) - _MOST_LOOKED_AT) :]
     )
@@ -207,15 +202,13 @@ def _newest(edges: Sequence[AssetDependency]) -> _Newest:
 
 
 def _affordable(
-    edges: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
+    dependencies: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
 ) -> Iterator[PartitionRow]:
     """Yield the first rows that together need at most `_MOST_NEEDED` upstream partitions."""
     room = _MOST_NEEDED
-    since = [needed_since(edge, now) for edge in edges]
+    edges = [edge_of(dependency, now) for dependency in dependencies]
     for row in rows:
-        room -= sum(
-            len(needed_of(edge, row, first, now)) for edge, first in zip(edges, since, strict=True)
-        )
+        room -= sum(len(edge.needed_by_texts([row.key])) for edge in edges)
         if room < 0:
             return
         yield row

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 import slicewise
 from assets_app.execution.queue.claims import ClaimedPartition, HeldPartition, PlannedRun, claim_all
-from assets_app.models import Asset, AssetDependency, Schedule, Trigger
+from assets_app.models import Asset, AssetDependency, Schedule, Target, Trigger
 from assets_app.scheduling.partition_marks import mark_due_again, mark_due_later, refuse_locked
 from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.readiness import Evaluation, evaluate
@@ -19,25 +19,25 @@ from slicewise.partitions import PartitionRow, partition_rows
 
 @dataclass(frozen=True, slots=True)
 class TouchedPartitions:
-    """An asset scheduled by assets, and its partitions that an upstream change concerns."""
+    """A target scheduled by assets, and the partitions that an upstream change concerns."""
 
     schedule: Schedule
-    asset: Asset
+    target: Target
     partitions: slicewise.PartitionSet
 
 
-def taken_by_schedule(asset: Asset) -> Asset:
-    """Return the asset as a schedule by assets queues partitions of it.
+def scheduled_target(asset: Asset) -> Target:
+    """Return the target of runs that a schedule by assets queues.
 
     An asset with partitions at run time is queued key by key where it is scheduled by an asset of
     the same set. Otherwise a run that discovers the partitions is queued.
     """
     if not asset.finds_partitions:
-        return asset
+        return Target(asset)
     same_set = scheduling_edges().filter(
         downstream=asset, upstream__partition_definition=asset.partition_definition_id
     )
-    return asset if same_set.exists() else asset.discovering
+    return Target(asset, is_discovering=not same_set.exists())
 
 
 def scheduling_edges() -> QuerySet[AssetDependency]:
@@ -69,33 +69,29 @@ def queue_due(
     at the end of the window, and partitions that wait for a tick at the next tick. Raises
     SlicesLocked where another transaction has locked some of the partitions.
     """
-    definition = touched.asset.definition
+    target = touched.target
     if not touched.partitions:
         return 0
-    rows = list(partition_rows(definition, touched.partitions))
-    refuse_locked(touched.asset, rows)
+    rows = list(partition_rows(target.definition, touched.partitions))
+    refuse_locked(target, rows)
     early = [row for row in rows if row.end is not None and row.end > now]
     rows = [row for row in rows if row.end is None or row.end <= now]
-    mark_due_later(touched.asset, early)
+    mark_due_later(target, early)
     schedule_times = tick_terms(touched.schedule, now, since=since, since_by_key=since_by_key)
-    verdicts = evaluate_rows(touched.asset, rows, new_upstreams, now, schedule_times)
-    return len(
-        queue_evaluated(touched.schedule, touched.asset, verdicts, now, schedule_times).claimed
-    )
+    verdicts = evaluate_rows(target, rows, new_upstreams, now, schedule_times)
+    return len(queue_evaluated(touched.schedule, target, verdicts, now, schedule_times).claimed)
 
 
 def evaluate_rows(
-    asset: Asset,
+    target: Target,
     rows: Sequence[PartitionRow],
     new_upstreams: set[tuple[int, str]] | None,
     now: datetime,
     schedule_times: TickTerms | None,
 ) -> list[Evaluation]:
-    """Evaluate the schedule of an asset for each of the partitions."""
-    edges = list(scheduling_edges().filter(downstream=asset))
-    for edge in edges:
-        edge.downstream = asset
-    return evaluate(asset, edges, rows, made=new_upstreams, now=now, terms=schedule_times)
+    """Evaluate the schedule of a target for each of the partitions."""
+    edges = list(scheduling_edges().filter(downstream=target.asset))
+    return evaluate(target, edges, rows, made=new_upstreams, now=now, terms=schedule_times)
 
 
 class Queued(NamedTuple):
@@ -107,7 +103,7 @@ class Queued(NamedTuple):
 
 def queue_evaluated(
     schedule: Schedule,
-    asset: Asset,
+    target: Target,
     verdicts: Sequence[Evaluation],
     now: datetime,
     schedule_times: TickTerms | None,
@@ -121,8 +117,8 @@ def queue_evaluated(
     by_assets = [v.row for v in verdicts if v.is_due and not v.is_due_by_tick]
     by_tick = [v.row for v in verdicts if v.is_due_by_tick]
     planned: list[PlannedRun] = [
-        *planned_runs(terms_of(schedule, asset, Trigger.UPSTREAM), by_assets),
-        *planned_runs(terms_of(schedule, asset, Trigger.SCHEDULE, tick_id=tick_id), by_tick),
+        *planned_runs(terms_of(schedule, target, Trigger.UPSTREAM), by_assets),
+        *planned_runs(terms_of(schedule, target, Trigger.SCHEDULE, tick_id=tick_id), by_tick),
     ]
     claimed, held_partitions = claim_all(planned)
     if schedule_times is None:
@@ -136,5 +132,5 @@ def queue_evaluated(
     mark_due_again(held_partitions, now, since, schedule_times.last_tick)
     waiting = [v.row for v in verdicts if v.waits_for_tick and v.row.end is not None]
     if next_at := schedule_times.next_at:
-        mark_due_later(asset, waiting, next_at)
+        mark_due_later(target, waiting, next_at)
     return Queued(claimed, held_partitions)

@@ -5,18 +5,18 @@ Newer is decided by the versions that existed when the last run of the partition
 clocks. A time in the schedule is met by its ticks.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
 
-import slicewise
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import AssetDependency, AssetPartition, Target
+from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from assets_app.scheduling.expressions import News, Tick, Way, ways
 from assets_app.scheduling.tick_terms import NEVER_MADE, PresentVersion, TickTerms
-from partitions_app.rules import mapping_of, needs_all_of_time
+from partitions_app.edges import Edge
 from slicewise.declaring import is_time
 from slicewise.partitions import Nonexistent, PartitionRow
 
@@ -140,7 +140,7 @@ class Evaluation:
 
 
 def evaluate(
-    asset: Asset,
+    target: Target,
     edges: Sequence[AssetDependency],
     rows: Sequence[PartitionRow],
     *,
@@ -148,41 +148,46 @@ def evaluate(
     now: datetime,
     terms: TickTerms | None = None,
 ) -> list[Evaluation]:
-    """Evaluate the schedule of an asset for some of its partitions: a few statements for all.
+    """Evaluate the schedule of a target for some of the partitions: a few statements for all.
 
-    ``edges`` are the scheduling dependencies of the asset, with both ends. ``made`` names the
-    upstream partitions (asset id, key) that were just materialized, where these are known: where an
-    unpartitioned asset reads all existing partitions of an upstream asset, no others are examined.
+    ``edges`` are the scheduling dependencies of the asset, with the upstream ends. ``made`` names
+    the upstream partitions (asset id, key) that were just materialized, where these are known:
+    where an unpartitioned asset reads all existing partitions of an upstream asset, no others are
+    examined.
     ``terms`` are the times in the schedule, where the schedule joins times and assets.
     """
     statuses: dict[tuple[int, int], UpstreamStatus] = {}
     absent_needs: dict[tuple[int, int], Needs] = {}
     pairs: list[tuple[int, str, int, str, str]] = []
-    for edge in edges:
-        if reads_whatever_there_is(edge):
-            any_status = _any_materialized(edge)
+    for dependency in edges:
+        upstream_id, edge = dependency.upstream_id, edge_without_bounds(dependency, target)
+        if edge.reads_whatever_exists:
+            any_status = _any_materialized(dependency)
             for position, row in enumerate(rows):
-                is_newer = made is None and _is_any_newer(asset, edge, row)
-                statuses[position, edge.upstream_id] = any_status._replace(is_newer=is_newer)
-        for position, (row, needs) in enumerate(
-            zip(rows, _needed_by(rows, edge, made, now), strict=True)
-        ):
+                is_newer = made is None and _is_any_newer(target, dependency, row)
+                statuses[position, upstream_id] = any_status._replace(is_newer=is_newer)
+            new_keys = [key for made_id, key in made or () if made_id == upstream_id]
+            needs_of_rows: Iterable[Needs] = [Needs(new_keys)] * len(rows)
+        else:
+            edge = with_time_on_record(edge, dependency.upstream, now)
+            needs_of_rows = [_needs_of(edge, row) for row in rows]
+        for position, (row, needs) in enumerate(zip(rows, needs_of_rows, strict=True)):
             pairs += [
-                (position, row.key, edge.upstream_id, edge.upstream.identity, key)
+                (position, row.key, upstream_id, dependency.upstream.identity, key)
                 for key in needs.keys
             ]
             if needs.nonexistent or needs.excluded or needs.none:
-                absent_needs[position, edge.upstream_id] = needs
+                absent_needs[position, upstream_id] = needs
             if len(pairs) >= _PAIRS_AT_ONCE:
-                statuses |= _read_statuses(asset, pairs)
+                statuses |= _read_statuses(target, pairs)
                 pairs = []
-    statuses |= _read_statuses(asset, pairs)
+    statuses |= _read_statuses(target, pairs)
     statuses |= {
         pair_key: statuses.get(pair_key, NOTHING).beside(needs)
         for pair_key, needs in absent_needs.items()
     }
-    schedule = asset.schedule or {}
-    present_versions = {} if terms is None else _present_versions(asset, rows)
+    schedule = target.asset.schedule or {}
+    present_versions = {} if terms is None else _present_versions(target, rows)
     return [
         _verdict(
             schedule,
@@ -236,21 +241,13 @@ def _asset_ways(leaf: Mapping[str, Any], statuses: Mapping[str, UpstreamStatus])
     return {Way(Tick.NO_TIME, News.NEWER if status.is_newer else News.OLD)}
 
 
-def _present_versions(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
+def _present_versions(target: Target, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
     """Return the present versions of the materialized partitions, by key."""
     with connection.cursor() as cursor:
-        cursor.execute(_PRESENT, [asset.pk, asset.identity, [row.key for row in rows]])
+        cursor.execute(_PRESENT, [target.asset.pk, target.identity, [row.key for row in rows]])
         return {
             key: PresentVersion(version, began_at) for key, version, began_at in cursor.fetchall()
         }
-
-
-def reads_whatever_there_is(edge: AssetDependency) -> bool:
-    """Return whether a whole asset reads a partitioned one: missing partitions do not matter (need
-    rule 5).
-    """
-    is_whole = edge.downstream.definition is None
-    return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
 
 
 def _any_materialized(edge: AssetDependency) -> UpstreamStatus:
@@ -259,11 +256,11 @@ def _any_materialized(edge: AssetDependency) -> UpstreamStatus:
     return UpstreamStatus(1, int(materialized_rows.exists()), False)
 
 
-def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> bool:
+def _is_any_newer(target: Target, edge: AssetDependency, row: PartitionRow) -> bool:
     """Return whether a partition of the upstream asset is newer than the downstream partition."""
     facts: dict[str, Any] = {
-        "asset": asset.pk,
-        "identity": asset.identity,
+        "asset": target.asset.pk,
+        "identity": target.identity,
         "key": row.key,
         "upstream": edge.upstream_id,
         "upstream_identity": edge.upstream.identity,
@@ -273,74 +270,19 @@ def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> boo
         return bool(cursor.fetchone()[0])
 
 
-def _needed_by(
-    rows: Sequence[PartitionRow],
-    edge: AssetDependency,
-    new_upstreams: Collection[tuple[int, str]] | None,
-    now: datetime,
-) -> Iterator[Needs]:
-    """Yield the upstream partitions to be examined for each of the rows."""
-    if reads_whatever_there_is(edge):
-        just_made = [
-            key for upstream_id, key in new_upstreams or () if upstream_id == edge.upstream_id
-        ]
-        yield from [Needs(just_made)] * len(rows)
-        return
-    since = needed_since(edge, now)
-    for row in rows:
-        needed = needed_of(edge, row, since, now)
-        yield Needs(
-            [key.text for key in needed],
-            needed.blocking,
-            needed.excluded.partitions,
-            needed.needs_none,
-        )
-
-
-def needed_since(edge: AssetDependency, now: datetime) -> datetime:
-    """Return from when on upstream windows are needed where a partition is mapped to all of time:
-    the start of the first window that was ever materialized.
-
-    For other mappings, and where no window was ever materialized, the result is ``now``.
-    """
-    downstream, upstream = edge.downstream.definition, edge.upstream.definition
-    if not needs_all_of_time(downstream, upstream, mapping_of(edge.mapping)):
-        return now
-    return AssetPartition.objects.made_of(edge.upstream).first_start() or now
-
-
-def needed_of(
-    edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime
-) -> slicewise.PartitionSet:
-    """Return the upstream partitions that a downstream partition is mapped to, not listed yet;
-    ``since`` is the result of `needed_since` for the edge.
-    """
-    return _needed(edge, row.key, since, now)
-
-
-def needed_by_key(edge: AssetDependency, key: str, now: datetime) -> slicewise.PartitionSet:
-    """Return the upstream partitions that a downstream key is mapped to. Raise ValueError for a key
-    that the downstream asset does not have.
-    """
-    return _needed(edge, key, needed_since(edge, now), now)
-
-
-def _needed(
-    edge: AssetDependency, key: str, since: datetime, now: datetime
-) -> slicewise.PartitionSet:
-    downstream, upstream = edge.downstream.definition, edge.upstream.definition
-    return slicewise.upstream_partitions(
-        downstream,
-        upstream,
-        [""] if downstream is None else [downstream.parse(key)],
-        mapping_of(edge.mapping),
-        since=since,
-        until=now,
+def _needs_of(edge: Edge, row: PartitionRow) -> Needs:
+    """Return the upstream partitions to be examined for a row."""
+    needed = edge.needed_by_texts([row.key])
+    return Needs(
+        [key.text for key in needed],
+        needed.blocking,
+        needed.excluded.partitions,
+        needed.needs_none,
     )
 
 
 def _read_statuses(
-    asset: Asset, pairs: Sequence[tuple[int, str, int, str, str]]
+    target: Target, pairs: Sequence[tuple[int, str, int, str, str]]
 ) -> dict[tuple[int, int], UpstreamStatus]:
     """Return the status of each upstream asset for each partition, by position and upstream id.
 
@@ -354,8 +296,8 @@ def _read_statuses(
         cursor.execute(
             _UPSTREAM_STATUS,
             {
-                "asset": asset.pk,
-                "identity": asset.identity,
+                "asset": target.asset.pk,
+                "identity": target.identity,
                 "places": positions,
                 "keys": keys,
                 "upstreams": upstream_ids,

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
-from assets_app.execution.queue.claims import reserve_ids
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
+from assets_app.signals import partitions_left_out
 from slicewise.partitions import PartitionRow, PartitionSet
+from slicewise_server.web.row_ids import reserve_ids
 
 _IDLE = (TickReason.NOTHING_ENDED, TickReason.UPSTREAM)
 _FORGOTTEN_AT_ONCE = 5_000
@@ -141,7 +142,7 @@ def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: d
     not refresh. The same partitions again update the same row.
     """
     hull = left_out.hull
-    LeftOut.objects.update_or_create(
+    row, _ = LeftOut.objects.update_or_create(
         asset_id=asset.pk,
         first=left_out[0].text,
         last=left_out[-1].text,
@@ -153,6 +154,7 @@ def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: d
             "end": "" if hull is None else left_out[-1].time.text,
         },
     )
+    partitions_left_out.send(sender=None, left_out=row)
 
 
 def forget_ticks(now: datetime) -> int:

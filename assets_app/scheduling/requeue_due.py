@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 import slicewise
 from assets_app.execution.queue.claims import claim_all
 from assets_app.execution.queue.messages import nudge_dispatch
-from assets_app.models import Asset, AssetPartition, RunPartition, Schedule, Trigger
+from assets_app.models import Asset, AssetPartition, RunPartition, Schedule, Target, Trigger
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.failures import FIRST_PAUSE, forget_failures, record_failures
 from assets_app.scheduling.isolation import isolated
@@ -108,18 +108,19 @@ def _queue_all(
     schedule: Schedule, asset: Asset, partitions: Sequence[AssetPartition], now: datetime
 ) -> None:
     """Queue the partitions of an asset, and the partition held by runs that discover partitions."""
-    for variant in (asset, asset.discovering):
-        variant_partitions = [
-            partition for partition in partitions if partition.identity == variant.identity
+    for target in (Target(asset), Target(asset, is_discovering=True)):
+        own_partitions = [
+            partition for partition in partitions if partition.identity == target.identity
         ]
-        _queue(schedule, variant, variant_partitions, now)
+        _queue(schedule, target, own_partitions, now)
 
 
 def _queue(
-    schedule: Schedule, asset: Asset, due_partitions: Sequence[AssetPartition], now: datetime
+    schedule: Schedule, target: Target, due_partitions: Sequence[AssetPartition], now: datetime
 ) -> None:
     # An asset stays in force while its own file is broken, even if its function no longer makes the
     # asset.
+    asset = target.asset
     if asset.paused or not due_partitions or asset.name not in schedule.producer.outlet_names:
         return
     if schedule.by_time:
@@ -127,16 +128,17 @@ def _queue(
         rows = [
             _row(partition) for partition in due_partitions if partition.pk not in materialized_ids
         ]
-        run_terms = terms_of(schedule, asset, Trigger.SCHEDULE)
+        run_terms = terms_of(schedule, target, Trigger.SCHEDULE)
         _, held_partitions = claim_all(list(planned_runs(run_terms, rows)))
         mark_due_again(held_partitions)
     else:
-        keys = existing_keys(asset.definition, [partition.key for partition in due_partitions])
-        partitions = slicewise.PartitionSet.of(asset.definition, keys)
+        definition = target.definition
+        keys = existing_keys(definition, [partition.key for partition in due_partitions])
+        partitions = slicewise.PartitionSet.of(definition, keys)
         since = {
             partition.key: partition.due_at for partition in due_partitions if partition.due_at
         }
-        queue_due(TouchedPartitions(schedule, asset, partitions), None, now, None, since)
+        queue_due(TouchedPartitions(schedule, target, partitions), None, now, None, since)
 
 
 def _materialized_by_last_run(partitions: Sequence[AssetPartition]) -> set[int]:

@@ -15,7 +15,7 @@ from django.db import Error, connection, transaction
 
 from assets_app.execution.queue.claims import PlannedRun, claim_all
 from assets_app.execution.queue.messages import nudge_dispatch
-from assets_app.models import Asset, Schedule, Trigger
+from assets_app.models import Asset, Schedule, Target, Trigger
 from assets_app.scheduling.ended import Ended, EndedPartitions, Terms, rule_text
 from assets_app.scheduling.failures import forget_failures, record_failures
 from assets_app.scheduling.isolation import in_halves
@@ -37,8 +37,8 @@ from assets_app.scheduling.recording import (
 )
 from partitions_app.models import PartitionDefinition
 from slicewise.partitions import PartitionRow
+from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
 
-_TICK_LOCK = 7_304
 _BATCH_SIZE = 2_000
 # For thousands of rows, Django's own bulk_update takes several seconds.
 _ADVANCE = """
@@ -68,7 +68,7 @@ class _Tick:
     """One tick of one schedule, and the partitions of one asset that the tick is about."""
 
     schedule: Schedule
-    asset: Asset
+    target: Target
     ended: Ended
 
     @property
@@ -96,9 +96,8 @@ def _handle_times(now: datetime) -> int:
     One worker handles ticks at a time: other workers return at once. Schedules that another
     transaction is changing are left to the next beat.
     """
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_TICK_LOCK])
-        if not cursor.fetchone()[0]:
+    with transaction.atomic():
+        if not try_lock_until_commit(AdvisoryLock.TICK):
             return 0
         schedules = list(
             Schedule.objects.select_for_update(of=("self",), skip_locked=True)
@@ -126,16 +125,16 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
 
     The other schedules stay due and tick in the next transaction.
     """
-    assets_by_producer, ended, errors = _assets_to_queue(schedules), EndedPartitions(now), Errors()
-    _stop_paused(asset for asset in assets_by_producer.values() if asset.paused)
+    targets, ended, errors = _targets(schedules), EndedPartitions(now), Errors()
+    _stop_paused(target.asset for target in targets.values() if target.asset.paused)
     ticks: list[_Tick] = []
     room = settings.MAX_PARTITIONS_PER_TRANSACTION
     for schedule in schedules:
-        asset = assets_by_producer.get(schedule.producer_id)
-        if asset is not None and asset.paused:
+        target = targets.get(schedule.producer_id)
+        if target is not None and target.asset.paused:
             continue
         try:
-            tick = _tick(schedule, asset, ended)
+            tick = _tick(schedule, target, ended)
         except Error:
             raise
         except Exception as error:
@@ -151,16 +150,16 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
         if room < 0 and ticks:
             break
         ticks.append(tick)
-    return sorted(ticks, key=lambda tick: tick.asset.pk), errors
+    return sorted(ticks, key=lambda tick: tick.target.asset.pk), errors
 
 
-def _tick(schedule: Schedule, asset: Asset | None, ended: EndedPartitions) -> _Tick | None:
-    if asset is None:
+def _tick(schedule: Schedule, target: Target | None, ended: EndedPartitions) -> _Tick | None:
+    if target is None:
         raise LookupError("no asset is declared that it makes")
-    partitions = ended.of(_tick_input(schedule, asset), asset.definition)
+    partitions = ended.of(_tick_input(schedule, target), target.definition)
     if partitions is None:
         return None
-    return _Tick(schedule=schedule, asset=asset, ended=partitions)
+    return _Tick(schedule=schedule, target=target, ended=partitions)
 
 
 def _stop_paused(paused_assets: Iterable[Asset]) -> None:
@@ -169,9 +168,9 @@ def _stop_paused(paused_assets: Iterable[Asset]) -> None:
         Schedule.objects.filter(producer__in=producers).update(next_at=None)
 
 
-def _assets_to_queue(schedules: Sequence[Schedule]) -> dict[int, Asset]:
-    """Return the assets that ticks queue, by producer: one of the assets that are made together,
-    whose run makes the others as well, and a paused one if there is any.
+def _targets(schedules: Sequence[Schedule]) -> dict[int, Target]:
+    """Return the targets of ticks, by producer: one of the assets that are made together, whose run
+    makes the others as well, and a paused one if there is any.
 
     Of an asset whose partitions are found at run time, ticks queue a run that discovers partitions.
     """
@@ -200,20 +199,20 @@ def _assets_to_queue(schedules: Sequence[Schedule]) -> dict[int, Asset]:
         if asset.partition_definition_id is not None:
             asset.partition_definition = definitions[asset.partition_definition_id]
     return {
-        pk: asset.discovering if asset.finds_partitions else asset
+        pk: Target(asset, is_discovering=asset.finds_partitions)
         for pk, asset in assets_by_producer.items()
     }
 
 
-def _tick_input(schedule: Schedule, asset: Asset) -> Terms:
-    options = version_in_force(schedule).definition
-    row = None if asset.is_discovering else asset.partition_definition
+def _tick_input(schedule: Schedule, target: Target) -> Terms:
+    spec = version_in_force(schedule).spec
+    row = None if target.is_discovering else target.asset.partition_definition
     return Terms(
         rule=rule_text(schedule.rule or {}),
         since=schedule.handled_until,
         definition=() if row is None else (row.fingerprint, str(row.revision)),
-        pending=options.get("pending"),
-        refresh=options.get("refresh") or 0,
+        pending=spec.pending,
+        refresh=spec.refresh,
     )
 
 
@@ -222,7 +221,7 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
     if not (ticks := _unlocked(ticks, now)):
         return
     facts = partition_facts(
-        (tick.asset, [row.key for row in (*tick.ended.due, *tick.ended.refreshed)])
+        (tick.target, [row.key for row in (*tick.ended.due, *tick.ended.refreshed)])
         for tick in ticks
     )
     results = [_result(tick, facts) for tick in ticks]
@@ -230,19 +229,19 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         number_ticks(results)
     planned: list[PlannedRun] = []
     for tick, result in zip(ticks, results, strict=True):
-        run_terms = terms_of(tick.schedule, tick.asset, Trigger.SCHEDULE, tick_id=result.pk)
+        run_terms = terms_of(tick.schedule, tick.target, Trigger.SCHEDULE, tick_id=result.pk)
         planned += planned_runs(run_terms, result.wanted)
     _, held_partitions = claim_all(planned)
     mark_due_again(held_partitions)
-    mark_skipped([(tick.asset, row) for tick in ticks for row in tick.ended.passed_over])
+    mark_skipped([(tick.target, row) for tick in ticks for row in tick.ended.passed_over])
     blocked = Counter(partition.terms.asset.pk for partition in held_partitions)
     for tick, result in zip(ticks, results, strict=True):
-        result.in_flight = blocked[tick.asset.pk]
+        result.in_flight = blocked[tick.target.asset.pk]
     record_ticks(results)
     for tick in ticks:
         if tick.ended.left_out is not None:
             queued = len(tick.ended.refreshed)
-            record_left_out(tick.asset, tick.ended.left_out, queued=queued, now=now)
+            record_left_out(tick.target.asset, tick.ended.left_out, queued=queued, now=now)
     _advance(ticks)
     handled.update(tick.schedule.pk for tick in ticks)
 
@@ -251,18 +250,18 @@ def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
     """Return the ticks without locked partitions. A tick with a partition that another transaction
     has locked is put off, and its partitions stay due.
     """
-    locked = locked_assets((tick.asset, tick.ended.keys) for tick in ticks)
-    late = [tick.schedule.pk for tick in ticks if tick.asset.pk in locked]
+    locked = locked_assets((tick.target, tick.ended.keys) for tick in ticks)
+    late = [tick.schedule.pk for tick in ticks if tick.target.asset.pk in locked]
     if late:
         Schedule.objects.filter(pk__in=late).update(next_at=now + LOOK_AGAIN)
-    return [tick for tick in ticks if tick.asset.pk not in locked]
+    return [tick for tick in ticks if tick.target.asset.pk not in locked]
 
 
 def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:
     """Return the result of a tick: due partitions without data, and partitions to be refreshed."""
     ended = tick.ended
     missing_rows = [row for row in ended.due if not _is_up_to_date(tick, row, facts)]
-    refreshed_rows = [row for row in ended.refreshed if facts.version(tick.asset, row.key)]
+    refreshed_rows = [row for row in ended.refreshed if facts.version(tick.target.asset, row.key)]
     return TickResult(
         schedule=tick.schedule,
         at=ended.at,
@@ -281,10 +280,10 @@ def _is_up_to_date(tick: _Tick, row: PartitionRow, facts: PartitionFacts) -> boo
     discovers partitions is never spared: the known keys say nothing of new ones.
     """
     if row.end is not None:
-        return facts.version(tick.asset, row.key) > 0
-    if tick.asset.is_discovering:
+        return facts.version(tick.target.asset, row.key) > 0
+    if tick.target.is_discovering:
         return False
-    began_at = facts.made_otherwise_at(tick.asset, row.key)
+    began_at = facts.made_otherwise_at(tick.target.asset, row.key)
     return began_at is not None and began_at > tick.schedule.handled_until
 
 

@@ -24,6 +24,7 @@ from assets_app.serializers.runs import (
     LogEntrySerializer,
     LogPageSerializer,
     RunDetailSerializer,
+    RunPartitionSerializer,
     RunSerializer,
     ValidationResultSerializer,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "ReportedWriteSerializer",
     "RequestSerializer",
     "RunDetailSerializer",
+    "RunPartitionSerializer",
     "RunSerializer",
     "ScheduleSerializer",
     "SelectionSerializer",

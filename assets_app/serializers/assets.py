@@ -228,8 +228,7 @@ class AssetDetailSerializer(AssetSerializer):
 
     def get_params(self, asset: Asset) -> dict[str, Any]:
         version = asset.producer.current_version if asset.producer else None
-        params: dict[str, Any] = version.definition.get("params") or {} if version else {}
-        return params
+        return dict(version.spec.params) if version else {}
 
 
 class PartitionSerializer(serializers.Serializer[Any]):

@@ -2,13 +2,16 @@
 
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from assets_app.models import DISCOVERY, Run, RunAttempt, RunPartition, ValidationResult
+from assets_app.models import Run, RunAttempt, RunPartition, ValidationResult
+from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.pages import validations_of
 from slicewise.texts import masked_json, masked_text
+from slicewise_server.web.api.pages import encode_cursor
 from slicewise_server.web.api.serializers import MODEL_FIELDS, MaskedText
 
 MOST_VALIDATIONS = 1000
@@ -107,17 +110,22 @@ class RunPartitionSerializer(serializers.ModelSerializer[RunPartition]):
 class RunDetailSerializer(RunSerializer):
     """A run with attempts, partitions by state and one by one, and results of validations, the last
     attempt's first: at most a thousand partitions and a thousand results.
+    ``partition_list_next`` is the address of the partitions that follow, null where
+    ``partition_list`` has all.
     """
 
     attempts = AttemptSerializer(many=True)
     partitions = serializers.SerializerMethodField()
     partition_list = serializers.SerializerMethodField()
+    partition_list_next = serializers.SerializerMethodField(
+        help_text="The address of the partitions that follow the list, null where it has all."
+    )
     validations = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
         fields: tuple[str, ...] = (
             *RunSerializer.Meta.fields, "attempts", "partitions", "partition_list",
-            "validations",
+            "partition_list_next", "validations",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -127,11 +135,22 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(RunPartitionSerializer(many=True))
     def get_partition_list(self, run: Run) -> Any:
-        rows = run.partitions.exclude(slice__identity=DISCOVERY).select_related("slice__asset")
-        return RunPartitionSerializer(rows.order_by("position")[:MOST_PARTITIONS], many=True).data
+        return RunPartitionSerializer(self._listed(run)[:MOST_PARTITIONS], many=True).data
+
+    def get_partition_list_next(self, run: Run) -> str | None:
+        positions = self._listed(run).values_list("position", flat=True)
+        # The last row of the list, where one more row follows.
+        around_end = list(positions[MOST_PARTITIONS - 1 : MOST_PARTITIONS + 1])
+        if len(around_end) < 2:
+            return None
+        address = reverse("api:run-partitions", args=[run.pk])
+        return f"{address}?cursor={encode_cursor(around_end[0])}"
+
+    def _listed(self, run: Run) -> QuerySet[RunPartition]:
+        return partitions_of_run(run).select_related("slice__asset").order_by("position")
 
     def get_partitions(self, run: Run) -> dict[str, int]:
-        partitions = run.partitions.exclude(slice__identity=DISCOVERY).order_by()
+        partitions = partitions_of_run(run).order_by()
         states = partitions.values_list("state").annotate(Count("id"))
         return dict(states)
 

@@ -148,7 +148,7 @@ def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 def _declared_validations(asset: Asset) -> list[tuple[str, str, dict[str, Any]]]:
     """Return the phase, the asset's name and the loader's record of each declared validation."""
     version = asset.producer.current_version if asset.producer else None
-    inlets = (version.definition.get("inlet_validations") or {}) if version else {}
+    inlets = version.spec.inlet_validations if version else {}
     before = [
         ("inlet", name, validation)
         for name, validations in inlets.items()

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
@@ -21,6 +22,7 @@ from assets_app.scheduling.gaps import gaps_of
 from assets_app.views.assets import asset_for_page, can_be_materialized, is_external
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
+from slicewise.partitions import is_runtime
 from slicewise_server.web.request_errors import InvalidRequest
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
@@ -62,6 +64,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.MATERIALIZE)
 def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or carry out the request."""
     asset = asset_for_page(name)
@@ -88,14 +91,15 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
 
 def is_runtime_partition(asset: Asset, key: str) -> bool:
     """Return whether the key is a runtime partition of the asset, and so can be removed."""
-    return asset.finds_partitions and key in asset.definition.values.places
+    definition = asset.definition
+    return is_runtime(definition) and key in definition.values.places
 
 
 def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
     version = asset.producer.current_version if asset.producer else None
     shape: dict[str, Any] = {
         "partitioned": asset.definition is not None,
-        "params": (version.definition.get("params") if version else None) or {},
+        "params": version.spec.params if version else {},
     }
     if request.method == "POST":
         return MaterializeForm(request.POST, **shape)

@@ -9,6 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
+from accounts_app.policy import Action
 from assets_app.catalogue.services import set_paused
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.missed import missed_by
@@ -17,6 +19,7 @@ from assets_app.views.assets import asset_for_page
 
 @login_required
 @require_POST
+@posts_need(Action.PAUSE)
 def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Pause the asset: the schedule queues nothing any more."""
     asset = asset_for_page(name)
@@ -27,6 +30,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 
 @login_required
 @require_POST
+@posts_need(Action.PAUSE)
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
     """Unpause the asset from now on, and offer a backfill for missed partitions."""
     asset = asset_for_page(name)

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
@@ -20,6 +21,7 @@ from slicewise_server.web.request_errors import InvalidRequest
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.REPORT)
 def report_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or record the report."""
     asset = asset_for_page(name)
@@ -43,13 +45,14 @@ def report_page(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _form(asset: Asset, request: HttpRequest) -> ReportWriteForm:
-    is_partitioned = asset.definition is not None
+    definition = asset.definition
+    is_partitioned = definition is not None
     if request.method == "POST":
         return ReportWriteForm(request.POST, partitioned=is_partitioned)
     initial_values = {"selection": request.GET.get("selection", "")}
     form = ReportWriteForm(initial=initial_values, partitioned=is_partitioned)
-    if is_partitioned:
-        example = example_selection(asset.definition, timezone.now())
+    if definition is not None:
+        example = example_selection(definition, timezone.now())
         form.fields["selection"].widget.attrs["placeholder"] = example
     return form
 

@@ -11,6 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
+from accounts_app.policy import Action
 from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
 from slicewise_server.web.request_errors import InvalidRequest
@@ -21,6 +23,7 @@ MOST_SAID = 5
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.MATERIALIZE)
 def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then queue the run again."""
     run = get_object_or_404(_listed(), pk=pk)
@@ -36,6 +39,7 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.MATERIALIZE)
 def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then create a new run of the same partitions and show that run."""
     run = get_object_or_404(_listed(), pk=pk)
@@ -56,6 +60,7 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.MATERIALIZE)
 def runs_retry(request: HttpRequest) -> HttpResponse:
     """Ask for confirmation, then retry the named runs, or all failed runs of a group."""
     ids = _requested_ids(request)

@@ -14,11 +14,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.models import AuditEntry, User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.retrying import can_retry
 from assets_app.models import (
-    DISCOVERY,
     TERMINAL_STATES,
     Run,
     RunAttempt,
@@ -29,6 +29,7 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.queries import pages
+from assets_app.queries.lookups import partitions_of_run
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.runner.messages import is_web_address
 from slicewise.texts import masked_blocks
@@ -144,6 +145,7 @@ def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.CANCEL)
 def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then cancel the run."""
     run_row = _run(pk)
@@ -209,8 +211,7 @@ def _link(application: RunAttempt | None) -> str:
 
 def _partitions(run: Run) -> QuerySet[RunPartition]:
     """Return the partitions of a run in order, with assets."""
-    rows = run.partitions.select_related("slice__asset__partition_definition")
-    rows = rows.exclude(slice__identity=DISCOVERY)
+    rows = partitions_of_run(run).select_related("slice__asset__partition_definition")
     return rows.defer("slice__asset__partition_definition__spec").order_by("position")
 
 

@@ -7,6 +7,8 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
+from accounts_app.policy import Action
 from assets_app.execution.request.runtime_partitions import add_partitions, remove_partitions
 from assets_app.views.assets import asset_for_page
 from slicewise_server.web.request_errors import InvalidRequest
@@ -14,6 +16,7 @@ from slicewise_server.web.request_errors import InvalidRequest
 
 @login_required
 @require_POST
+@posts_need(Action.PARTITIONS)
 def add(request: HttpRequest, name: str) -> HttpResponse:
     """Add one key to the runtime partitions of the asset."""
     asset, user = asset_for_page(name), request.user
@@ -30,6 +33,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
 
 @login_required
 @require_POST
+@posts_need(Action.PARTITIONS)
 def remove(request: HttpRequest, name: str) -> HttpResponse:
     """Remove one key from the runtime partitions of the asset."""
     asset, user = asset_for_page(name), request.user

@@ -4,8 +4,8 @@ from typing import Any
 
 from django import forms
 
-from assets_app.forms import ServiceForm
 from backfills_app.models import Backfill, BackfillOrder
+from slicewise_server.web.forms import ServiceForm
 from slicewise_server.web.request_errors import InvalidRequest
 
 

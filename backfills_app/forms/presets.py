@@ -5,8 +5,8 @@ from datetime import date, datetime, timedelta
 from django.db.models import Max
 
 from assets_app.models import Asset, AssetPartition, PartitionState
-from slicewise import PartitionByTime
 from slicewise.calendar import to_instant
+from slicewise.partitions import TimeDefinition
 from slicewise_server.web.request_errors import InvalidRequest
 
 PRESETS = {
@@ -30,7 +30,8 @@ def preset_ends(asset: Asset, preset: str, now: datetime) -> tuple[str, str]:
     Days are counted back from the end of the last partition, so that a preset also fits an asset
     whose time has ended. Raises InvalidRequest where the asset has no partition in the preset.
     """
-    time_dimension: PartitionByTime | None = asset.definition and asset.definition.time_dimension
+    definition = asset.definition
+    time_dimension = None if definition is None else definition.time_dimension
     if time_dimension is None:
         raise InvalidRequest({"asset": f"{asset.name} has no partitions by time."})
     ended_windows = time_dimension.windows(time_dimension.start or now - _FAR, now)
@@ -44,7 +45,7 @@ def preset_ends(asset: Asset, preset: str, now: datetime) -> tuple[str, str]:
 
 
 def _since(
-    asset: Asset, time_dimension: PartitionByTime, preset: str, now: datetime, last_end: datetime
+    asset: Asset, time_dimension: TimeDefinition, preset: str, now: datetime, last_end: datetime
 ) -> date | None:
     """Return the time at which the preset begins; None for all partitions."""
     match preset:
@@ -61,7 +62,7 @@ def _since(
             return None
 
 
-def _local(time_dimension: PartitionByTime, instant: datetime) -> datetime:
+def _local(time_dimension: TimeDefinition, instant: datetime) -> datetime:
     return instant.astimezone(time_dimension.zone.tzinfo_at(to_instant(instant)))
 
 

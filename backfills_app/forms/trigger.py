@@ -10,7 +10,6 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.forms import ParamsField, ServiceForm
 from assets_app.models import Asset
 from backfills_app.forms.choice import (
     MOST_BOXES,
@@ -31,6 +30,7 @@ from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
 from partitions_app.rules import has_time
+from slicewise_server.web.forms import ParamsField, ServiceForm
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import read_json_object
 
@@ -228,7 +228,9 @@ class BackfillForm(ServiceForm):
     @property
     def zone(self) -> str:
         """The zone in which dates are read; empty until one asset is chosen."""
-        return self.asset_chosen.definition.time_dimension.timezone if self.asset_chosen else ""
+        definition = self.asset_chosen.definition if self.asset_chosen else None
+        time = definition.time_dimension if definition else None
+        return time.timezone if time else ""
 
     @property
     def opened(self) -> bool:
@@ -316,9 +318,9 @@ class BackfillForm(ServiceForm):
                     " segment fields."
                 }
             )
-        if not narrowed or not start or not end or self.asset_chosen is None:
+        definition = self.asset_chosen.definition if self.asset_chosen else None
+        if not narrowed or not start or not end or definition is None:
             return {"start": start, "end": end, "selection": selection}
-        definition = self.asset_chosen.definition
         time = definition.time_dimension
         axis = next(
             dimension.name for dimension in definition.dimensions if dimension.definition is time
@@ -334,9 +336,9 @@ def _is_timed(asset: Asset) -> bool:
     return has_time(asset.definition)
 
 
-def _declared_params(asset: Asset | None) -> dict[str, Any]:
+def _declared_params(asset: Asset | None) -> Mapping[str, Any]:
     version = asset.producer.current_version if asset and asset.producer else None
-    return (version.definition.get("params") or {}) if version else {}
+    return version.spec.params if version else {}
 
 
 def _readable_params(params: object) -> dict[str, Any]:

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.db import connection, models
 from django.db.models import Count
 
 from assets_app.models import SkipReason
+from backfills_app.models import BackfillAsset, BackfillPartition
 from partitions_app.rules import UpstreamGap
-
-if TYPE_CHECKING:
-    from backfills_app.models import BackfillAsset, BackfillPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ ORDER BY 1, 2 LIMIT 20
 _MOST_LOOKED_UP = 200
 
 
-def skipped_by_reason(asset_rows: Iterable["BackfillAsset"]) -> list[Skipped]:
+def skipped_by_reason(asset_rows: Iterable[BackfillAsset]) -> list[Skipped]:
     """Return the skipped partitions by reason and asset: two queries.
 
     A million partitions may be skipped because they exist; their number is the rest of the stored
@@ -95,7 +92,7 @@ def skipped_by_reason(asset_rows: Iterable["BackfillAsset"]) -> list[Skipped]:
     ]
 
 
-def _count_by_reason(asset_rows: Mapping[int, "BackfillAsset"]) -> list[tuple[int, str, int]]:
+def _count_by_reason(asset_rows: Mapping[int, BackfillAsset]) -> list[tuple[int, str, int]]:
     """Return asset, reason and number of skipped partitions, the largest number of each asset
     first.
     """
@@ -112,7 +109,7 @@ def _count_by_reason(asset_rows: Mapping[int, "BackfillAsset"]) -> list[tuple[in
     return sorted(rows, key=lambda row: (asset_order.index(row[0]), -row[2], row[1]))
 
 
-def lacks_upstream(asset_rows: Iterable["BackfillAsset"]) -> bool:
+def lacks_upstream(asset_rows: Iterable[BackfillAsset]) -> bool:
     """Return whether partitions were skipped because an upstream partition or an earlier partition
     was missing, which may be materialized by now.
     """
@@ -128,9 +125,7 @@ def lacks_upstream(asset_rows: Iterable["BackfillAsset"]) -> bool:
 
 def _skipped_for(
     asset_row_ids: Iterable[int], reasons: Iterable[str]
-) -> models.QuerySet["BackfillPartition"]:
-    from backfills_app.models import BackfillPartition
-
+) -> models.QuerySet[BackfillPartition]:
     return BackfillPartition.objects.filter(
         backfill_asset__in=list(asset_row_ids), state="skipped", reason__in=list(reasons)
     )

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts_app.models import User
+from accounts_app.policy import Action, require_for_some
 from backfills_app.forms import ChangeForm
 from backfills_app.models import Backfill
 from backfills_app.services import (
@@ -20,6 +21,7 @@ from backfills_app.services import (
     delete_backfill,
     in_bulk,
     pause_backfill,
+    require_control,
     resume_backfill,
     retry_failed,
 )
@@ -44,6 +46,7 @@ class Deed:
     asks: str = ""
     leaves: str = ""
     danger: bool = False
+    needs: Action = Action.BACKFILL
     chooses_code: bool = False
 
 
@@ -58,6 +61,7 @@ DEEDS = {
         asks="Active runs are stopped and queued runs are dropped. Finished partitions are kept.",
         leaves="Keep running",
         danger=True,
+        needs=Action.CANCEL,
     ),
     "retry": Deed(
         retry_failed,
@@ -93,6 +97,7 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
         if not operation.asks:
             return redirect("backfills:backfill", pk)
         return _confirmation_page(request, [backfill], action)
+    require_control(backfill, operation.needs, _user(request))
     how: dict[str, Any] = {}
     if operation.chooses_code:
         how["canceled"] = "canceled" in request.POST
@@ -112,6 +117,7 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
     """Apply an action to all selected backfills."""
     operation = DEEDS[action]
+    require_for_some(_user(request), operation.needs)
     ids = [int(text) for text in request.POST.getlist("id") if text.isdecimal() and len(text) < 19]
     if not ids:
         messages.error(request, "No backfill selected.")
@@ -140,6 +146,8 @@ def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
 def backfill_change(request: HttpRequest, pk: int) -> HttpResponse:
     """Show or save the limit of active runs, the priority, the order and the description."""
     backfill = _backfill(pk)
+    if request.method == "POST":
+        require_control(backfill, Action.BACKFILL, _user(request))
     present_values = ChangeForm.present(backfill)
     form = (
         ChangeForm(request.POST) if request.method == "POST" else ChangeForm(initial=present_values)

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, reach
 from assets_app.execution.request.requests import preview_selection
 from assets_app.models import Asset
@@ -55,6 +56,7 @@ _ENDS_FILLED = "ends-filled"
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.BACKFILL, on_some_asset=True)
 def backfill_new(request: HttpRequest) -> HttpResponse:
     """Show the form; answer with the preview while a person types; create the backfill."""
     person = request.user

@@ -15,8 +15,8 @@ from bench.running import BUNDLES, data_folder, sign_in
 from bench.soak import checks
 from bench.soak.killing import Killer
 from bench.soak.record import Record, unfinished
-from slicewise_server.stack import Stack
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.stack import Stack
 
 _PAST = ("2024-01-01", "2024-01-20")
 _MINUTE = timedelta(minutes=1)

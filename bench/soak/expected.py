@@ -6,7 +6,7 @@ from typing import Any
 
 import slicewise
 from bench.soak.record import Asset, Record
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from slicewise.partitions.due import ended_between
 from slicewise.partitions.rows import partition_rows
 

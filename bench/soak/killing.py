@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 
 from bench.processes import children, is_warm_parent
-from slicewise_server.stack import Stack
+from slicewise_server.stack.stack import Stack
 
 # What is killed, and how often in comparison.
 _VICTIMS = {

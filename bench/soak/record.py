@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 import slicewise
-from partitions_app.rules import mapping_of
+from partitions_app.edges import mapping_of
 from slicewise_server.stack.demo.client import Client
 
 _ASSETS = """

@@ -22,7 +22,8 @@ from partitions_app.grid.cells import (
     room_for,
 )
 from partitions_app.grid.periods import Clock, Period, Unit, period_of, span_of, unit_of, windows_in
-from slicewise import PartitionByTime, PartitionDefinition
+from slicewise import PartitionDefinition
+from slicewise.partitions import TimeDefinition
 
 _ZOOMS: dict[Unit, tuple[Zoom, ...]] = {
     "minute": ("day", "month", "year", "all"),
@@ -71,12 +72,12 @@ class Layout:
     unit: Unit = "day"
 
     @property
-    def time(self) -> PartitionByTime | None:
+    def time(self) -> TimeDefinition | None:
         """The partition definition of the time dimension."""
         return None if self.definition is None else self.definition.time_dimension
 
     @property
-    def stretch(self) -> tuple[Period, PartitionByTime]:
+    def stretch(self) -> tuple[Period, TimeDefinition]:
         """The period and the definition of the time dimension; LookupError without time."""
         if self.period is None or self.time is None:
             raise LookupError("this page of the grid has no time in it")

@@ -8,7 +8,8 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from partitions_app.grid.cells import Zoom
-from slicewise import Interval, PartitionByTime
+from slicewise import Interval
+from slicewise.partitions import TimeDefinition
 
 Unit = Literal["minute", "hour", "day", "long"]
 YEARS_PER_PAGE = 20
@@ -86,25 +87,25 @@ def next_month(day: date) -> date:
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
 
 
-def unit_of(definition: PartitionByTime) -> Unit:
+def unit_of(definition: TimeDefinition) -> Unit:
     """Return the unit of time in which the windows of a definition are drawn."""
     unit = definition.calendar_unit
     return unit if unit in ("minute", "hour", "day") else "long"
 
 
-def windows_in(definition: PartitionByTime, period: Period) -> int:
+def windows_in(definition: TimeDefinition, period: Period) -> int:
     """Count the windows of the definition on the page."""
     return definition.count(
         midnight(period.first, definition.timezone), midnight(period.stop, definition.timezone)
     )
 
 
-def since_of(definition: PartitionByTime, clock: Clock) -> datetime:
+def since_of(definition: TimeDefinition, clock: Clock) -> datetime:
     """Return the instant since when the windows of the definition are expected."""
     return definition.start or clock.since
 
 
-def span_of(definition: PartitionByTime, clock: Clock) -> tuple[date, date]:
+def span_of(definition: TimeDefinition, clock: Clock) -> tuple[date, date]:
     """Return the local dates of the first and the last window that exist or have begun."""
     zone = ZoneInfo(definition.timezone)
     start = since_of(definition, clock)
@@ -115,7 +116,7 @@ def span_of(definition: PartitionByTime, clock: Clock) -> tuple[date, date]:
 
 
 def windows_starting(
-    definition: PartitionByTime, first: date, stop: date, clock: Clock
+    definition: TimeDefinition, first: date, stop: date, clock: Clock
 ) -> Iterator[Interval]:
     """Return the expected windows that start on the local dates ``[first, stop)``, in order."""
     edge = midnight(stop, definition.timezone)
@@ -124,7 +125,7 @@ def windows_starting(
 
 
 def counts_starting(
-    definition: PartitionByTime, edges: Sequence[date], clock: Clock
+    definition: TimeDefinition, edges: Sequence[date], clock: Clock
 ) -> list[tuple[int, int]]:
     """Count the windows that start between each two edges: all windows, and windows that have
     ended.

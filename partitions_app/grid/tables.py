@@ -22,7 +22,8 @@ from partitions_app.grid.lists import because_in, key_texts, look_in, segment_la
 from partitions_app.grid.periods import Clock, Period, Unit, counts_starting, windows_starting
 from partitions_app.labels import label_of
 from partitions_app.state_badges import MISSING, NOT_YET_DUE
-from slicewise import Interval, PartitionByTime, PartitionDefinition
+from slicewise import Interval, PartitionDefinition
+from slicewise.partitions import TimeDefinition
 
 Shape = Literal["calendar", "table", "list"]
 CountsUnit = Literal["day", "month", "year"]
@@ -90,7 +91,7 @@ class Sheet:
     """One page of the grid with time."""
 
     definition: PartitionDefinition
-    rule: PartitionByTime
+    rule: TimeDefinition
     clock: Clock
     period: Period
     unit: Unit

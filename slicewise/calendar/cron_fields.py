@@ -87,7 +87,7 @@ def read_fields(expression: str) -> CronFields:
     fields = expression.lower().split()
     if any(_RANDOM_OR_HASHED.match(field) for field in fields):
         raise DefinitionError(
-            f"R and H are refused in {expression!r}: their ticks are drawn, not written"
+            f"R and H cannot be used in {expression!r}, since these fields are random: write values"
         )
     plain = [_simple_values(field, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True)]
     if None not in plain:
@@ -166,5 +166,6 @@ def _refuse_mixed_weekdays(expression: str, field: str) -> None:
     special = {"#" in term or term.startswith("l") for term in field.split(",")}
     if len(special) > 1:
         raise DefinitionError(
-            f"bad cron expression {expression!r}: weekdays with # or L stand without plain ones"
+            f"bad cron expression {expression!r}: weekdays with # or L cannot be mixed with plain"
+            " weekdays"
         )

@@ -94,7 +94,9 @@ def _read_clock(text: str, zone: Zone) -> Span:
             raise ValueError(f"the clock of {zone.name} never reads {text}")
         if len(passes) > 1:
             first, last = (_with_offset(moment, instant, zone) for instant in passes)
-            raise ValueError(f"the clock of {zone.name} reads it twice: write {first} or {last}")
+            raise ValueError(
+                f"the clock of {zone.name} shows this time twice: write {first} or {last}"
+            )
         instant = passes[0]
     return Span(instant, instant + 1)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slicewise.data_helper.errors import error_to_json
+from slicewise.data_helper.error_json import error_to_json
 from slicewise.io.base import Measured, Place, Storage, Writer, storage_at
 from slicewise.runner.messages import LARGEST_COUNT
 from slicewise.runner.wire import Message
@@ -127,7 +127,7 @@ def _is_count(value: object) -> bool:
 
 def _refuse_unless(is_fit: bool) -> None:
     if not is_fit:
-        raise UnfitAnswerError("an answer of another form")
+        raise UnfitAnswerError("the answer has an unknown form")
 
 
 CALLS: Mapping[str, Call] = {

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.data_helper.calls import CALLS, Arguments, UnfitAnswerError, request_of
-from slicewise.data_helper.errors import error_from_json
+from slicewise.data_helper.error_json import error_from_json
 from slicewise.data_helper.server import BEGUN
 from slicewise.io.base import Place
 from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import WireError, decode, encode, send_header
-from slicewise.storage.errors import TryAgainError
+from slicewise.storage.storage_errors import TryAgainError
 
 _START_SECONDS = 120.0
 _SEND_SECONDS = 30.0
@@ -124,7 +124,7 @@ class DataHelper:
                 raise _NotBegunError(f"begins no request: {error}") from error
             if line != BEGUN:
                 _answer(line)  # raises the reason why no process could be forked
-                raise TryAgainError("the process that works on the data answers unasked")
+                raise TryAgainError("the process that works on the data answered without a request")
         except BaseException:
             channel.close()
             raise
@@ -197,10 +197,10 @@ def _receive(channel: socket.socket, limit: int) -> bytes:
     while not data.endswith(b"\n"):
         chunk = channel.recv(65536)
         if not chunk:
-            raise ConnectionResetError("it ended without an answer")
+            raise ConnectionResetError("the connection ended without an answer")
         data += chunk
         if len(data) > limit:
-            raise ConnectionResetError("its answer has no end")
+            raise ConnectionResetError("the answer is incomplete")
     return bytes(data)
 
 
@@ -224,4 +224,4 @@ def _answer(line: bytes) -> Any:
 
 
 def _unfit_answer(unfit: Exception) -> TryAgainError:
-    return TryAgainError(f"the process that works on the data said what is no answer: {unfit}")
+    return TryAgainError(f"the process that works on the data sent no valid answer: {unfit}")

@@ -15,6 +15,7 @@ from slicewise.data_helper.calls import answer_to, refusal
 from slicewise.io.base import find_storage
 from slicewise.process.gc_tuning import freeze_loaded_objects
 from slicewise.runner.wire import encode, read_message, receive_header
+from slicewise.storage import share_trials_with_forks
 
 LONGEST_REQUEST_BYTES = 512 * 1024 * 1024
 BEGUN = b"begun\n"
@@ -26,6 +27,7 @@ def preload() -> None:
     load, also packages' storages.
     """
     find_storage("file:///")
+    share_trials_with_forks()
     with warnings.catch_warnings(action="ignore"):
         plugins.load(plugins.IO)
     with suppress(ImportError):

@@ -4,20 +4,27 @@ from slicewise.declaring.option_checks import LONGEST_RETRY_DELAY, NAME_LIMIT, P
 from slicewise.declaring.pairing import pairing_notes
 from slicewise.declaring.schedules import (
     cycle_from,
+    evaluate_schedule,
     is_read_in_zone,
     is_time,
     schedule_names,
     schedule_text,
     time_terms,
 )
+from slicewise.declaring.specs import ExternalSpec, OutletSpec, ProducerSpec, outlet_names
 
 __all__ = [
     "LONGEST_RETRY_DELAY",
     "NAME_LIMIT",
     "PRIORITY_LIMIT",
+    "ExternalSpec",
+    "OutletSpec",
+    "ProducerSpec",
     "cycle_from",
+    "evaluate_schedule",
     "is_read_in_zone",
     "is_time",
+    "outlet_names",
     "pairing_notes",
     "schedule_names",
     "schedule_text",

@@ -7,6 +7,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Self
 
+from slicewise.declaring.active_registry import active_registry
+from slicewise.declaring.declaration_sites import AssetDefinitionError, declaring_site
 from slicewise.declaring.iterables import read_once
 from slicewise.declaring.option_checks import (
     Columns,
@@ -15,13 +17,13 @@ from slicewise.declaring.option_checks import (
     check_texts,
     columns_json,
 )
-from slicewise.declaring.options import Validations, partition_json
+from slicewise.declaring.options import Validations
 from slicewise.declaring.per_asset_options import outlet_validations_json, validations
-from slicewise.declaring.registry import AssetDefinitionError, active_registry, declaring_site
 from slicewise.declaring.schedule_terms import Schedulable
+from slicewise.declaring.specs import ExternalSpec, OutletSpec
 from slicewise.declaring.timing import check_partition
 from slicewise.errors import DefinitionError
-from slicewise.io.declaring import format_at
+from slicewise.io.option_fitness import format_at
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.texts.hints import name_hint, unknown_argument
 from slicewise.texts.sites import Site
@@ -156,8 +158,16 @@ class Asset(AssetReference):
             registry.references.add(name)
         return AssetReference(name)
 
-    def facts_json(self) -> dict[str, Any]:
-        """Return the asset's own facts for the catalogue, as JSON."""
+    @property
+    def outlet_spec(self) -> OutletSpec:
+        """The asset's own facts for the catalogue."""
+        return OutletSpec(**self._facts())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration in the form of the loader's report."""
+        return ExternalSpec(**self._facts(), file=self.site.file, line=self.site.line).to_json()
+
+    def _facts(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "uri": self.uri,
@@ -165,7 +175,7 @@ class Asset(AssetReference):
             "kind": self.kind,
             "format": self.format,
             "columns": self.columns,
-            "partition": partition_json(self.partition),
+            "partition": self.partition.to_json() if self.partition else None,
             "outlet_validations": self.outlet_validations,
             "warnings": self.warnings,
             "description": self.description,
@@ -173,10 +183,6 @@ class Asset(AssetReference):
             "tags": self.tags,
             "group": self.group,
         }
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the declaration in the form of the loader's report."""
-        return {**self.facts_json(), "file": self.site.file, "line": self.site.line}
 
     def refused(self, message: str) -> AssetDefinitionError:
         """Return an error that names this asset and the site of the declaration."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
+from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.declared_asset import Asset, AssetColumn, AssetReference
 from slicewise.declaring.multi_asset import MultiAsset, multi
 from slicewise.declaring.option_checks import Columns
@@ -16,8 +17,8 @@ from slicewise.declaring.producers import (
     refuse_call,
     refused_arguments,
 )
-from slicewise.declaring.registry import AssetDefinitionError
-from slicewise.io.declaring import check_kept
+from slicewise.declaring.specs import ProducerSpec
+from slicewise.io.option_fitness import check_kept
 
 __all__ = ["Asset", "AssetColumn", "AssetReference", "MultiAsset", "ProducedAsset", "asset"]
 
@@ -68,16 +69,14 @@ class ProducedAsset(Asset):
             """
             refuse_call(self.name)
 
+    @property
+    def producer_spec(self) -> ProducerSpec:
+        """The declaration of the producer."""
+        return self.production.spec(self.name, self.site, [self.outlet_spec], multi=False)
+
     def to_json(self) -> dict[str, Any]:
         """Return the producer in the form of the loader's report."""
-        return {
-            "name": self.name,
-            "file": self.site.file,
-            "line": self.site.line,
-            "multi": False,
-            "outlets": [self.facts_json()],
-            **self.production.to_json(),
-        }
+        return self.producer_spec.to_json() | {"source": self.production.source}
 
 
 @dataclass(frozen=True, kw_only=True)

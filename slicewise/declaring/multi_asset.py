@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from slicewise.declaring.active_registry import active_registry
+from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.option_checks import check_name
 from slicewise.declaring.options import RunOptions
@@ -15,10 +17,10 @@ from slicewise.declaring.producers import (
     refuse_call,
     refused_arguments,
 )
-from slicewise.declaring.registry import AssetDefinitionError, active_registry
+from slicewise.declaring.specs import ProducerSpec
 from slicewise.errors import DefinitionError
 from slicewise.io import find_storage
-from slicewise.io.declaring import check_kept
+from slicewise.io.option_fitness import check_kept
 from slicewise.texts.hints import OUTLET_ARGUMENTS
 
 
@@ -86,16 +88,15 @@ class MultiAsset:
             """Raise DefinitionError, like a call of any asset."""
             refuse_call(self.name)
 
+    @property
+    def producer_spec(self) -> ProducerSpec:
+        """The declaration of the producer."""
+        outlets = [outlet.outlet_spec for outlet in self.outlets]
+        return self.production.spec(self.name, self.site, outlets, multi=True)
+
     def to_json(self) -> dict[str, Any]:
         """Return the producer in the form of the loader's report."""
-        return {
-            "name": self.name,
-            "file": self.site.file,
-            "line": self.site.line,
-            "multi": True,
-            "outlets": [outlet.facts_json() for outlet in self.outlets],
-            **self.production.to_json(),
-        }
+        return self.producer_spec.to_json() | {"source": self.production.source}
 
     def refused(self, message: str) -> AssetDefinitionError:
         """Return an error that names this function and the site of the declaration."""
@@ -105,9 +106,9 @@ class MultiAsset:
         for outlet in self.outlets:
             if outlet.partition not in (None, self.partition):
                 raise DefinitionError(
-                    f"the outlet {outlet.name!r} is cut by {outlet.partition!r} and the function"
-                    f" makes {self.partition or 'no partitions'}; outlets share the partition:"
-                    " write it in @asset.multi(partition=...) only"
+                    f"the outlet {outlet.name!r} has the partition definition {outlet.partition!r},"
+                    f" and the function has {self.partition or 'none'}; outlets share one: write"
+                    " partition= in @asset.multi only"
                 )
 
     def _check_kept(self, options: multi) -> None:
@@ -126,8 +127,8 @@ class MultiAsset:
 def _check_on_partial(options: multi) -> None:
     if options.on_partial == "publish" and len(options.outlets) > 1:
         raise DefinitionError(
-            'on_partial="publish" does not go with several outlets: one run makes all of them or'
-            " none; leave it out"
+            'on_partial="publish" cannot be combined with several outlets: a run publishes all'
+            " outlets or none; leave on_partial out"
         )
 
 
@@ -157,7 +158,7 @@ def _checked_outlets(outlets: object) -> tuple[Asset, ...]:
             )
         if outlet.made_by is not None:
             raise DefinitionError(
-                f"the outlet {outlet.name!r} is made by {outlet.made_by.name!r} already"
+                f"the outlet {outlet.name!r} belongs to {outlet.made_by.name!r} already"
                 f" ({outlet.made_by.site})"
             )
         if outlet.name in names:
@@ -177,5 +178,5 @@ def _refuse_shared_location(outlets: Sequence[Asset]) -> None:
         if other_name != outlet.name:
             raise DefinitionError(
                 f"the outlets {other_name!r} and {outlet.name!r} have the same uri, so that one"
-                " would replace the other; give each its own"
+                " would replace the other; give each outlet a uri of its own"
             )

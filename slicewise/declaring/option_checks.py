@@ -131,7 +131,7 @@ def _check_strategy(strategy: object) -> None:
     if strategy > STRATEGY_LIMIT:
         raise DefinitionError(
             f'strategy is at most {STRATEGY_LIMIT:,} partitions in a run, not {strategy:,}; "range"'
-            " puts all in one"
+            " puts all partitions into one run"
         )
 
 
@@ -147,7 +147,7 @@ def _check_counts(options: RunOptions) -> None:
     if options.max_active_runs is not None and options.max_active_runs > MAX_ACTIVE_RUNS_LIMIT:
         raise DefinitionError(
             f"max_active_runs is at most {MAX_ACTIVE_RUNS_LIMIT:,}, not"
-            f" {options.max_active_runs:,}; without it the limit is that of the server"
+            f" {options.max_active_runs:,}; without max_active_runs the server's limit applies"
         )
     if isinstance(options.priority, bool) or not isinstance(options.priority, int):
         raise DefinitionError(f"priority is a whole number, not {options.priority!r}")
@@ -166,13 +166,13 @@ def _check_spans(options: RunOptions) -> None:
     if options.timeout is not None and _seconds_of(options.timeout) == 0:
         raise DefinitionError(
             f"timeout is more than 0 seconds, not {options.timeout!r}: every run would fail; leave"
-            " it out for no limit"
+            " timeout out for no limit"
         )
     if options.memory is not None:
         try:
             memory_bytes(options.memory)
         except ValueError as error:
-            raise DefinitionError(f"memory: {error}; leave it out for no limit") from None
+            raise DefinitionError(f"memory: {error}; leave memory out for no limit") from None
     delay = options.retry_delay
     if not isinstance(delay, timedelta) and delay > timedelta.max.total_seconds():
         # A shorter delay acts as an hour at most: files with longer delays than that exist.

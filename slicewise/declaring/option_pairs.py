@@ -2,17 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from slicewise.declaring.options import RunOptions
 from slicewise.declaring.schedules import plain_time, schedule_json, time_terms
 from slicewise.errors import DefinitionError
 from slicewise.partitions.definition import PartitionDefinition
 
-if TYPE_CHECKING:
-    from slicewise.declaring.options import RunOptions
 
-
-def with_plain_time(options: "RunOptions") -> "RunOptions":
+def with_plain_time(options: RunOptions) -> RunOptions:
     """Return options with a schedule of one time term written as the equal text or timedelta.
 
     The term's time zone becomes the option ``timezone``. Raises DefinitionError if two different
@@ -23,12 +20,13 @@ def with_plain_time(options: "RunOptions") -> "RunOptions":
         return options
     if timezone is not None and options.timezone not in (None, timezone):
         raise DefinitionError(
-            f"timezone={options.timezone!r} is not that of {options.schedule!r}; write one of them"
+            f"timezone={options.timezone!r} is not the time zone of {options.schedule!r}; write one"
+            " of the two"
         )
     return replace(options, schedule=schedule, timezone=timezone or options.timezone)
 
 
-def check_pairs(options: "RunOptions", partition: PartitionDefinition | None) -> None:
+def check_pairs(options: RunOptions, partition: PartitionDefinition | None) -> None:
     """Raise DefinitionError for an option that has no effect with the other options.
 
     ``partition`` is the resolved partition definition, also if ``"auto"`` was written.
@@ -42,19 +40,19 @@ def check_pairs(options: "RunOptions", partition: PartitionDefinition | None) ->
         _check_ticks('pending="latest"', options, has_windows)
 
 
-def _check_past(options: "RunOptions", has_windows: bool) -> None:
+def _check_past(options: RunOptions, has_windows: bool) -> None:
     if options.depends_on_past and not has_windows:
         raise DefinitionError(
-            "depends_on_past needs partitions by time: without them none is before another"
+            "depends_on_past needs partitions by time: other partitions have no order"
         )
     if options.depends_on_past and options.pending == "latest":
         raise DefinitionError(
-            'depends_on_past does not go with pending="latest", which passes over the partition'
-            " before; leave one of them out"
+            'depends_on_past cannot be combined with pending="latest", which skips earlier'
+            " partitions; leave one of the two out"
         )
 
 
-def _check_bounds(options: "RunOptions") -> None:
+def _check_bounds(options: RunOptions) -> None:
     names = [name for name in ("start_date", "end_date") if getattr(options, name) is not None]
     if not names or isinstance(options.schedule, str | timedelta):
         return
@@ -65,21 +63,21 @@ def _check_bounds(options: "RunOptions") -> None:
     )
 
 
-def _check_ticks(shown: str, options: "RunOptions", has_windows: bool) -> None:
+def _check_ticks(shown: str, options: RunOptions, has_windows: bool) -> None:
     """Refuse an option that chooses among the windows that a tick of a schedule makes due."""
     if not isinstance(options.schedule, str | timedelta):
         raise DefinitionError(
             f"{shown} acts at the ticks of a schedule by time, and {_schedule_of(options)};"
-            " leave it out"
+            f" leave {shown} out"
         )
     if not has_windows:
         raise DefinitionError(
-            f"{shown} needs partitions by time: without them a tick makes all partitions;"
-            " leave it out"
+            f"{shown} needs partitions by time: a tick of other partitions makes all of"
+            f" them; leave {shown} out"
         )
 
 
-def _schedule_of(options: "RunOptions") -> str:
+def _schedule_of(options: RunOptions) -> str:
     if options.schedule is None:
         return "this asset has no schedule"
     if time_terms(schedule_json(options.schedule)):

@@ -1,28 +1,29 @@
-"""The options of an asset's function, defined once: fields and JSON."""
+"""The options of an asset's function, defined once; `specs` has the options as JSON."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 from slicewise.declaring.iterables import read_once
-from slicewise.declaring.schedules import Schedule, schedule_json
-from slicewise.declaring.timing import Partition, Timing, When
+from slicewise.declaring.schedules import Schedule
 from slicewise.io.base import WriteMode
 from slicewise.mapping.partition_mapping import PartitionMapping
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.texts.memory_sizes import memory_bytes
 from slicewise.validations import AssetValidation
 
 DEFAULT_RETRY_DELAY = timedelta(seconds=30)
 
+Partition = PartitionDefinition | Literal["auto"] | None
+When = datetime | date | str | None
 Validations = AssetValidation | Sequence[AssetValidation]
 Pending = Literal["all", "latest"]
 _READ_ONCE = {"columns", "inlet_validations", "outlet_validations", "outlets", "owners", "tags"}
 Engine = Literal["connect", "submit"]
 OnPartial = Literal["discard", "publish"]
 Outside = Literal["error", "drop"]
+Strategy = Literal["partition", "range"] | int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class RunOptions:
     end_date: When = None
     inlets: Mapping[str, Any] = field(default_factory=dict)
     upstream: Mapping[Any, PartitionMapping] = field(default_factory=dict)
-    strategy: Literal["partition", "range"] | int = "partition"
+    strategy: Strategy = "partition"
     refresh: int = 0
     pending: Pending = "all"
     write_mode: WriteMode = "replace"
@@ -71,49 +72,10 @@ class RunOptions:
             object.__setattr__(self, name, _copied(fields[name]))
 
 
-def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
-    """Return the options of a producer that the server needs, as JSON; times are resolved."""
-    return {
-        "partition": partition_json(timing.partition),
-        "schedule": schedule_json(options.schedule),
-        "timezone": timing.timezone,
-        "start_date": timing.start.isoformat() if timing.start else None,
-        "end_date": timing.end.isoformat() if timing.end else None,
-        "strategy": options.strategy,
-        "refresh": options.refresh,
-        "pending": options.pending,
-        "write_mode": options.write_mode,
-        "group": options.group,
-        "owners": list(options.owners),
-        "tags": list(options.tags),
-        "retries": options.retries,
-        "retry_delay": _seconds(options.retry_delay),
-        "timeout": None if options.timeout is None else _seconds(options.timeout),
-        # No key if None, as in definitions from before the option: a new key makes a new version.
-        **({} if options.memory is None else {"memory": memory_bytes(options.memory)}),
-        "params": dict(options.params),
-        "priority": options.priority,
-        "max_active_runs": options.max_active_runs,
-        "depends_on_past": options.depends_on_past,
-        "engine": options.engine,
-        "spark_conf": dict(options.spark_conf),
-        "paused": options.paused,
-        "on_partial": options.on_partial,
-        "outside": options.outside,
-        "on_success": _function_name(options.on_success),
-        "on_failure": _function_name(options.on_failure),
-    }
-
-
 def hooks_of(options: RunOptions) -> dict[str, Callable[..., Any]]:
     """Return the functions that are called after a run, by the name of the option."""
     hooks = {"on_success": options.on_success, "on_failure": options.on_failure}
     return {name: hook for name, hook in hooks.items() if hook is not None}
-
-
-def partition_json(partition: PartitionDefinition | None) -> dict[str, Any] | None:
-    """Return a partition definition as JSON, or None for None."""
-    return None if partition is None else partition.to_json()
 
 
 def _copied(value: Any) -> Any:
@@ -122,13 +84,3 @@ def _copied(value: Any) -> Any:
         return deepcopy(value)
     except Exception:
         return value
-
-
-def _seconds(span: timedelta | float) -> float:
-    return span.total_seconds() if isinstance(span, timedelta) else float(span)
-
-
-def _function_name(function: Callable[..., Any] | None) -> str | None:
-    if function is None:
-        return None
-    return str(getattr(function, "__qualname__", type(function).__qualname__))

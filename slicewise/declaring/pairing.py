@@ -41,19 +41,17 @@ def _sentence(producer: Json, name: str, spec: Json | None) -> str:
     pairs = paired_segments(downstream, upstream)
     if not pairs:
         return (
-            f"its segments ({', '.join(downstream_names)}) and those of {name!r}"
-            f" ({', '.join(upstream_names)}) do not"
-            f" pair, so that each partition needs all of these; give the dimensions that are"
-            " the same one name (name=... on the definition)"
+            f"its segments ({', '.join(downstream_names)}) and the segments of {name!r}"
+            f" ({', '.join(upstream_names)}) have different names, so that each partition needs"
+            " all of these; give equal dimensions one name (name=... on the definition)"
         )
     for downstream_position, upstream_position in pairs:
         keys = set(downstream.space.segments.lists[downstream_position].keys)
         if not keys & set(upstream.space.segments.lists[upstream_position].keys):
             return (
                 f"its segments {downstream_names[downstream_position]!r} have no key in common"
-                f" with {upstream_names[upstream_position]!r} of {name!r}, so that no partition is"
-                f" ever made; give them names that differ if"
-                " they are not the same"
+                f" with {upstream_names[upstream_position]!r} of {name!r}, so that no partition"
+                " can be materialized; give different dimensions different names"
             )
     return ""
 

@@ -68,7 +68,7 @@ def inlet_validations(
         for validation in asset_validations:
             if (named_asset := _asset_of_columns(validation)) not in (None, name):
                 raise DefinitionError(
-                    f"inlet_validations of {name!r}: {validation!r} speaks of a column of"
+                    f"inlet_validations of {name!r}: {validation!r} names a column of"
                     f" {named_asset!r}"
                 )
         _add("inlet_validations", by_name, name, asset_validations)
@@ -96,7 +96,7 @@ def outlet_validations_json(name: str, option_value: Any) -> list[Json]:
     for validation in asset_validations:
         if (named_asset := _asset_of_columns(validation)) not in (None, name):
             raise DefinitionError(
-                f"outlet_validations: {validation!r} speaks of a column of {named_asset!r}"
+                f"outlet_validations: {validation!r} names a column of {named_asset!r}"
             )
     return [validation.to_json() for validation in asset_validations]
 
@@ -109,7 +109,7 @@ def _known_name(option: str, asset: object, known_names: Collection[str]) -> str
     name = asset if isinstance(asset, str) else getattr(asset, "name", None)
     if not isinstance(name, str) or getattr(asset, "outlets", None):
         raise DefinitionError(
-            f"{option} names assets, by themselves or by name, not {_shown_value(asset)}"
+            f"{option} takes assets or names of assets, not {_shown_value(asset)}"
         )
     if name not in known_names:
         hint = name_hint(name, known_names, otherwise="it has none")
@@ -133,7 +133,7 @@ def _validated_asset(validation: AssetValidation, inlets: Collection[str]) -> st
     if len(inlets) == 1:
         return next(iter(inlets))
     raise DefinitionError(
-        f"inlet_validations does not say of which asset {validation!r} is;"
+        f"inlet_validations does not name the asset of {validation!r};"
         " write inlet_validations={asset: [...]}"
     )
 

@@ -2,20 +2,24 @@
 
 import inspect
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any, NoReturn
 
+from slicewise.declaring.declaration_sites import AssetDefinitionError, caller_site, declaring_site
 from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.option_checks import check_options
 from slicewise.declaring.option_pairs import check_pairs, with_plain_time
-from slicewise.declaring.options import RunOptions, hooks_of, options_json
+from slicewise.declaring.options import RunOptions, hooks_of
 from slicewise.declaring.per_asset_options import inlet_validations_json, mappings_json
-from slicewise.declaring.registry import AssetDefinitionError, caller_site, declaring_site
+from slicewise.declaring.schedules import schedule_json
 from slicewise.declaring.signatures import check_function, check_hook, inlet_parameters
+from slicewise.declaring.specs import OutletSpec, ProducerSpec
 from slicewise.declaring.timing import resolve
 from slicewise.errors import DefinitionError
 from slicewise.texts.hints import unknown_argument
+from slicewise.texts.memory_sizes import memory_bytes
 from slicewise.texts.sites import Site
 
 Function = Callable[..., Any]
@@ -41,22 +45,62 @@ class CheckedProducer:
         for parameter, name in parameters.items():
             if name in made:
                 raise DefinitionError(
-                    f"the parameter {parameter!r} is the asset itself, which a run makes and does"
-                    " not read; write self"
+                    f"the parameter {parameter!r} names the asset that the run writes; write self"
                 )
         self.mappings = mappings_json(options, self.inlets)
         self.inlet_validations = inlet_validations_json(options, self.inlets)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all but the name, the site and the outlets, as the loader reports the producer."""
-        return {
-            "source": _source(self.function),
-            "description": self.options.description or inspect.getdoc(self.function) or "",
-            "inlets": self.inlets,
-            "mappings": self.mappings,
-            "inlet_validations": self.inlet_validations,
-            **options_json(self.options, self.timing),
-        }
+    def spec(
+        self, name: str, site: Site, outlets: Iterable[OutletSpec], *, multi: bool
+    ) -> ProducerSpec:
+        """Return the declaration as the loader reports it, with resolved times."""
+        options, timing = self.options, self.timing
+        return ProducerSpec(
+            name=name,
+            file=site.file,
+            line=site.line,
+            multi=multi,
+            outlets=tuple(outlets),
+            description=options.description or inspect.getdoc(self.function) or "",
+            inlets=self.inlets,
+            mappings=self.mappings,
+            inlet_validations=self.inlet_validations,
+            partition=timing.partition.to_json() if timing.partition else None,
+            schedule=schedule_json(options.schedule),
+            timezone=timing.timezone,
+            start_date=timing.start.isoformat() if timing.start else None,
+            end_date=timing.end.isoformat() if timing.end else None,
+            strategy=options.strategy,
+            refresh=options.refresh,
+            pending=options.pending,
+            write_mode=options.write_mode,
+            group=options.group,
+            owners=list(options.owners),
+            tags=list(options.tags),
+            retries=options.retries,
+            retry_delay=_seconds(options.retry_delay),
+            timeout=None if options.timeout is None else _seconds(options.timeout),
+            memory=None if options.memory is None else memory_bytes(options.memory),
+            params=dict(options.params),
+            priority=options.priority,
+            max_active_runs=options.max_active_runs,
+            depends_on_past=options.depends_on_past,
+            engine=options.engine,
+            spark_conf=dict(options.spark_conf),
+            paused=options.paused,
+            on_partial=options.on_partial,
+            outside=options.outside,
+            on_success=_function_name(options.on_success),
+            on_failure=_function_name(options.on_failure),
+        )
+
+    @property
+    def source(self) -> str:
+        """The text of the function; empty for a function that has none."""
+        try:
+            return textwrap.dedent(inspect.getsource(self.function))
+        except (OSError, TypeError):
+            return ""  # created by exec, or not written in Python
 
 
 def function_site(function: Any) -> Site:
@@ -79,8 +123,8 @@ def checked_name(function: Any) -> str:
 def refuse_call(name: str) -> NoReturn:
     """Raise the error for calling an asset, which names the alternatives (AIP-75)."""
     raise AssetDefinitionError(
-        "is an asset and is not called; name it as a parameter to read it, or try it with"
-        " slicewise.testing.materialize",
+        "is an asset and cannot be called; name the asset as a parameter to read its data, or try"
+        " the function with slicewise.testing.materialize",
         site=caller_site(),
         asset=name,
     )
@@ -115,8 +159,11 @@ def refused_arguments(
     return None
 
 
-def _source(function: Function) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        return ""  # created by exec, or not written in Python: there is no text to show
+def _seconds(span: timedelta | float) -> float:
+    return span.total_seconds() if isinstance(span, timedelta) else float(span)
+
+
+def _function_name(function: Function | None) -> str | None:
+    if function is None:
+        return None
+    return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -1,8 +1,8 @@
 """Schedules: a cadence, or an expression over other assets and times (AIP-75)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from slicewise.calendar.cadence import StepCadence, read_cadence
 from slicewise.declaring.schedule_terms import (
@@ -15,6 +15,7 @@ from slicewise.declaring.schedule_terms import (
 from slicewise.errors import DefinitionError
 
 Schedule = str | timedelta | Schedulable | None
+T = TypeVar("T")
 
 
 def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
@@ -50,6 +51,24 @@ def scheduling_assets(schedule: Schedule) -> list[str]:
 def schedule_names(spec: Mapping[str, Any] | None) -> list[str]:
     """Return the names of the assets in a schedule's JSON without repetitions, in order."""
     return list(dict.fromkeys(leaf["name"] for leaf in _leaves(spec) if leaf["kind"] == "asset"))
+
+
+def evaluate_schedule(
+    spec: Mapping[str, Any],
+    of_leaf: Callable[[Mapping[str, Any]], T],
+    *,
+    of_any: Callable[[list[T]], T],
+    of_all: Callable[[list[T]], T],
+) -> T:
+    """Return the value of a schedule's JSON, given the values of its assets and times, and how the
+    values of the operands of ``|`` and ``&`` are combined.
+    """
+    if "of" not in spec:
+        return of_leaf(spec)
+    operands = [
+        evaluate_schedule(operand, of_leaf, of_any=of_any, of_all=of_all) for operand in spec["of"]
+    ]
+    return of_any(operands) if spec["kind"] == "any" else of_all(operands)
 
 
 def time_terms(spec: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:

@@ -63,21 +63,21 @@ def check_hook(option: str, hook: Callable[..., Any]) -> None:
     """Raise DefinitionError for a function that could not be called after a run."""
     shown = f"{option}={getattr(hook, '__qualname__', type(hook).__qualname__)}"
     if inspect.iscoroutinefunction(hook) or inspect.isasyncgenfunction(hook):
-        raise DefinitionError(f"{shown} is async, and nothing awaits it; write plain def")
+        raise DefinitionError(f"{shown} is async, and hooks are not awaited; write plain def")
     if inspect.isgeneratorfunction(hook):
-        raise DefinitionError(f"{shown} yields, and nothing takes what it yields; write plain def")
+        raise DefinitionError(f"{shown} yields, and hooks are not iterated; write plain def")
     try:
         parameters = inspect.signature(hook).parameters.values()
     except (TypeError, ValueError):  # some functions written in C have no signature
         raise DefinitionError(
-            f"{shown} does not say what its parameters are; call it in a function of your own"
+            f"the parameters of {shown} cannot be read; call {shown} in a function of your own"
         ) from None
     for parameter in parameters:
         is_given = parameter.name in HOOK_NAMES and parameter.kind in _BY_NAME
         if not is_given and parameter.default is _PARAMETER.empty:
             raise DefinitionError(
-                f"{shown} asks for {str(parameter)!r}; a function that is called after a run is"
-                f" given {' and '.join(HOOK_NAMES)} alone, by name"
+                f"{shown} has the parameter {str(parameter)!r}; a function that is called after a"
+                f" run gets {' and '.join(HOOK_NAMES)} only, by name"
             )
 
 

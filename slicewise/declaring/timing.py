@@ -1,21 +1,15 @@
 """The times of an asset's scheduled writes, resolved: time zone, bounds, partition="auto"."""
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime, timedelta
 
 from slicewise.calendar.zones import zone
+from slicewise.declaring.options import Partition, RunOptions, When
 from slicewise.declaring.schedules import Schedule, schedule_json
 from slicewise.errors import DefinitionError
 from slicewise.partitions.by_interval import PartitionByInterval
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.plugins import check_installed
-
-if TYPE_CHECKING:
-    from slicewise.declaring.options import RunOptions
-
-Partition = PartitionDefinition | Literal["auto"] | None
-When = datetime | date | str | None
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class Timing:
     """The partition definition, also if ``"auto"`` was written (AIP-73)."""
 
 
-def resolve(options: "RunOptions") -> Timing:
+def resolve(options: RunOptions) -> Timing:
     """Resolve the options schedule, timezone, start_date, end_date and partition.
 
     Dates and naive datetimes are wall time in the time zone (calendar rule 8). Raises

@@ -11,7 +11,6 @@ from slicewise.io.base import (
     Storage,
     Writer,
     find_storage,
-    scheme_of,
     storage_at,
 )
 
@@ -23,6 +22,5 @@ __all__ = [
     "Storage",
     "Writer",
     "find_storage",
-    "scheme_of",
     "storage_at",
 ]

@@ -39,13 +39,13 @@ def _compare(frame_schema: Any, present_schema: Any, path: str, form: str, asset
         if types.get(field.name, type_name) != type_name:
             raise RowsError(
                 f"{asset} {path} holds a column {field.name!r} of type {types[field.name]}; rows"
-                f" with one of type {type_name} cannot be appended to it"
+                f" with a column of type {type_name} cannot be appended"
             )
     names = [field.name for field in frame_schema]
     if form == "csv" and names != list(types):
         raise RowsError(
-            f"{asset} {path} holds the columns {', '.join(types)}; CSV knows columns by their"
-            f" place, so that rows of {', '.join(names)} cannot be appended to it"
+            f"{asset} {path} holds the columns {', '.join(types)}; CSV knows columns by"
+            f" position, so that rows of {', '.join(names)} cannot be appended"
         )
     missing_names = [name for name in types if name not in names]
     if missing_names:

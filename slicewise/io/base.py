@@ -10,7 +10,7 @@ from slicewise import plugins
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_paths import key_folder
-from slicewise.storage.errors import StorageError
+from slicewise.storage.storage_errors import StorageError
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 Session = Any
@@ -256,7 +256,7 @@ class Storage(ABC):
         called again after a crash. Raises `slicewise.storage.StorageError` if the storage does not
         remove partitions, and OSError for a removal that may succeed later.
         """
-        raise StorageError(f"what keeps {self.place.uri} does not remove partitions")
+        raise StorageError(f"the storage of {self.place.uri} cannot remove partitions")
 
 
 plugins.register_base(plugins.IO, Storage, reserved=_BUILT_IN)
@@ -291,5 +291,7 @@ def storage_at(place: Place) -> Storage:
     cls = find_storage(place.uri)
     if cls is None:
         scheme = scheme_of(place.uri) or "such"
-        raise NoStorageError(f"nothing here reads and writes {scheme}: URIs, as {place.uri}")
+        raise NoStorageError(
+            f"no installed storage reads and writes {scheme}: URIs, such as {place.uri}"
+        )
     return cls(place)

@@ -5,10 +5,10 @@ from typing import Any
 
 from slicewise import spark
 from slicewise.io.window_columns import window_text_column
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.column_texts import column_text, dimension_keys
+from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import column_text, dimension_keys, dimension_names
+from slicewise.partitions.partition_paths import dimension_names
 
 # Keys hold no control characters, so no key equals this text.
 OUTSIDE = "\x01outside"
@@ -114,7 +114,7 @@ def outside_sentence(
     shown_count = f"{count} partition{'' if count == 1 else 's'}"
     return (
         f"{rows} {'row lies' if rows == 1 else 'rows lie'} outside the run's {shown_count}:"
-        f" {'; '.join(list(reasons)[:_EXAMPLES])}. Cut the frame to them by"
+        f" {'; '.join(list(reasons)[:_EXAMPLES])}. Filter the frame by"
         ' context["partition"].filter(frame), or declare outside="drop"'
     )
 
@@ -151,7 +151,7 @@ def _reasons(
             yield f"the column {name!r} holds {examples}"
     if not {None, OUTSIDE} & set(values.values()):
         shown = ", ".join(f"{name}={value}" for name, value in values.items())
-        yield f"this run does not make {shown}"
+        yield f"this run does not write {shown}"
 
 
 def _text_column(frame: Frame, name: str, keys: Sequence[PartitionKey]) -> Column:

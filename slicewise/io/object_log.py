@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from slicewise.io.object_log_names import is_mark, mark_above, number_in_name, state_of_names
 from slicewise.io.object_store import Store
-from slicewise.storage.errors import TryAgainError
+from slicewise.storage.storage_errors import TryAgainError
 
 _NAME = re.compile(r"(\d{12})\.json")
 _TRIES = 20
@@ -132,7 +132,7 @@ class ObjectLog:
                     for name in _below_latest(names):
                         self.store.delete(f"{self.folder}/{name}")
                     return latest
-        raise TryAgainError(f"{self.path}: others publish it at the same time")
+        raise TryAgainError(f"{self.path}: other workers publish this partition at the same time")
 
     def _mark(self, number: int, names: Sequence[str]) -> None:
         """Ensure that workers of older releases count on from above an entry."""
@@ -158,7 +158,7 @@ class ObjectLog:
             if above:
                 state = state_of_names(above, state)
             return LogState.from_json(number, state), names
-        raise TryAgainError(f"{self.path}: its log changes faster than it can be read")
+        raise TryAgainError(f"{self.path}: the log of this partition changes too fast to be read")
 
 
 def _below_latest(names: Sequence[str]) -> list[str]:

@@ -28,7 +28,7 @@ from obstore.exceptions import (
 )
 from obstore.store import GCSStore, LocalStore, ObjectStore, S3Store
 
-from slicewise.storage.errors import StorageError, TryAgainError, UnfitStoreError
+from slicewise.storage.storage_errors import StorageError, TryAgainError, UnfitStoreError
 
 _CLIENT: Mapping[str, Any] = {"connect_timeout": "5s", "timeout": "30s"}
 _RETRIES: Mapping[str, Any] = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
@@ -118,9 +118,9 @@ class Store:
             except BaseError as again:
                 if not _may_refuse_condition(again):
                     raise
-                raise UnfitStoreError(uri, f"it answers: {first_line(error)}") from error
+                raise UnfitStoreError(uri, f"the store answers: {first_line(error)}") from error
         if self.create(path, b"2"):
-            raise UnfitStoreError(uri, "it puts one object over another")
+            raise UnfitStoreError(uri, "the store lets one object replace another one")
 
 
 def store_at(arrow: str, options: Mapping[str, Any]) -> Store:
@@ -142,7 +142,7 @@ def store_at(arrow: str, options: Mapping[str, Any]) -> Store:
         config = {"skip_signature": True} if split_uri.username == "anonymous" else {}
         config |= options
     else:
-        raise ValueError(f"nothing here reaches a bucket by {split_uri.scheme}: URIs")
+        raise ValueError(f"no installed client reaches a bucket by {split_uri.scheme}: URIs")
     return _connected(arrow, json.dumps(config, sort_keys=True))
 
 

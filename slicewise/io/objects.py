@@ -6,37 +6,35 @@ log, which the store lets one worker do. A worker that takes a publication over 
 entry with its fencing number, so that the worker before learns that its right is gone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
-from urllib.parse import unquote, urlsplit
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from slicewise.io.appending import refuse_other_columns
 from slicewise.io.base import Frame, Measured, Session, Staged, Storage, Writer
+from slicewise.io.concurrent_calls import map_concurrently
 from slicewise.io.files import Files, measured
-from slicewise.io.formats import FORMATS, checked_format
+from slicewise.io.formats import FORMATS
+from slicewise.io.object_attempts import (
+    ATTEMPT_COLUMN,
+    attempt_name,
+    attempt_of_version,
+    data_folder,
+    fenced,
+    refuse_fenced,
+)
+from slicewise.io.object_location import ObjectLocation
 from slicewise.io.object_log import LogState, ObjectLog
-from slicewise.io.object_store import Store, store_at, translated_errors
+from slicewise.io.object_store import translated_errors
 from slicewise.io.reading import by_name, read
 from slicewise.io.staging import Target, stage, stage_one
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_paths import key_folder
-from slicewise.storage.errors import StagingLostError
 from slicewise.storage.layout import UNPARTITIONED
-from slicewise.storage.modes import MissingVersionError
 from slicewise.storage.removing import WRITTEN_SINCE
+from slicewise.storage.storage_errors import StagingLostError
 
-if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
-
-_COLUMN = "_slicewise_attempt"
-_DATA, _LOG, _TRIAL = "_slicewise/data", "_slicewise/log", "_slicewise/trial"
-_AT_ONCE = 16
-# Schemes of pyarrow; a connection may replace a bucket by a folder of this host.
-_STORES = frozenset({"s3", "gs", "gcs"})
-
-_Result = TypeVar("_Result")
+_DATA, _LOG = "_slicewise/data", "_slicewise/log"
 
 
 class ObjectStorage(Storage):
@@ -53,10 +51,10 @@ class ObjectStorage(Storage):
 
     @property
     def is_remote(self) -> bool:
-        return urlsplit(self._arrow_uri).scheme in _STORES
+        return self._location.is_remote
 
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        return f"{_DATA}/{_COLUMN}={_attempt(writer)}"
+        return f"{_DATA}/{ATTEMPT_COLUMN}={attempt_name(writer)}"
 
     def stage(
         self,
@@ -85,10 +83,10 @@ class ObjectStorage(Storage):
     ) -> Frame:
         paths = [key_folder(definition, key) for key in keys]
         with translated_errors(self.place.uri):
-            states = dict(zip(paths, _map_concurrently(self._state, paths), strict=True))
+            states = dict(zip(paths, map_concurrently(self._state, paths), strict=True))
             if version is None:
                 run_folders = [
-                    _folder(attempt, path) for path in paths for attempt in states[path].data
+                    data_folder(attempt, path) for path in paths for attempt in states[path].data
                 ]
                 outside_paths = [path for path in paths if states[path].outside]
                 outside_paths = [
@@ -96,13 +94,14 @@ class ObjectStorage(Storage):
                 ]
             else:
                 run_folders = [
-                    _folder(_version(states[path], version, path), path) for path in paths
+                    data_folder(attempt_of_version(states[path], version, path), path)
+                    for path in paths
                 ]
                 outside_paths = []
             frames = []
             if run_folders:
                 frame = read(session, self._files(_DATA), run_folders, self.place.columns)
-                frames.append(frame.drop(_COLUMN))
+                frames.append(frame.drop(ATTEMPT_COLUMN))
             if outside_paths:
                 home = self._files(UNPARTITIONED)
                 frames.append(read(session, home, outside_paths, self.place.columns))
@@ -115,35 +114,35 @@ class ObjectStorage(Storage):
         staged: Sequence[Staged],
         writer: Writer,
     ) -> Frame:
-        folders = [_folder(_attempt(writer), partition.path) for partition in staged]
-        return read(session, self._files(_DATA), folders, ()).drop(_COLUMN)
+        folders = [data_folder(attempt_name(writer), partition.path) for partition in staged]
+        return read(session, self._files(_DATA), folders, ()).drop(ATTEMPT_COLUMN)
 
     def refuse_place(self) -> None:
         with translated_errors(self.place.uri):
-            self._refuse_unfit()
+            self._location.refuse_unfit()
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         with translated_errors(self.place.uri):
             paths = [str(partition["path"]) for partition in partitions]
             states = self._take_over(paths, writer)
-            lost = [path for path in paths if not states[path].has(_attempt(writer))]
-            _map_concurrently(lambda path: self._refuse_lost(path, writer), lost)
+            lost = [path for path in paths if not states[path].has(attempt_name(writer))]
+            map_concurrently(lambda path: self._refuse_lost(path, writer), lost)
 
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
         with translated_errors(self.place.uri):
-            self._refuse_unfit()
+            self._location.refuse_unfit()
             paths = [str(partition["path"]) for partition in partitions]
             if writer.fence > 1:
                 self._take_over(paths, writer)
-            facts = _map_concurrently(lambda path: self._publish(path, writer), paths)
+            facts = map_concurrently(lambda path: self._publish(path, writer), paths)
             return dict(zip(paths, facts, strict=True))
 
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
         with translated_errors(self.place.uri):
-            states = zip(paths, _map_concurrently(self._state, paths), strict=True)
-            return [path for path, state in states if state.has(_attempt(writer))]
+            states = zip(paths, map_concurrently(self._state, paths), strict=True)
+            return [path for path, state in states if state.has(attempt_name(writer))]
 
     def discard(self, writer: Writer) -> None:
         with translated_errors(self.place.uri):
@@ -156,7 +155,7 @@ class ObjectStorage(Storage):
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
         with translated_errors(self.place.uri):
-            return dict(zip(paths, _map_concurrently(self._measured, paths), strict=True))
+            return dict(zip(paths, map_concurrently(self._measured, paths), strict=True))
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
         with translated_errors(self.place.uri):
@@ -172,7 +171,7 @@ class ObjectStorage(Storage):
         """
         if self._files(UNPARTITIONED).below(path).data():
             return "something else has written data beside that of runs"
-        recorded = {_attempt(writer) for writer in writers}
+        recorded = {attempt_name(writer) for writer in writers}
 
         def step(state: LogState) -> LogState | None:
             is_ours = bool(state.data) and state.data[-1] in recorded
@@ -184,19 +183,19 @@ class ObjectStorage(Storage):
 
     def _measured(self, path: str) -> Measured | None:
         state, home = self._state(path), self._files(_DATA)
-        folders = [home.below(_folder(attempt, path)) for attempt in state.data]
+        folders = [home.below(data_folder(attempt, path)) for attempt in state.data]
         if state.outside:
             folders.append(self._files(UNPARTITIONED).below(path))
         return measured(folders)
 
     def _publish(self, path: str, writer: Writer) -> Mapping[str, Any]:
-        attempt, mode = _attempt(writer), self.place.write_mode
+        attempt, mode = attempt_name(writer), self.place.write_mode
         earlier = {f"{writer.run_id}-{name}" for name in writer.earlier}
 
         def step(state: LogState) -> LogState | None:
             if state.has(attempt):
                 return None
-            _refuse_fenced(state, path, writer)
+            refuse_fenced(state, path, writer)
             self._refuse_lost(path, writer)
             # The next entry does not list these files any more.
             self._remove_old(path, state)
@@ -221,7 +220,7 @@ class ObjectStorage(Storage):
 
         def take(path: str) -> LogState | None:
             def step(state: LogState) -> LogState | None:
-                return _fenced(state, path, writer)
+                return fenced(state, path, writer)
 
             try:
                 return self._log(path).change(step, lambda state: step(state) is None)
@@ -229,19 +228,19 @@ class ObjectStorage(Storage):
                 refusals.append(error)
                 return None
 
-        states = dict(zip(paths, _map_concurrently(take, paths), strict=True))
+        states = dict(zip(paths, map_concurrently(take, paths), strict=True))
         if refusals:
             raise refusals[0]
         return {path: state for path, state in states.items() if state is not None}
 
     def _refuse_lost(self, path: str, writer: Writer) -> None:
-        if not self._files(_DATA).below(_folder(_attempt(writer), path)).data():
-            raise StagingLostError(f"{path} was not published, and what was staged is gone")
+        if not self._files(_DATA).below(data_folder(attempt_name(writer), path)).data():
+            raise StagingLostError(f"{path} was not published, and the staged data is gone")
 
     def _remove_old(self, path: str, state: LogState) -> None:
         """Remove the files that the latest entry has put out of use."""
         for attempt in state.old:
-            self._files(_DATA).below(_folder(attempt, path)).remove()
+            self._files(_DATA).below(data_folder(attempt, path)).remove()
 
     def _state(self, path: str) -> LogState:
         return self._log(path).state()
@@ -249,15 +248,15 @@ class ObjectStorage(Storage):
     def _log(self, path: str) -> ObjectLog:
         # The key of an object is no path: with a `.` it would be another key, or a key that clients
         # do not send unchanged.
-        folders = [self._root, _LOG, "" if path == UNPARTITIONED else path]
-        return ObjectLog(self._store(), "/".join(filter(None, folders)), path)
+        folders = [self._location.root, _LOG, "" if path == UNPARTITIONED else path]
+        return ObjectLog(self._location.store(), "/".join(filter(None, folders)), path)
 
     def _current(
         self, definition: PartitionDefinition | None, keys: Sequence[PartitionKey]
     ) -> Iterator[tuple[str, Files]]:
         for path in (key_folder(definition, key) for key in keys):
             for attempt in self._state(path).data[-1:]:
-                yield path, self._files(_DATA).below(_folder(attempt, path))
+                yield path, self._files(_DATA).below(data_folder(attempt, path))
 
     def _began_outside(self, path: str, state: LogState) -> bool:
         """Return whether another program wrote a partition's first rows, in a folder like Spark's.
@@ -266,38 +265,12 @@ class ObjectStorage(Storage):
         """
         return not state.data or bool(self._files(UNPARTITIONED).below(path).data())
 
-    @property
-    def _root(self) -> str:
-        return unquote(urlsplit(self.place.uri).path).strip("/")
-
-    @property
-    def _bucket(self) -> str:
-        return urlsplit(self.place.uri).netloc
-
     def _files(self, folder: str) -> Files:
-        names = (self._root, folder)
-        path = "/".join(name for name in names if name not in ("", UNPARTITIONED))
-        form = FORMATS[checked_format(self.place.format, self.place.uri, self.formats)]
-        url = f"{self.connector}://{self._bucket}/{path}"
-        options = self.place.connection.get("hadoop") or {}
-        return Files(self._system(), path, url, form, options, options)
-
-    def _system(self) -> "FileSystem":
-        from pyarrow.fs import FileSystem, SubTreeFileSystem
-
-        system, base = FileSystem.from_uri(self._arrow_uri)
-        return SubTreeFileSystem(base, system)
+        return self._location.files(folder, self.formats)
 
     @property
-    def _arrow_uri(self) -> str:
-        return str(self.place.connection.get("arrow") or f"{self.arrow}://{self._bucket}")
-
-    def _store(self) -> Store:
-        return store_at(self._arrow_uri, self.place.connection.get("obstore") or {})
-
-    def _refuse_unfit(self) -> None:
-        folder = "/".join(filter(None, (self._root, _TRIAL)))
-        self._store().refuse_unfit(folder, self.place.uri, name=self._arrow_uri)
+    def _location(self) -> ObjectLocation:
+        return ObjectLocation(self.place, self.connector, self.arrow)
 
 
 class S3Storage(ObjectStorage, kind="s3"):
@@ -312,46 +285,3 @@ class GcsStorage(ObjectStorage, kind="gcs"):
 
     connector = "gs"
     arrow = "gs"
-
-
-def _attempt(writer: Writer) -> str:
-    return f"{writer.run_id}-{writer.attempt}"
-
-
-def _folder(attempt: str, path: str) -> str:
-    folder = f"{_COLUMN}={attempt}"
-    return folder if path == UNPARTITIONED else f"{folder}/{path}"
-
-
-def _fenced(state: LogState, path: str, writer: Writer) -> LogState | None:
-    """Return the state with the writer's fencing number; None if the state has or needs none."""
-    attempt = _attempt(writer)
-    if state.has(attempt):
-        return None
-    _refuse_fenced(state, path, writer)
-    is_known = state.fences.get(attempt, 1) == writer.fence
-    return None if is_known else state.fenced(attempt, writer.fence)
-
-
-def _refuse_fenced(state: LogState, path: str, writer: Writer) -> None:
-    attempt = _attempt(writer)
-    if state.fences.get(attempt, 1) > writer.fence:
-        raise StagingLostError(f"another worker has taken over what was staged for {path}")
-    if attempt in state.old:
-        raise StagingLostError(f"{path} was published, and written anew since")
-
-
-def _version(state: LogState, number: int, path: str) -> str:
-    if number not in state.versions:
-        shown = ", ".join(map(str, sorted(state.versions))) or "none"
-        raise MissingVersionError(f"there is no version {number} of {path}; there are: {shown}")
-    return state.versions[number]
-
-
-def _map_concurrently(act: Callable[[str], _Result], paths: Iterable[str]) -> list[_Result]:
-    """Return the results of a call for each path, with several calls at a time."""
-    paths = list(paths)
-    if len(paths) < 2:
-        return [act(path) for path in paths]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(act, paths))

@@ -16,14 +16,16 @@ from slicewise.io.frames import (
     outside_sentence,
     text_columns,
 )
-from slicewise.io.publishing_sql import Tables, single_partition_table, staging_table, texts_of
+from slicewise.io.publishing_sql import Tables
 from slicewise.io.reading_sql import TablePartitions, quoted, select_from_tables, select_within
 from slicewise.io.session_sql import Table
+from slicewise.io.staged_tables import single_partition_table, staging_table, texts_of
+from slicewise.keys.column_texts import column_text, dimension_keys
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import column_text, dimension_keys, key_folder
-from slicewise.storage.errors import StorageError, TryAgainError
+from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.removing import WRITTEN_SINCE
+from slicewise.storage.storage_errors import StorageError, TryAgainError
 
 _DRIVER = "org.postgresql.Driver"
 
@@ -187,8 +189,8 @@ class PostgresStorage(Storage, kind="postgres"):
         connection = self.place.connection
         if not connection.get("user"):
             raise ValueError(
-                f"nothing says who {self.place.asset or 'this run'} is to {self.table.server}: the"
-                " file that SLICEWISE_CONNECTIONS names has no user for it"
+                f"no user of {self.table.server} is known for {self.place.asset or 'this run'}: the"
+                " file that SLICEWISE_CONNECTIONS names has none"
             )
         return {
             **{name: str(value) for name, value in (connection.get("jdbc") or {}).items()},

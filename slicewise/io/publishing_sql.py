@@ -1,20 +1,25 @@
 """The statements of a worker in the database of a ``postgres:`` asset, in one transaction."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
 from slicewise.io.columns_sql import Kind, kinds_of
+from slicewise.io.publication_markers import PublicationMarkers
 from slicewise.io.session_sql import Table, open_session
-from slicewise.storage.errors import StagingLostError, StorageError, TryAgainError
-from slicewise.storage.layout import UNPARTITIONED, unescape
+from slicewise.io.staged_tables import (
+    fence_of,
+    single_partition_table,
+    staged_pattern,
+    staged_suffix,
+    staging_table,
+    texts_of,
+)
+from slicewise.io.statements_sql import Statements
+from slicewise.storage.layout import UNPARTITIONED
+from slicewise.storage.storage_errors import StagingLostError, StorageError, TryAgainError
 
 if TYPE_CHECKING:
-    from psycopg.sql import Composed, Identifier
-
-_MARKERS = "_slicewise_published"
-_STAGED = "_slicewise"
+    from psycopg.sql import Composed
 
 
 class Tables:
@@ -32,6 +37,8 @@ class Tables:
     def __enter__(self) -> Self:
         name = f"{self._session_name} {self._fence}"
         self._connection = open_session(self._table, self._facts, name)
+        self._sql = Statements(self._table, self._connection)
+        self._markers = PublicationMarkers(self._table, self._sql)
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
@@ -56,16 +63,22 @@ class Tables:
             for name, number in sorted(tables.items(), key=lambda item: -item[1]):
                 if number > self._fence:
                     raise StagingLostError(
-                        f"another worker has taken over what was staged: {self._table.beside(name)}"
+                        f"another worker has taken over the staged data: {self._table.beside(name)}"
                     )
-                own_table = staging_table(self._attempt, self._fence) + _suffix(name, self._attempt)
+                own_table = staging_table(self._attempt, self._fence) + staged_suffix(
+                    name, self._attempt
+                )
                 if name == own_table:
                     continue
-                if self._has(own_table):  # created again by a write that went on under its old name
+                if self._sql.has(
+                    own_table
+                ):  # created again by a write that went on under its old name
                     self.drop(name)
                 else:
-                    self._run(
-                        "ALTER TABLE {} RENAME TO {}", self._named(name), self._plain(own_table)
+                    self._sql.run(
+                        "ALTER TABLE {} RENAME TO {}",
+                        self._sql.named(name),
+                        self._sql.plain(own_table),
                     )
 
     def _end_earlier_sessions(self) -> None:
@@ -86,10 +99,9 @@ class Tables:
         """Return the tables of the attempt's staged rows, with the tables' fencing numbers."""
         rows = self._connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename ~ %s",
-            [self._table.schema, _staged_pattern(self._attempt)],
+            [self._table.schema, staged_pattern(self._attempt)],
         ).fetchall()
-        numbers = {name: name.removeprefix(_STAGED).partition("_")[0] for (name,) in rows}
-        return {name: int(number or 1) for name, number in numbers.items()}
+        return {name: fence_of(name) for (name,) in rows}
 
     def publish(
         self, staging: str, paths: Sequence[str], *, adds: bool, earlier: Sequence[str]
@@ -99,25 +111,27 @@ class Tables:
         With ``adds`` the present rows stay, and rows that an ``earlier`` attempt at the same run
         has added are not added again.
         """
-        self._make_markers()
+        self._markers.make_table()
         with self._connection.transaction():
             self._lock()
             # Instants are UTC in columns without a zone too, whatever zone the server, its user or
             # the environment of this process is in.
-            self._run("SET LOCAL TimeZone TO 'UTC'")
+            self._sql.run("SET LOCAL TimeZone TO 'UTC'")
             published_paths = self.published(paths)
             unpublished_paths = [path for path in paths if path not in published_paths]
             if not unpublished_paths:
                 return
             waiting = self.waiting(staging, unpublished_paths)
             self._make_table(list(waiting), unpublished_paths)
-            added_earlier = self._made_by(unpublished_paths, earlier) if adds else set()
+            added_earlier = (
+                self._markers.published_by(unpublished_paths, earlier) if adds else set()
+            )
             new_paths = [path for path in unpublished_paths if path not in added_earlier]
             if not adds:
                 self._remove(new_paths)
             for name in waiting:
                 self._insert(name, new_paths)
-                self._run("DROP TABLE {}", self._named(name))
+                self._sql.run("DROP TABLE {}", self._sql.named(name))
             self._mark(unpublished_paths, adds=adds)
 
     def check(self, staging: str, paths: Sequence[str]) -> None:
@@ -128,16 +142,16 @@ class Tables:
 
     def published(self, paths: Sequence[str]) -> set[str]:
         """Return the partitions that this attempt has published."""
-        return self._made_by(paths, [self._attempt])
+        return self._markers.published_by(paths, [self._attempt])
 
     def waiting(self, staging: str, paths: Sequence[str]) -> dict[str, list[str]]:
         """Return the tables of staged partitions, with the partitions. Raises StagingLostError."""
-        names = {staging: list(paths)} if self._has(staging) else {}
+        names = {staging: list(paths)} if self._sql.has(staging) else {}
         for path in () if names else paths:
             single_table = single_partition_table(staging, path)
-            if not self._has(single_table):
+            if not self._sql.has(single_table):
                 raise StagingLostError(
-                    f"{self._table} {path} was not published, and what was staged is gone"
+                    f"{self._table} {path} was not published, and the staged data is gone"
                 )
             names[single_table] = [path]
         return names
@@ -146,15 +160,15 @@ class Tables:
         """Return the numbers of rows of partitions that have rows, by path."""
         from psycopg import sql
 
-        if not paths or not self._has(self._table.name):
+        if not paths or not self._sql.has(self._table.name):
             return {}
         condition, values = self._within(paths)
         names = sql.SQL(", ").join(map(sql.Identifier, texts_of(paths[0])))
-        table = self._named(self._table.name)
+        table = self._sql.named(self._table.name)
         if list(paths) == [UNPARTITIONED]:
-            row = self._run("SELECT count(*) FROM {}", table).fetchone()
+            row = self._sql.run("SELECT count(*) FROM {}", table).fetchone()
             return {UNPARTITIONED: int(row[0])}
-        rows = self._run(
+        rows = self._sql.run(
             "SELECT count(*), {0} FROM {1}{2} GROUP BY {0}", names, table, condition, values=values
         )
         by_texts = {tuple(texts): int(count) for count, *texts in rows.fetchall()}
@@ -167,29 +181,17 @@ class Tables:
         with self._connection.transaction():
             self._lock()
             counts = self.row_counts(list(attempts))
-            makers = self._latest_makers(list(attempts))
+            makers = self._markers.latest(list(attempts))
             removed = [
                 path
                 for path, recorded_attempts in attempts.items()
                 if makers.get(path) in recorded_attempts
             ]
-            if removed and self._has(self._table.name):
+            if removed and self._sql.has(self._table.name):
                 self._remove(removed)
             if removed:
-                self._unmark(removed)
+                self._markers.remove(removed)
         return [path for path in attempts if counts.get(path) and path not in removed]
-
-    def _latest_makers(self, paths: Sequence[str]) -> dict[str, str]:
-        """Return the attempts that published partitions last, by path."""
-        if not self._has(_MARKERS):
-            return {}
-        rows = self._run(
-            'SELECT DISTINCT ON ("partition") "partition", attempt FROM {} WHERE asset = %s'
-            ' AND "partition" = ANY(%s) ORDER BY "partition", published_at DESC',
-            self._named(_MARKERS),
-            values=[self._table.name, list(paths)],
-        )
-        return dict(rows.fetchall())
 
     def columns(self, name: str) -> dict[str, str]:
         """Return the columns of a table of the schema, with types."""
@@ -202,7 +204,7 @@ class Tables:
 
     def drop(self, name: str) -> None:
         """Remove a table of staged rows, or do nothing if there is none."""
-        self._run("DROP TABLE IF EXISTS {}", self._named(name))
+        self._sql.run("DROP TABLE IF EXISTS {}", self._sql.named(name))
 
     @property
     def _session_name(self) -> str:
@@ -214,43 +216,13 @@ class Tables:
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"slicewise {self._table}"]
         )
 
-    def _made_by(self, paths: Sequence[str], attempts: Sequence[str]) -> set[str]:
-        if not attempts or not self._has(_MARKERS):
-            return set()
-        rows = self._run(
-            'SELECT "partition" FROM {} WHERE asset = %s AND "partition" = ANY(%s)'
-            " AND attempt = ANY(%s)",
-            self._named(_MARKERS),
-            values=[self._table.name, list(paths), list(attempts)],
-        )
-        return {path for (path,) in rows.fetchall()}
-
-    def _make_markers(self) -> None:
-        """Create the table of markers, before the transaction in which rows are moved: as long as
-        one transaction has created the table and not committed, the other assets of the schema
-        wait.
-        """
-        from psycopg.errors import UniqueViolation
-
-        if self._has(_MARKERS):
-            return
-        # IF NOT EXISTS does not see a table that another session is creating. When the error comes,
-        # that table exists.
-        with suppress(UniqueViolation):
-            self._run(
-                "CREATE TABLE IF NOT EXISTS {} (asset text NOT NULL,"
-                ' "partition" text NOT NULL, attempt text NOT NULL, published_at timestamptz'
-                ' NOT NULL DEFAULT now(), PRIMARY KEY (asset, "partition", attempt))',
-                self._named(_MARKERS),
-            )
-
     def _make_table(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
         """Create the asset's table, if there is none, with the columns of the first staged table.
         The other staged tables are checked against that table as against an older one.
         """
-        if not self._has(self._table.name):
-            like = self._named(waiting[0])
-            self._run("CREATE TABLE {} (LIKE {})", self._named(self._table.name), like)
+        if not self._sql.has(self._table.name):
+            like = self._sql.named(waiting[0])
+            self._sql.run("CREATE TABLE {} (LIKE {})", self._sql.named(self._table.name), like)
             self._make_index(list(texts_of(paths[0])))
         self._refuse_other_columns(waiting, paths)
 
@@ -259,14 +231,14 @@ class Tables:
 
         if names:
             columns = sql.SQL(", ").join(map(sql.Identifier, names))
-            self._run("CREATE INDEX ON {} ({})", self._named(self._table.name), columns)
+            self._sql.run("CREATE INDEX ON {} ({})", self._sql.named(self._table.name), columns)
 
     def _refuse_other_columns(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
         table_kinds = self._kinds(self._table.name)
         for staged_kinds in map(self._kinds, waiting):
             if missing := [name for name in staged_kinds if name not in table_kinds]:
                 raise StorageError(
-                    f"{self._table} has no column {missing[0]!r}, and the frame has one"
+                    f"{self._table} has no column {missing[0]!r}, which the frame has"
                 )
         for name in texts_of(paths[0]):
             if table_kinds[name].plain not in ("text", "character varying"):
@@ -281,7 +253,9 @@ class Tables:
 
     def _remove(self, paths: Sequence[str]) -> None:
         condition, values = self._within(paths)
-        self._run("DELETE FROM {}{}", self._named(self._table.name), condition, values=values)
+        self._sql.run(
+            "DELETE FROM {}{}", self._sql.named(self._table.name), condition, values=values
+        )
 
     def _insert(self, name: str, paths: Sequence[str]) -> None:
         from psycopg import sql
@@ -296,31 +270,18 @@ class Tables:
             for column in columns
         ]
         condition, values = self._within(paths)
-        self._run(
+        self._sql.run(
             "INSERT INTO {} ({}) SELECT {} FROM {}{}",
-            self._named(self._table.name),
+            self._sql.named(self._table.name),
             sql.SQL(", ").join(map(sql.Identifier, columns)),
             sql.SQL(", ").join(casts),
-            self._named(name),
+            self._sql.named(name),
             condition,
             values=values,
         )
 
     def _mark(self, paths: Sequence[str], *, adds: bool) -> None:
-        if not adds:
-            self._unmark(paths)
-        self._run(
-            'INSERT INTO {} (asset, "partition", attempt) SELECT %s, unnest(%s::text[]), %s',
-            self._named(_MARKERS),
-            values=[self._table.name, list(paths), self._attempt],
-        )
-
-    def _unmark(self, paths: Sequence[str]) -> None:
-        self._run(
-            'DELETE FROM {} WHERE asset = %s AND "partition" = ANY(%s)',
-            self._named(_MARKERS),
-            values=[self._table.name, list(paths)],
-        )
+        self._markers.add(paths, self._attempt, beside_earlier=adds)
 
     def _within(self, paths: Sequence[str]) -> "tuple[Composed, list[Any]]":
         """Return (condition, values) for the rows of these partitions."""
@@ -335,58 +296,3 @@ class Tables:
             sql.SQL(", ").join(map(sql.Identifier, names)), arrays
         )
         return condition, [[texts[name] for texts in values] for name in names]
-
-    def _has(self, name: str) -> bool:
-        row = self._connection.execute(
-            "SELECT to_regclass(%s) IS NOT NULL", [self._table.beside(name)]
-        ).fetchone()
-        return bool(row and row[0])
-
-    def _named(self, name: str) -> "Identifier":
-        from psycopg import sql
-
-        return sql.Identifier(self._table.schema, name)
-
-    def _plain(self, name: str) -> "Identifier":
-        from psycopg import sql
-
-        return sql.Identifier(name)
-
-    def _run(self, statement: str, *fragments: Any, values: Sequence[Any] | None = None) -> Any:
-        from psycopg import sql
-
-        return self._connection.execute(sql.SQL(statement).format(*fragments), values)
-
-
-def staging_table(attempt: str, fence: int) -> str:
-    """Return the name of the table of an attempt's staged rows.
-
-    ``fence`` is the fencing number of the attempt's holder.
-    """
-    return f"{_STAGED}{fence if fence > 1 else ''}_{_words(attempt)}"
-
-
-def _staged_pattern(attempt: str) -> str:
-    return rf"^{_STAGED}[0-9]*_{_words(attempt)}(_[0-9a-f]{{8}})?$"
-
-
-def _suffix(name: str, attempt: str) -> str:
-    """Return the end of a table's name that says which partition is staged alone in the table."""
-    return name.partition(f"_{_words(attempt)}")[2]
-
-
-def _words(attempt: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in attempt)
-
-
-def single_partition_table(name: str, path: str) -> str:
-    """Return the name of the table in which one partition is staged alone."""
-    return f"{name}_{sha256(path.encode()).hexdigest()[:8]}"
-
-
-def texts_of(path: str) -> dict[str, str]:
-    """Return the texts of the dimensions' columns, read from a partition's path."""
-    if path == UNPARTITIONED:
-        return {}
-    pairs = (folder.partition("=") for folder in path.split("/"))
-    return {unescape(name): unescape(value) for name, _, value in pairs}

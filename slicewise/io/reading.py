@@ -72,8 +72,8 @@ def _declared_schema(form: str, path: str, columns: Sequence[Mapping[str, Any]])
     """Return the declared columns as a schema, for files without column names and types."""
     if not columns:
         raise ValueError(
-            f"nothing says which columns the {form} files in {path} have: declare"
-            ' them with the asset, columns={"name": "string", "at": "timestamp"}'
+            f"the columns of the {form} files in {path} are not known: declare the columns"
+            ' of the asset, columns={"name": "string", "at": "timestamp"}'
         )
     return spark.schema_from(columns)
 

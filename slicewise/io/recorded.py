@@ -119,6 +119,6 @@ def lost_data_sentence(asset: str, differing: Sequence[Difference]) -> str:
     verb = "are" if count > 1 else "is"
     return (
         f"{subject} that this run reads {verb} not as recorded when published: {named}{more}."
-        f" Make {'them' if count > 1 else 'it'} again; slicewise partitions verify {asset} lists"
-        " all that differ"
+        f" Materialize this data again; `slicewise partitions verify {asset}` lists all"
+        " differences"
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slicewise.storage.errors import StorageError, TryAgainError
+from slicewise.storage.storage_errors import StorageError, TryAgainError
 
 if TYPE_CHECKING:
     from psycopg import Connection

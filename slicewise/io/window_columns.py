@@ -5,8 +5,8 @@ from math import gcd
 from typing import Any
 
 from slicewise import spark
-from slicewise.keys.intervals import Interval
-from slicewise.partitions.partition_paths import column_text
+from slicewise.keys.column_texts import column_text
+from slicewise.keys.partition_key import Interval
 
 # Up to this number, windows are compared one by one; for more, a table gives the window in a step.
 _FEW_WINDOWS = 8

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import WHOLE, PartitionKey, ProductKey, WholeKey
+from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.keys.plain_values import PlainValue, order
+from slicewise.keys.product_key import WHOLE, ProductKey, WholeKey
 from slicewise.keys.record_keys import Record, content, record
 
 _READERS: dict[str, Callable[[Any], PlainValue]] = {

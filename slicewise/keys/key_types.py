@@ -7,8 +7,10 @@ or read back: only code of Slicewise creates keys.
 
 import sys
 from collections import ChainMap
+from collections.abc import Sequence
 from inspect import Signature
-from typing import Any, dataclass_transform
+from typing import Any, Literal, dataclass_transform
+from weakref import WeakValueDictionary
 
 from slicewise.errors import DefinitionError
 from slicewise.keys.key_fields import Field, read_fields, signature_of
@@ -32,6 +34,22 @@ _INSTEAD = {
     **dict.fromkeys(("__getattribute__", "__getattr__"), _FROZEN),
     **dict.fromkeys(("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"), _STORING),
 }
+# The base of all keys and the base of keys with fields, which modules above this one define.
+_BASES: dict[Literal["key", "record"], type] = {}
+# People's key classes of this process, by the names of class and fields; the latest class of a name
+# counts. Nothing is imported to find a class: a server that reads the JSON of such a key has no
+# class, and creates a stand-in.
+_declared: WeakValueDictionary[tuple[str, tuple[str, ...]], type] = WeakValueDictionary()
+
+
+def register_base(kind: Literal["key", "record"], cls: type) -> None:
+    """Use a class as the base of all keys, or as the base of people's keys with fields."""
+    _BASES[kind] = cls
+
+
+def declared_key_class(type_name: str, names: Sequence[str]) -> type | None:
+    """Return the key class that this process declared with that name and those fields, if any."""
+    return _declared.get((type_name, tuple(names)))
 
 
 @dataclass_transform(frozen_default=True)
@@ -53,20 +71,18 @@ class PartitionKeyType(type):
     ) -> "PartitionKeyType":
         if not bases or (built_in and str(namespace.get("__module__")).startswith("slicewise.")):
             return super().__new__(mcls, name, bases, namespace)
-        from slicewise.keys.partition_key import PartitionKey
-        from slicewise.keys.record_keys import Record, register_key_class
-
-        base = Record if bases == (PartitionKey,) else _base(name, bases)
-        _check_names(name, namespace, Record)
+        key_class, record_class = _BASES["key"], _BASES["record"]
+        base = record_class if bases == (key_class,) else _base(name, bases)
+        _check_names(name, namespace, record_class)
         caller = sys._getframe(1)
         scope = ChainMap(namespace, caller.f_locals, caller.f_globals)
         fields: dict[str, Field] = {
             **getattr(base, "_fields", {}),
-            **read_fields(name, namespace, scope, PartitionKey),
+            **read_fields(name, namespace, scope, key_class),
         }
         fields = {field_name: field._replace(owner=name) for field_name, field in fields.items()}
         cls = super().__new__(mcls, name, (base,), _with_fields(namespace, name, fields))
-        register_key_class(cls)
+        _declared[name, tuple(fields)] = cls
         return cls
 
     def __init_subclass__(mcls) -> None:

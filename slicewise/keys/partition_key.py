@@ -1,27 +1,17 @@
-"""Partition keys: values that name one partition, and the texts of keys."""
+"""Partition keys: values that name one partition; plain values, and windows of time."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
 from urllib.parse import unquote
 
+from slicewise.calendar.zones import EPOCH, to_instant, zone, zone_name
 from slicewise.errors import PartitionKeyError
-from slicewise.keys.key_types import PartitionKeyType
-from slicewise.keys.plain_values import (
-    JOINT,
-    PlainValue,
-    comparable,
-    escape,
-    exact_text,
-    order,
-    plain_text,
-    plain_value,
-)
+from slicewise.keys.key_types import PartitionKeyType, register_base
+from slicewise.keys.plain_values import PlainValue, comparable, order, plain_value
+from slicewise.keys.value_texts import JOINT, escape, exact_text, plain_text
+from slicewise.keys.window_texts import window_label, window_text
 
-if TYPE_CHECKING:
-    from slicewise.keys.intervals import Interval
-
-SEPARATOR = "|"
-_WHOLE_ORDER, _PRODUCT_ORDER = 10, 13
+_INTERVAL_ORDER = 11
 
 
 class PartitionKey(metaclass=PartitionKeyType):
@@ -105,6 +95,9 @@ class PartitionKey(metaclass=PartitionKeyType):
         return value if isinstance(value, PartitionKey) else PlainKey(value)
 
 
+register_base("key", PartitionKey)
+
+
 class PlainKey(PartitionKey, built_in=True):
     """The key of a plain value. A key equals, and is hashed like, the value: 1, 1.0 and True are
     one key.
@@ -157,124 +150,123 @@ class PlainKey(PartitionKey, built_in=True):
         return hash(comparable(self._value))
 
 
-class WholeKey(PartitionKey, built_in=True):
-    """The one key of an asset that is not partitioned, with the empty text. Use `WHOLE`."""
+class Interval(PartitionKey, built_in=True):
+    """A half-open window of time, [start, end).
 
-    __slots__ = ()
+    `start` and `end` are aware datetimes (any zone, whole seconds); the attributes are in UTC.
+    `timezone` is for printing only: intervals of equal start and end are equal in all zones.
+    Raises PartitionKeyError for naive datetimes, fractions of a second and end before start,
+    DefinitionError for an unknown zone.
+    """
 
-    @property
-    def text(self) -> str:
-        """The empty text."""
-        return ""
+    __slots__ = ("_first_second", "_stop_second", "_zone")
 
-    @property
-    def _order(self) -> tuple[Any, ...]:
-        return (_WHOLE_ORDER,)
-
-    @property
-    def _exact(self) -> str:
-        return "@whole()"
-
-    def __repr__(self) -> str:
-        return "WHOLE"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, WholeKey)
-
-    def __hash__(self) -> int:
-        return hash(WholeKey)
-
-
-WHOLE = WholeKey()
-
-
-class ProductKey(PartitionKey, built_in=True):
-    """One key for each dimension of a product, in order, found by the dimension's name."""
-
-    __slots__ = ("_names", "_parts")
-
-    def __init__(self, names: Iterable[str], parts: Iterable[object]) -> None:
-        self._names = tuple(names)
-        self._parts: tuple[PartitionKey, ...] = tuple(PartitionKey.of(key) for key in parts)
-        if len(self._names) != len(self._parts):
-            raise PartitionKeyError(f"a key of {self._names} needs {len(self._names)} parts")
-
-    @classmethod
-    def of_parts(cls, names: tuple[str, ...], parts: tuple[PartitionKey, ...]) -> "ProductKey":
-        """Return the key of `parts` that are keys already, unchecked, since a listing makes a
-        million such keys.
-        """
-        key = cls.__new__(cls)
-        key._names, key._parts = names, parts
-        return key
-
-    def __getitem__(self, name: str) -> PlainValue:
-        """Return the Interval or plain value in the dimension."""
-        return self._part(name).value
-
-    def _part(self, name: str) -> PartitionKey:
-        try:
-            return self._parts[self._names.index(name)]
-        except ValueError:
-            names = ", ".join(self._names)
-            raise PartitionKeyError(f"no dimension {name!r}: there are {names}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def __init__(self, start: datetime, end: datetime, timezone: str | tzinfo = "UTC") -> None:
+        for moment in (start, end):
+            if not isinstance(moment, datetime) or moment.tzinfo is None or moment.microsecond:
+                raise PartitionKeyError(
+                    f"{moment!r} is not an aware datetime in whole seconds; a key text is read by"
+                    " its definition's parse"
+                )
+        self._first_second, self._stop_second = to_instant(start), to_instant(end)
+        self._zone = zone(zone_name(timezone))
+        if self._first_second >= self._stop_second:
+            raise PartitionKeyError(f"a window ends after it starts: {start} to {end}")
 
     @property
-    def parts(self) -> tuple[PartitionKey, ...]:
-        """The keys of the dimensions, in order."""
-        return self._parts
+    def first_second(self) -> int:
+        """The start of the window, in seconds since 1970-01-01T00:00Z."""
+        return self._first_second
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the dimensions, in order."""
-        return self._names
+    def stop_second(self) -> int:
+        """The end of the window, in seconds since 1970-01-01T00:00Z."""
+        return self._stop_second
 
     @property
-    def time(self) -> "Interval | None":
-        """The Interval in the dimension of time, if there is one."""
-        return next((key.time for key in self._parts if key.time is not None), None)
+    def start(self) -> datetime:
+        """The start of the window, in UTC."""
+        return EPOCH + timedelta(seconds=self._first_second)
+
+    @property
+    def end(self) -> datetime:
+        """The end of the window, in UTC; the end is not part of the window."""
+        return EPOCH + timedelta(seconds=self._stop_second)
+
+    @property
+    def time(self) -> "Interval":
+        """The window itself."""
+        return self
 
     @property
     def segment(self) -> str:
-        """The texts of the other dimensions' keys, joined by `|`."""
-        return SEPARATOR.join(key.text for key in self._parts if key.time is None)
+        """The empty text: a window has no segment."""
+        return ""
+
+    @property
+    def local_start(self) -> datetime:
+        """The start of the window, with the offset of the window's zone at that instant."""
+        return self.start.astimezone(self._zone.tzinfo_at(self._first_second))
+
+    @property
+    def local_end(self) -> datetime:
+        """The end of the window, with the offset of the window's zone at that instant."""
+        return self.end.astimezone(self._zone.tzinfo_at(self._stop_second))
+
+    @property
+    def duration(self) -> timedelta:
+        """The elapsed time between start and end."""
+        return timedelta(seconds=self._stop_second - self._first_second)
+
+    @property
+    def zone(self) -> str:
+        """The name of the time zone in which the window is written."""
+        return self._zone.name
 
     @property
     def text(self) -> str:
-        """The texts of the dimensions' keys, joined by `|`."""
-        return SEPARATOR.join(key.text for key in self._parts)
+        """`2024-01-01` where both ends begin a local date, else `2024-11-03T01:00-04:00`."""
+        return window_text(self._first_second, self._stop_second, self._zone)
 
     @property
     def label(self) -> str:
-        """The labels of the dimensions' keys, joined by ` | `."""
-        return f" {SEPARATOR} ".join(key.label for key in self._parts)
+        """`2024-W05`, `2024-01`, `2024-Q1` or `2024` for exactly that window, else the text.
+
+        Weeks are weeks of ISO 8601, which begin on Mondays.
+        """
+        return window_label(self._first_second, self._stop_second, self._zone) or self.text
 
     @property
     def _order(self) -> tuple[Any, ...]:
-        return (_PRODUCT_ORDER, tuple(key._order for key in self._parts), self._names)
+        return (_INTERVAL_ORDER, self._first_second, self._stop_second)
 
     @property
     def _exact(self) -> str:
-        pairs = zip(self._names, self._parts, strict=True)
-        return f"@product({JOINT.join(f'{name}{JOINT}{key._exact}' for name, key in pairs)})"
+        # The zone is left out, since equality ignores the zone.
+        ends = (f"{end:%Y-%m-%dT%H:%M:%S}Z" for end in (self.start, self.end))
+        return f"@interval({JOINT.join(ends)})"
+
+    def __contains__(self, moment: datetime) -> bool:
+        return self.start <= moment < self.end
 
     def __repr__(self) -> str:
-        pairs = zip(self._names, self._parts, strict=True)
-        return f"ProductKey({', '.join(f'{name}={key}' for name, key in pairs)})"
+        return f"Interval({self.start.isoformat()}, {self.end.isoformat()}, {self.zone!r})"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ProductKey):
+        if not isinstance(other, Interval):
             return NotImplemented
-        return self._parts == other._parts and self._names == other._names
+        return (self._first_second, self._stop_second) == (other._first_second, other._stop_second)
+
+    def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, Interval):
+            return super().__lt__(other)
+        return (self._first_second, self._stop_second) < (other._first_second, other._stop_second)
 
     def __hash__(self) -> int:
-        return hash(self._parts)
+        return hash((self._first_second, self._stop_second))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Interval, (self.start, self.end, self.zone)
 
 
 def check_text(text: object) -> None:

@@ -4,11 +4,12 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
-from weakref import WeakValueDictionary
 
 from slicewise.errors import PartitionKeyError
+from slicewise.keys.key_types import declared_key_class, register_base
 from slicewise.keys.partition_key import PartitionKey, comparable_of, exact_of, order_of
-from slicewise.keys.plain_values import JOINT, PlainValue, escape, plain_value
+from slicewise.keys.plain_values import PlainValue, plain_value
+from slicewise.keys.value_texts import JOINT, escape
 
 LONGEST_LABEL = 200
 """The most characters of a label; a longer result of `__str__` is cut off."""
@@ -16,10 +17,7 @@ LONGEST_LABEL = 200
 _UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
 _RECORD_ORDER = 12
 
-# People's key classes of this process, by the names of class and fields. Nothing is imported
-# to find a class: a server that reads the JSON of such a key has no class, and creates a stand-in.
 RecordT = TypeVar("RecordT", bound="Record")
-_declared: WeakValueDictionary[tuple[str, tuple[str, ...]], type["Record"]] = WeakValueDictionary()
 
 
 class _RecordContent:
@@ -122,6 +120,9 @@ class Record(_RecordContent, PartitionKey, built_in=True):
         return record, (self._type_name, self._names, self._values, self.label)
 
 
+register_base("record", Record)
+
+
 class RecordKey(Record, built_in=True):
     """A stand-in for a key whose class is not declared in this process, as always on servers.
 
@@ -170,7 +171,7 @@ def record(type_name: str, names: Sequence[str], values: Sequence[object], label
 
     Raises PartitionKeyError.
     """
-    declared_class = _declared.get((type_name, tuple(names)))
+    declared_class = declared_key_class(type_name, names)
     if declared_class is not None:
         try:
             key: Record = declared_class(**dict(zip(names, values, strict=True)))
@@ -190,12 +191,6 @@ class Content(NamedTuple):
 def content(key: Record) -> Content:
     """Return the content of a key, of a known or an unknown class."""
     return Content(key._type_name, list(zip(key._names, key._values, strict=True)))
-
-
-def register_key_class(cls: type) -> None:
-    """Use this class for keys that are read from JSON; the latest class of a name counts."""
-    name, names = cls._type_name, cls._names  # type: ignore[attr-defined]
-    _declared[name, names] = cls
 
 
 def one_line(text: str) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.decorator import MultiAsset, ProducedAsset
-from slicewise.declaring.registry import AssetDefinitionError, Registry
+from slicewise.declaring.registry import Registry
 from slicewise.declaring.schedules import cycle_from, has_ticks, scheduling_assets
 from slicewise.errors import DefinitionError
 from slicewise.partitions.limits import Limits, limit_error
@@ -202,8 +203,8 @@ def _cycles(registry: Registry) -> list[AssetDefinitionError]:
                 shown = " -> ".join(cycle)
                 errors.append(
                     producer.refused(
-                        f"its schedule waits for itself: {shown}; one of these follows a time, or"
-                        " none"
+                        f"the schedule is a circle of assets: {shown}; give one of these assets"
+                        " a schedule by time, or none"
                     )
                 )
     return errors

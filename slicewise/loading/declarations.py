@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from slicewise.declaring.registry import Registry
-from slicewise.declaring.schedules import scheduling_assets
+from slicewise.declaring.specs import ProducerSpec
 from slicewise.errors import DefinitionError
 from slicewise.loading.bundle_checks import Errors, add_error
 from slicewise.texts.tracebacks import error_text, one_line
@@ -34,7 +34,7 @@ def declarations_json(registry: Registry, errors: Errors) -> Declarations:
         try:
             entry = declared.to_json()
             if has_function:
-                entry["references"] = _references(entry["inlets"], declared, registry)
+                entry["references"] = _references(entry, registry)
             json.dumps(entry, allow_nan=False)
         except KeyboardInterrupt:
             raise
@@ -49,9 +49,8 @@ def declarations_json(registry: Registry, errors: Errors) -> Declarations:
     )
 
 
-def _references(inlets: list[str], declared: Any, registry: Registry) -> list[str]:
+def _references(entry: Json, registry: Registry) -> list[str]:
     """Return the names of upstream assets that no file of the bundle declares; another bundle may
     declare such assets.
     """
-    names = [*inlets, *scheduling_assets(declared.options.schedule)]
-    return sorted({*names} - registry.assets.keys())
+    return sorted({*ProducerSpec.from_json(entry).upstream_names} - registry.assets.keys())

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slicewise.declaring.registry import Registry, collecting
+from slicewise.declaring.active_registry import collecting
+from slicewise.declaring.registry import Registry
 from slicewise.errors import DefinitionError
 from slicewise.loading.bundle_checks import Errors, check_declarations, error_json
 from slicewise.loading.declarations import declarations_json

@@ -20,6 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m slicewise.loading.loader", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)
+    parser.add_argument("--only", metavar="FILE", help="load this file of the folder alone")
     for limit, default in Limits()._asdict().items():
         parser.add_argument(f"--{limit.replace('_', '-')}", type=int, default=default)
     options = parser.parse_args()
@@ -27,7 +28,8 @@ def main() -> None:
     hide_server_packages()
     spark.use_connect()
     os.set_inheritable(options.report_fd, False)
-    report = json.dumps(load_bundle(options.folder, limits=limits), allow_nan=False).encode()
+    declared = load_bundle(options.folder, only=options.only, limits=limits)
+    report = json.dumps(declared, allow_nan=False).encode()
     with os.fdopen(options.report_fd, "wb") as file:
         file.write(report)
     sys.stdout.flush()

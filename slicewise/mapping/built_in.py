@@ -6,15 +6,15 @@ from datetime import date
 from typing import Any, Self
 
 from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
-from slicewise.keys.intervals import Interval
 from slicewise.keys.key_json import key_from_json, key_to_json
-from slicewise.keys.partition_key import PartitionKey, ProductKey
+from slicewise.keys.partition_key import Interval, PartitionKey
+from slicewise.keys.product_key import ProductKey
 from slicewise.mapping.overlap import Ranges, Span, overlapping
 from slicewise.mapping.partition_mapping import Nonexistence, PartitionMapping, WindowMapping
 from slicewise.mapping.relation import Bounds, matching_segments
+from slicewise.partitions.definition import PartitionSet
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Nonexistent
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, lists_keys
 from slicewise.partitions.segments import check_key_list
 from slicewise.partitions.window_ranges import WindowRange
@@ -39,7 +39,7 @@ class Overlap(WindowMapping, kind="overlap"):
         super().check(downstream, upstream)
         if upstream is None or upstream.time_dimension is None:
             raise DefinitionError(
-                f"{self!r} speaks of windows of time; {_description(upstream)} has none"
+                f"{self!r} counts windows of time; {_description(upstream)} has none"
             )
 
     def upstream_windows(
@@ -80,7 +80,10 @@ class Offset(WindowMapping, kind="offset"):
         if self.last is None:
             object.__setattr__(self, "last", self.first)
         elif self.last < self.first:
-            raise DefinitionError(f"an Offset from {self.first} to {self.last} takes in nothing")
+            raise DefinitionError(
+                f"an Offset from {self.first} to {self.last} selects no window: the first is"
+                " after the last"
+            )
 
     @property
     def _reach(self) -> tuple[int, int]:

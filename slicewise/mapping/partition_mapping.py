@@ -13,8 +13,7 @@ from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.mapping.overlap import Ranges, Span
 from slicewise.mapping.relation import Bounds, related_partitions
-from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.runtime_keys import Definition, named_key
 from slicewise.partitions.windows import Windows
 
@@ -73,7 +72,8 @@ def downstream_partitions(
 class PartitionMapping(ABC):
     """A rule that says which upstream partitions a downstream partition needs, instead of overlap.
 
-    Subclasses are frozen values. `bounds` are seconds that stand in for a missing start or end.
+    Subclasses are frozen values. `bounds`, in seconds, narrow the windows of a time dimension that
+    only the target has.
     """
 
     kind: ClassVar[str]
@@ -208,7 +208,7 @@ def _check(downstream: Definition, upstream: Definition, mapping: object) -> Non
 def _as_set(definition: Definition, keys: object) -> PartitionSet:
     if isinstance(keys, PartitionSet):
         if keys.definition != definition:
-            raise PartitionKeyError("the set of partitions is one of another definition")
+            raise PartitionKeyError("the set of partitions belongs to another partition definition")
         return keys
     # Each of these is one key, not a list of keys; the key of a product is a PartitionKey.
     is_key = isinstance(keys, str | tuple | frozenset | PartitionKey)

@@ -5,12 +5,16 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from slicewise.keys.partition_key import SEPARATOR
+from slicewise.keys.product_key import SEPARATOR
 from slicewise.mapping.overlap import Ranges, overlapping
-from slicewise.partitions.definition import DEFAULT_NAME, DEFAULT_SEGMENT, PartitionDefinition
+from slicewise.partitions.definition import (
+    DEFAULT_NAME,
+    DEFAULT_SEGMENT,
+    PartitionDefinition,
+    PartitionSet,
+)
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Lost, Reach, reach_of
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, is_runtime, with_keys
 from slicewise.partitions.window_ranges import NO_SEGMENTS, SegmentNumbers, WindowRange
 from slicewise.partitions.windows import Bound, Windows
@@ -36,7 +40,7 @@ def related_partitions(
     """Return the target's partitions that are related to some chosen partitions of the source.
 
     Windows are related by the `rule`, and segments if equal; of a dimension that only one side has,
-    all keys are related. `bounds` replace missing bounds of a time dimension that only the target
+    all keys are related. `bounds` narrow the windows of a time dimension that only the target
     has. With `ignores_outside`, windows outside the target's bounds block nothing.
     """
     if target == source:

@@ -1,10 +1,11 @@
 """Partition definitions, sets of partitions, selections, and folders of partitions."""
 
 from slicewise.partitions.by_time import TimeOptions
-from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet, TimeDefinition
 from slicewise.partitions.discovery import runtime_key
 from slicewise.partitions.due import (
     ended_between,
+    ended_by,
     partitions_of_last_window,
     partitions_of_last_windows,
 )
@@ -16,10 +17,10 @@ from slicewise.partitions.partition_paths import (
     has_folder_of,
     possible_key_texts,
 )
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.rows import PartitionRow, bucket_of, has_day_buckets, partition_rows
 from slicewise.partitions.runtime_keys import Definition, is_runtime
-from slicewise.partitions.selection import LONGEST_SELECTION, select, select_ranges
+from slicewise.partitions.selected_sets import select, select_ranges
+from slicewise.partitions.selection import LONGEST_SELECTION
 from slicewise.partitions.window_ranges import WindowRange
 from slicewise.partitions.windows import Windows
 
@@ -32,12 +33,14 @@ __all__ = [
     "PartitionDefinition",
     "PartitionRow",
     "PartitionSet",
+    "TimeDefinition",
     "TimeOptions",
     "WindowRange",
     "Windows",
     "bucket_of",
     "dimension_names",
     "ended_between",
+    "ended_by",
     "folder_names",
     "has_day_buckets",
     "has_folder_of",

@@ -9,8 +9,8 @@ from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.time_text import Moment
 from slicewise.calendar.zones import to_instant
 from slicewise.errors import DefinitionError
-from slicewise.partitions.by_time import Excluded, PartitionByTime
-from slicewise.partitions.definition import Json
+from slicewise.partitions.by_time import PartitionByTime
+from slicewise.partitions.definition import Excluded, Json
 
 
 class PartitionByInterval(PartitionByTime, kind="interval"):

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys.names import check_name
-from slicewise.keys.partition_key import SEPARATOR, PartitionKey, ProductKey, check_text
+from slicewise.keys.partition_key import PartitionKey, check_text
+from slicewise.keys.product_key import SEPARATOR, ProductKey
 from slicewise.partitions.by_sequence import PartitionBySequence
 from slicewise.partitions.by_time import PartitionByTime
 from slicewise.partitions.definition import DEFAULT_SEGMENT, Dimension, Json, PartitionDefinition

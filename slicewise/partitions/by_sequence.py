@@ -9,7 +9,7 @@ from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartit
 from slicewise.keys.key_json import key_from_json, key_to_json
 from slicewise.keys.names import check_name
 from slicewise.keys.partition_key import PartitionKey, check_text, exact_of
-from slicewise.keys.plain_values import readable
+from slicewise.keys.value_texts import readable
 from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.partitions.discovering import add_key_for_run
 from slicewise.partitions.key_index import KeyIndex
@@ -85,6 +85,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
     could have.
     """
 
+    discovers_keys = True
     name: str
     _snapshot: SegmentList | None
 
@@ -104,6 +105,16 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         vars(snapshot).update(_snapshot=SegmentList(dict.fromkeys(map(_key, keys))))
         return snapshot
 
+    def with_keys(self, keys: Iterable[object]) -> "PartitionAtRuntime":
+        """Return the set with a snapshot: of these keys, unless the set has a snapshot already."""
+        return self.known(keys) if self._snapshot is None else self
+
+    def united(self, other: PartitionDefinition) -> "PartitionAtRuntime":
+        """Return the set with the keys of this snapshot and of the other one."""
+        if not isinstance(other, PartitionAtRuntime) or self.values.texts == other.values.texts:
+            return self
+        return self.known((*self.values.keys, *other.values.keys))
+
     def add_partition(self, *, key: object) -> None:
         """Add a key (a plain value or a PartitionKey) to the set, from within a run.
 
@@ -118,7 +129,8 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         """The keys of the snapshot. Raises UnboundedPartitionsError without one."""
         if self._snapshot is None:
             raise UnboundedPartitionsError(
-                f"the partitions of {self.name!r} are found at run time: the server knows them"
+                f"the partitions of {self.name!r} are found at run time: only the server has the"
+                " list"
             )
         return self._snapshot
 

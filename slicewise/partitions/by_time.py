@@ -12,15 +12,12 @@ from slicewise.calendar.time_text import Moment, read_iso, read_moment, read_tim
 from slicewise.calendar.year_ticks import YearTicks
 from slicewise.calendar.zones import BEGIN, END, Zone, to_instant, zone, zone_name
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys.intervals import Interval
 from slicewise.keys.names import check_name
-from slicewise.keys.partition_key import check_text
-from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Json, PartitionDefinition
+from slicewise.keys.partition_key import Interval, check_text
+from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Excluded, Json, TimeDefinition
 from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.segments import Segments
 from slicewise.partitions.windows import Bound, Exclusions, Windows, WindowSequence
-
-Excluded = str | date | datetime
 
 
 class TimeOptions(TypedDict, total=False):
@@ -33,7 +30,7 @@ class TimeOptions(TypedDict, total=False):
     name: str | None
 
 
-class PartitionByTime(PartitionDefinition):
+class PartitionByTime(TimeDefinition):
     """One partition for each window between two boundaries; the base of `PartitionByInterval`.
 
     A plug-in's subclass says where boundaries lie: `boundaries(year)` lists the boundaries of a

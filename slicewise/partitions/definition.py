@@ -1,25 +1,28 @@
-"""The base class of partition definitions (AIP-76, "Partition")."""
+"""The base class of partition definitions (AIP-76, "Partition"), and sets of partitions."""
 
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self
 
 from slicewise import plugins
 from slicewise.calendar.cadence import CalendarUnit
 from slicewise.calendar.time_text import Moment
+from slicewise.calendar.zones import Zone
 from slicewise.errors import DefinitionError
-from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.partitions.key_index import KeyIndex
-from slicewise.partitions.windows import Bound, LazySequence, WindowSequence
-
-if TYPE_CHECKING:
-    from slicewise.partitions.by_time import PartitionByTime
-    from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.key_sequence import KeySequence
+from slicewise.partitions.key_set import KeySet
+from slicewise.partitions.selection import LONGEST_SELECTION, Selection
+from slicewise.partitions.window_ranges import WindowRange
+from slicewise.partitions.windows import Bound, WindowSequence
 
 Json = dict[str, Any]
+Excluded = str | date | datetime
 # Names of unnamed dimensions: of a lone definition, and of a sequence in the list of a product.
 DEFAULT_NAME = "partition"
 DEFAULT_SEGMENT = "segment"
@@ -42,6 +45,7 @@ class PartitionDefinition(ABC):
     """
 
     kind: ClassVar[str]
+    discovers_keys: ClassVar[bool] = False
     name: str | None
 
     def __init_subclass__(cls, kind: str = "", **options: object) -> None:
@@ -113,12 +117,10 @@ class PartitionDefinition(ABC):
         )[:16]
 
     @property
-    def time_dimension(self) -> "PartitionByTime | None":
-        """The definition of the time dimension, if there is one."""
-        from slicewise.partitions.by_time import PartitionByTime
-
+    def time_dimension(self) -> "TimeDefinition | None":
+        """The definition of the time dimension, a `PartitionByTime`, if there is one."""
         definitions = (dimension.definition for dimension in self.dimensions)
-        return next((item for item in definitions if isinstance(item, PartitionByTime)), None)
+        return next((item for item in definitions if isinstance(item, TimeDefinition)), None)
 
     @property
     def segment_dimensions(self) -> tuple[Dimension, ...]:
@@ -152,9 +154,28 @@ class PartitionDefinition(ABC):
 
         Raises SelectionError, which points at the character that cannot be read.
         """
-        from slicewise.partitions.selection import select
+        bounds = self._bounds(since, until)
+        return PartitionSet(*self.read_selection(text, *bounds, longest=LONGEST_SELECTION))
 
-        return select(self, text, *self._bounds(since, until))
+    def read_selection(
+        self, text: str, since: Bound, until: Bound, *, longest: int | None
+    ) -> tuple["PartitionDefinition", list[WindowRange]]:
+        """Return the slabs that a selection names, and the definition that numbers the slabs.
+
+        The definition is this one, with the named keys where keys are discovered and not listed.
+        """
+        selection = Selection.of(text, longest)
+        names = [dimension.name for dimension in self.dimensions]
+        definition = self.with_keys(selection.keys_by_name(names, self.parse))
+        return definition, selection.slabs(definition.space, definition.parse, since, until)
+
+    def with_keys(self, keys: Iterable[object]) -> "PartitionDefinition":
+        """Return the definition, with these keys where keys are discovered and not listed."""
+        return self
+
+    def united(self, other: "PartitionDefinition") -> "PartitionDefinition":
+        """Return an equal definition whose numbers are those of the keys of both definitions."""
+        return self
 
     def text(self, key: object) -> str:
         """Return the key text of a key or plain value.
@@ -191,39 +212,51 @@ class PartitionDefinition(ABC):
 plugins.register_base(plugins.PARTITIONS, PartitionDefinition)
 
 
-class KeySequence(LazySequence[PartitionKey]):
-    """A lazy sequence of the keys of a range of windows times all segments."""
+class TimeDefinition(PartitionDefinition):
+    """A definition of windows of time: the part of `PartitionByTime` that other modules use."""
 
-    def __init__(self, space: KeyIndex, first: int, stop: int) -> None:
-        self._space, self._first, self._stop = space, first, stop
-        self._windows = WindowSequence(space.windows, first, stop) if space.windows else None
-        self._length = space.count(first, stop) * space.segments.count
+    timezone: str
+    start: datetime | None
+    end: datetime | None
+    exclude: tuple[Excluded, ...]
 
-    def __len__(self) -> int:
-        return self._length
+    @property
+    @abstractmethod
+    def zone(self) -> Zone:
+        """The time zone with its offsets."""
 
-    @overload
-    def __getitem__(self, index: int) -> PartitionKey: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[PartitionKey]: ...
-    def __getitem__(self, index: int | slice) -> PartitionKey | Sequence[PartitionKey]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(self._length)[index]]
-        row, segment = divmod(range(self._length)[index], self._space.segments.count)
-        window = self._windows[row] if self._windows is not None else None
-        return self._space.assemble(window, segment)
+    @property
+    @abstractmethod
+    def calendar_unit(self) -> CalendarUnit:
+        """The unit in which pages draw the windows."""
 
-    def __iter__(self) -> Iterator[PartitionKey]:
-        segments = range(self._space.segments.count)
-        for window in self._windows if self._windows is not None else (None,):
-            yield from self._space.keys(window, segments)
+    @abstractmethod
+    def windows(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
+        """Return the windows wholly inside [since, until) and the definition's bounds, in order."""
 
-    def __contains__(self, key: object) -> bool:
-        numbers = self._space.locate(key)
-        return numbers is not None and self._first <= numbers[0] < self._stop
+    @abstractmethod
+    def window_at(self, instant: datetime) -> Interval | None:
+        """Return the window that contains the instant (naive: wall time in the zone), or None."""
 
-    def __repr__(self) -> str:
-        return f"<{self._length} keys>"
+    @abstractmethod
+    def read_bounds(self, since: Moment | None, until: Moment | None) -> tuple[Bound, Bound]:
+        """Return `since` and `until` in seconds, read like `start` and `end`."""
+
+
+class PartitionSet(KeySet[PartitionDefinition]):
+    """Some partitions of one definition (None: the single partition of an unpartitioned asset).
+
+    Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Created
+    by `definition.select`, by mappings, and by `PartitionSet.of`. Sets of one `PartitionAtRuntime`
+    combine and compare by their keys, even if the snapshots of their definitions hold different
+    keys.
+
+    For a set that a mapping created, `nonexistent` names the partitions that the mapping reaches
+    and the definition does not have. Two kinds exist: `excluded` partitions, which `exclude=` takes
+    out and no partition needs; and partitions outside the definition's bounds or of unknown
+    segments. `blocking` names the second kind, as far as needed: a mapping with
+    `nonexistent="ignore"` does not need windows outside the bounds.
+    """
 
 
 def _digest(value: object) -> str:

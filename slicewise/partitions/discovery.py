@@ -3,11 +3,11 @@
 from threading import Lock
 
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey, ProductKey, WholeKey
+from slicewise.keys.column_texts import refuse_long_folder
+from slicewise.keys.partition_key import Interval, PartitionKey
+from slicewise.keys.product_key import ProductKey, WholeKey
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import refuse_long_folder
 
 
 class Discoveries:
@@ -28,8 +28,8 @@ class Discoveries:
         """
         if not isinstance(definition, PartitionAtRuntime):
             raise DefinitionError(
-                f"{definition!r} has the partitions that it says; only those of a"
-                " PartitionAtRuntime are found by runs"
+                f"a run cannot add partitions to {definition!r}; only a PartitionAtRuntime takes"
+                " partitions of runs"
             )
         checked = runtime_key(definition, key)
         with self._lock:

@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from slicewise.calendar.zones import to_instant
-from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.window_ranges import WindowRange
 
 
@@ -24,6 +23,16 @@ def ended_between(
     return PartitionSet(
         definition, [WindowRange(*space.windows.clip(first, stop), space.segments.all)]
     )
+
+
+def ended_by(chosen: PartitionSet, instant: datetime) -> PartitionSet:
+    """Return the partitions whose windows have ended by an instant; all without windows."""
+    windows = chosen.space.windows
+    if windows is None or not chosen:
+        return chosen
+    stop = windows.last_before(to_instant(instant))
+    slabs = (WindowRange(slab.first, min(slab.stop, stop), slab.segments) for slab in chosen.slabs)
+    return PartitionSet(chosen.definition, slabs)
 
 
 def partitions_of_last_window(partitions: PartitionSet) -> PartitionSet:

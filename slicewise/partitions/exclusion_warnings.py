@@ -7,8 +7,7 @@ from slicewise.calendar.cadence import read_cron
 from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.zones import DAY, to_instant
 from slicewise.partitions.by_interval import PartitionByInterval
-from slicewise.partitions.by_time import Excluded
-from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.definition import Excluded, PartitionDefinition
 
 # After this number of years the days of the week fall on the same dates again.
 _YEARS = 28

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from slicewise.errors import PartitionKeyError
-from slicewise.keys.intervals import Interval, window_text
-from slicewise.keys.partition_key import WHOLE, PartitionKey, ProductKey
+from slicewise.keys.partition_key import Interval, PartitionKey
+from slicewise.keys.product_key import WHOLE, ProductKey
+from slicewise.keys.window_texts import window_text
 from slicewise.partitions.segments import Segments
 from slicewise.partitions.windows import Bound, Windows
 

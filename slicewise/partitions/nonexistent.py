@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from slicewise.calendar.zones import BEGIN, END
-from slicewise.keys.intervals import Interval, make_interval
+from slicewise.keys.intervals import make_interval
+from slicewise.keys.partition_key import Interval
 from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.window_ranges import WindowRange, disjoint
 from slicewise.partitions.windows import Windows

@@ -1,34 +1,22 @@
 """The names of partition keys in data: a text for each dimension, and a folder."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
-from urllib.parse import unquote
 
 from slicewise.errors import PartitionKeyError
-from slicewise.keys.partition_key import SEPARATOR, WHOLE, PartitionKey, ProductKey
-from slicewise.keys.plain_values import escape
+from slicewise.keys.column_texts import column_text, dimension_keys
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.product_key import SEPARATOR, WHOLE
+from slicewise.keys.value_texts import escape
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.runtime_keys import lists_keys, named_key
 from slicewise.storage import partition_folder
 from slicewise.storage.layout import UNPARTITIONED, folder_texts
 
-_LONGEST_NAME_BYTES = 255
-
 
 def dimension_names(definition: PartitionDefinition | None) -> list[str]:
     """Return the names of a definition's dimensions, in order; no name without a definition."""
     return [] if definition is None else [dimension.name for dimension in definition.dimensions]
-
-
-def dimension_keys(key: PartitionKey) -> Sequence[PartitionKey]:
-    """Return the keys of the dimensions, in order."""
-    return key.parts if isinstance(key, ProductKey) else (key,)
-
-
-def column_text(key: PartitionKey) -> str:
-    """Return the text of one dimension's key in columns and folders: not URL-encoded."""
-    return unquote(key.text)
 
 
 def key_folder(definition: PartitionDefinition | None, key: PartitionKey) -> str:
@@ -85,17 +73,3 @@ def has_folder_of(definition: PartitionDefinition | None, path: str) -> bool:
 def _spellings(text: str) -> Iterator[str]:
     yield text
     yield escape(text)
-
-
-def refuse_long_folder(name: str, key: PartitionKey) -> None:
-    """Raise PartitionKeyError for a key of one dimension with too long a folder name.
-
-    All file systems that matter limit the name of a folder to 255 bytes.
-    """
-    folder = partition_folder([(name, column_text(key))])
-    size = len(os.fsencode(folder))
-    if size > _LONGEST_NAME_BYTES:
-        raise PartitionKeyError(
-            f"the folder {folder[:50]}… of a partition would have a name of {size} bytes;"
-            f" file systems take at most {_LONGEST_NAME_BYTES}: use a shorter key"
-        )

@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from slicewise.calendar.zones import DAY, EPOCH, to_datetime
-from slicewise.keys.intervals import window_text
-from slicewise.keys.partition_key import SEPARATOR, WHOLE
-from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_set import PartitionSet
+from slicewise.keys.product_key import SEPARATOR, WHOLE
+from slicewise.keys.window_texts import window_text
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.window_ranges import WindowRange
 from slicewise.partitions.windows import Windows
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
 
@@ -40,7 +40,5 @@ def named_key(definition: Definition, value: object) -> object:
 
 
 def with_keys(definition: Definition, keys: Iterable[object]) -> Definition:
-    """Return the definition, with a snapshot of these keys if it needs one and has none."""
-    if not is_runtime(definition) or lists_keys(definition):
-        return definition
-    return definition.known(keys)
+    """Return the definition, with these keys where keys are discovered and not listed."""
+    return None if definition is None else definition.with_keys(keys)

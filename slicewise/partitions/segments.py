@@ -6,9 +6,11 @@ from math import prod
 from typing import NoReturn
 
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys.partition_key import SEPARATOR, PartitionKey, PlainKey, check_text
-from slicewise.keys.plain_values import key_text_of_readable, readable
+from slicewise.keys.column_texts import refuse_long_folder
+from slicewise.keys.partition_key import PartitionKey, PlainKey, check_text
+from slicewise.keys.product_key import SEPARATOR
 from slicewise.keys.record_keys import Record
+from slicewise.keys.value_texts import key_text_of_readable, readable
 
 LONGEST_KEY = 1000
 """The most characters of a key text; for a product, of all components together."""
@@ -46,10 +48,6 @@ class SegmentList:
 
         `name` is the name of the dimension.
         """
-        from slicewise.partitions.partition_paths import (
-            refuse_long_folder,  # an import at the top would be circular
-        )
-
         for key in self.keys:
             # An escape, of Spark or of a key text, takes at most three bytes of a folder's name.
             if 3 * len(key.text) + len(name) >= _SURELY_SHORT:

@@ -3,37 +3,33 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from slicewise.partitions.key_index import KeyIndex
-from slicewise.partitions.partition_set import PartitionSet
-from slicewise.partitions.runtime_keys import is_runtime
 from slicewise.partitions.segments import SegmentList
-from slicewise.partitions.window_ranges import SegmentNumbers
+from slicewise.partitions.window_ranges import SegmentNumbers, WindowRange
 
 Places = tuple[int, ...]
 Box = tuple[Places, ...]
 
 
-def selection_text(partitions: PartitionSet) -> str:
-    """Return the shortest text of ranges and lists that `select` reads as this set.
+def selection_text(space: KeyIndex, slabs: Iterable[WindowRange], *, key_by_key: bool) -> str:
+    """Return the shortest text of ranges and lists that `select` reads as these slabs.
 
-    Windows with equal segments share one part; parts are joined by `; `. Runtime keys are listed
-    one by one.
+    Windows with equal segments share one part; parts are joined by `; `. With `key_by_key`, as for
+    runtime keys, segments are listed one by one: the meaning of a pattern or range would change
+    with the keys that runs discover.
     """
-    space = partitions.space
-    # The meaning of a pattern or range would change with the keys that runs discover.
-    one_by_one = is_runtime(partitions.definition)
     groups: dict[SegmentNumbers, list[tuple[int, int]]] = {}
-    for slab in partitions.slabs:
+    for slab in slabs:
         groups.setdefault(slab.segments, []).append((slab.first, slab.stop))
     return "; ".join(
-        _part(space, numbers, box, one_by_one)
+        _part(space, numbers, box, key_by_key)
         for segments, numbers in groups.items()
         for box in _boxes({space.segments.places(segment) for segment in segments})
     )
 
 
-def _part(space: KeyIndex, numbers: list[tuple[int, int]], box: Box, one_by_one: bool) -> str:
+def _part(space: KeyIndex, numbers: list[tuple[int, int]], box: Box, key_by_key: bool) -> str:
     texts = [
-        _list_text(sequence, positions, one_by_one)
+        _list_text(sequence, positions, key_by_key)
         for sequence, positions in zip(space.segments.lists, box, strict=True)
     ]
     if space.windows is not None:
@@ -52,8 +48,8 @@ def _times_text(space: KeyIndex, numbers: Iterable[tuple[int, int]]) -> str:
     )
 
 
-def _list_text(segments: SegmentList, positions: Places, one_by_one: bool) -> str:
-    if one_by_one:
+def _list_text(segments: SegmentList, positions: Places, key_by_key: bool) -> str:
+    if key_by_key:
         return ",".join(segments.texts[position] for position in positions)
     if len(positions) == len(segments) > 1:
         return "*"

@@ -12,7 +12,8 @@ from slicewise.calendar.cadence import CronCadence
 from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.zones import DAY, Zone
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.keys.intervals import Interval, make_interval, make_intervals
+from slicewise.keys.intervals import make_interval, make_intervals
+from slicewise.keys.partition_key import Interval
 from slicewise.process.gc_tuning import paused_gc
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # a caller that needs few windows computes few

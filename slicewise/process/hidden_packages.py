@@ -1,35 +1,107 @@
 """Packages of the server, hidden from user code: a bundle's own files may have the same names."""
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    BuiltinImporter,
+    ExtensionFileLoader,
+    FileFinder,
+    FrozenImporter,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 SERVER_PACKAGES = frozenset(
     {"slicewise_server", "backfills_app", "assets_app", "partitions_app", "accounts_app"}
 )
 _SDK = "slicewise"
 _CHECKOUT_FILES = ("manage.py", "pyproject.toml", "slicewise_server/__init__.py")
+_PYTHON_S_OWN = (BuiltinImporter, FrozenImporter, PathFinder)
+_LOADERS: tuple[tuple[Any, list[str]], ...] = (
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (SourceFileLoader, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
 
 
 def hide_server_packages() -> None:
-    """Let this process import none of the server's packages; add no second finder.
+    """Let this process find none of the server's packages; a second call changes nothing.
 
     In a checkout of the project, other folders and files at the top are hidden as well (`tests`).
-    Modules of these names in all other folders are found: a bundle's own.
+    Modules of these names in all other folders are found: a bundle's own. To `import` and to
+    `importlib.util.find_spec`, hidden packages look like packages that are not installed.
     """
-    if not any(isinstance(finder, _HidingFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _HidingFinder(Path(__file__).resolve().parents[2]))
+    if any(isinstance(hook, _HidingHook) for hook in sys.path_hooks):
+        return
+    hook = _HidingHook(Path(__file__).resolve().parents[2])
+    sys.path_hooks.insert(0, hook)
+    for folder in [*sys.path_importer_cache]:
+        if hook.is_root(folder):
+            del sys.path_importer_cache[folder]
+    sys.meta_path[:] = [
+        finder if finder in _PYTHON_S_OWN else _HidingFinder(finder, hook)
+        for finder in sys.meta_path
+    ]
 
 
-class _HidingFinder(MetaPathFinder):
-    """The first finder of a process: answers for names of hidden packages, and for no other."""
+class _HidingHook:
+    """Gives `PathFinder` the finder of the folder that has the SDK, and of no other folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._names = SERVER_PACKAGES | _checkout_names(root)
+        self.names = SERVER_PACKAGES | _checkout_names(root)
+
+    def __call__(self, folder: str) -> FileFinder:
+        """Return the finder of the folder. Raises ImportError for all other folders."""
+        if not self.is_root(folder):
+            raise ImportError(f"not the folder of {_SDK}", path=folder)
+        return _HidingFileFinder(folder, self.names)
+
+    def is_root(self, folder: str) -> bool:
+        """Return whether this is the folder that has the SDK."""
+        # Not Path.resolve, which raises for links in a circle.
+        return os.path.realpath(folder) == str(self._root)
+
+    def hides(self, name: str, spec: ModuleSpec) -> bool:
+        """Return whether a module has a hidden name and lies directly in the SDK's folder."""
+        if name not in self.names:
+            return False
+        locations = [spec.origin, *(spec.submodule_search_locations or ())]
+        own = (self._root / name, self._root / f"{name}.py", self._root / name / "__init__.py")
+        return any(location and Path(location).resolve() in own for location in locations)
+
+
+class _HidingFileFinder(FileFinder):
+    """Finds all modules of a folder but those of the names."""
+
+    def __init__(self, folder: str, names: frozenset[str]) -> None:
+        super().__init__(folder, *_LOADERS)
+        self._names = names
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the module of the folder; None for hidden names."""
+        return None if fullname in self._names else super().find_spec(fullname, target)
+
+
+class _HidingFinder(MetaPathFinder):
+    """A finder that an installed package has added, such as that of an editable installation."""
+
+    def __init__(self, finder: Any, hook: _HidingHook) -> None:
+        self._finder = finder
+        self._hook = hook
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._finder, name)
 
     def find_spec(
         self,
@@ -37,29 +109,9 @@ class _HidingFinder(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return the module in another folder; None for names that are not hidden.
-
-        Raises ModuleNotFoundError for a hidden package: after None, the next finder would find it.
-        """
-        if path is not None or fullname not in self._names:
-            return None
-        for spec in self._specs(fullname, target):
-            if not self._is_in_root(fullname, spec):
-                return spec
-        raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-
-    def _specs(self, name: str, target: ModuleType | None) -> Iterator[ModuleSpec]:
-        """Yield the modules of a name: in each folder of the path, then those of other finders."""
-        specs = [PathFinder.find_spec(name, [folder], target) for folder in sys.path]
-        others = (one for one in sys.meta_path if one is not self and one is not PathFinder)
-        specs += [finder.find_spec(name, None, target) for finder in others]
-        yield from (spec for spec in specs if spec is not None)
-
-    def _is_in_root(self, name: str, spec: ModuleSpec) -> bool:
-        """Return whether a module lies directly in the folder that has the SDK."""
-        locations = [spec.origin, *(spec.submodule_search_locations or ())]
-        own = (self._root / name, self._root / f"{name}.py", self._root / name / "__init__.py")
-        return any(location and Path(location).resolve() in own for location in locations)
+        """Return the module that the finder finds; None for a hidden package."""
+        spec: ModuleSpec | None = self._finder.find_spec(fullname, path, target)
+        return None if spec is None or self._hook.hides(fullname, spec) else spec
 
 
 def _checkout_names(root: Path) -> frozenset[str]:

@@ -30,6 +30,14 @@ def ensure_folder(folder: Path, *, user: tuple[int, int] | None = None, mode: in
     return folder
 
 
+def make_passable(folder: Path) -> None:
+    """Create the folder, and missing folders above, open for all users to pass through under any
+    umask. Existing folders stay as before. Raises ForeignFolderError as `ensure_folder` does.
+    """
+    for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        ensure_folder(path, mode=0o711 if path == folder else 0o755)
+
+
 class OpenFolder:
     """A folder, held by its descriptor; links below the folder are not followed."""
 
@@ -79,7 +87,7 @@ class OpenFolder:
         if status.st_uid not in (owner, os.geteuid()):
             raise ForeignFolderError(
                 f"{self.path} belongs to the user {status.st_uid}, and is to belong to {owner}:"
-                " another user may have made it. Look at what is in it, and remove it."
+                " another user may have made it. Check the content, and remove the folder."
             )
         if user is not None and (status.st_uid, status.st_gid) != user:
             os.fchown(self.descriptor, *user)

@@ -6,6 +6,7 @@ import signal
 import socket
 from functools import partial
 
+from slicewise import spark
 from slicewise.process.hidden_packages import hide_server_packages
 from slicewise.runner.child import main as child_main
 from slicewise.runner.parent import WarmParentLoop
@@ -38,8 +39,8 @@ def main() -> None:
     control = socket.socket(fileno=options.control_fd)
 
     hide_server_packages()
-    # Loaded here, once, for every process that is forked from this one.
-    from slicewise import spark
+    # Loaded here, once, for every process that is forked from this one; not above, with the
+    # privileges of the worker and with the packages of servers in reach.
     from slicewise.runner import hooks, work
 
     spark.preload()

@@ -78,7 +78,7 @@ class BundleCache:
             self._unpack(packed, folder)
             fingerprint = _fingerprint(folder)
             if not _has_exactly(folder, files):
-                raise BundleError(f"{folder} does not stay as it was unpacked")
+                raise BundleError(f"another program changes {folder}, where the bundle is unpacked")
         if fingerprint is not None:
             self._seen[digest] = fingerprint
 

@@ -25,6 +25,7 @@ def main() -> int:
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs each call of the JVM
     hide_server_packages()
+    # Not above: modules of servers are hidden before a module that runs user code is loaded.
     from slicewise.runner.work import perform
 
     return answer_run(perform, request, channel)

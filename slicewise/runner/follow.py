@@ -1,21 +1,17 @@
 """The messages, log and end of one runner, merged into one stream for the worker."""
 
 import codecs
-import logging
 import os
 import select
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 from slicewise.runner.messages import refuse_malformed
-from slicewise.runner.slot_users import UserClaim
+from slicewise.runner.run_resources import RunResources
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode
-
-log = logging.getLogger(__name__)
 
 DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
 DEFAULT_OUTPUT_LIMIT_BYTES = 32 * 1024 * 1024
@@ -39,11 +35,11 @@ class RunnerProcess:
         status: socket.socket,
         log_limit: int = 0,
         output_limit: int = 0,
-        claim: UserClaim | None = None,
+        resources: RunResources = RunResources(),  # noqa: B008 - immutable
     ) -> None:
         self.pid: int | None = None
         """Set by the message ``started``."""
-        self._claim = claim
+        self._resources, self._group = resources, resources.group
         self._channel = channel
         self._log = log
         self._status = status
@@ -75,9 +71,11 @@ class RunnerProcess:
         self._answers += encode(message)
 
     def kill(self) -> None:
-        """Kill the runner's process group; `messages` then reports the end."""
+        """Kill the processes of the run; `messages` then reports the end."""
         if self._exited is not None:
             return  # the parent has killed the group: another may have its number by now
+        if self._group is not None:
+            self._group.end()
         if self.pid is None:
             # Not known yet: the parent kills the group when this end of the socket is closed, as
             # after the death of a worker.
@@ -102,6 +100,7 @@ class RunnerProcess:
                     yield {"type": "idle"}
                 for descriptor in ready:
                     yield from self._read(descriptor)
+            self._exited = self._settled(self._exited)
             yield from self._drain()
             yield self._exited
         finally:
@@ -116,7 +115,13 @@ class RunnerProcess:
             poll.register(descriptor, select.POLLIN)
         if self._answers and channel in watched:
             poll.register(channel, select.POLLIN | select.POLLOUT)
+        kernel_events = None if self._group is None else self._group.events
+        if kernel_events is not None:
+            poll.register(kernel_events, select.POLLPRI)
         events = poll.poll(timeout * 1000)
+        if self._group is not None and kernel_events in dict(events):
+            self._group.end_excessive()
+            events = [event for event in events if event[0] != kernel_events]
         if any(fd == channel and event & select.POLLOUT for fd, event in events):
             self._send_answer()
         # The status comes last: messages that were sent before the end are read before it.
@@ -171,14 +176,14 @@ class RunnerProcess:
             self._output_bytes += len(encode(message))
             if self._output_bytes > self._output_limit:
                 raise _OutputLimitError(
-                    "the run tells of more partitions than its worker keeps in memory: the limit of"
-                    f" what is said of them is {self._output_limit} bytes (RUN_OUTPUT_LIMIT_BYTES"
-                    " and a kilobyte for each partition of the run)"
+                    "the run reports more partitions than its worker keeps in memory: the reports"
+                    f" take more than {self._output_limit} bytes (RUN_OUTPUT_LIMIT_BYTES and a"
+                    " kilobyte for each partition of the run)"
                 )
         if message["type"] == "ask":
             # A runner asks again when it has read the answer: no more than one ever waits here.
             if self._is_asked or self._answers:
-                raise WireError("a question before the last one was answered")
+                raise WireError("a question before the answer to the last question")
             self._is_asked = True
 
     def _hear_parent(self, data: bytes) -> Iterator[Message]:
@@ -208,6 +213,16 @@ class RunnerProcess:
             select.select([self._pidfd], [], [], _GONE_PATIENCE_SECONDS)
         return {"type": "exited", "status": -signal.SIGKILL, "signal": int(signal.SIGKILL)}
 
+    def _settled(self, exited: Message) -> Message:
+        """Return the end of the run with the limit that the kernel has ended the run for; all
+        processes of the run's control group are ended.
+        """
+        if self._group is None:
+            return exited
+        excess = self._group.excess()
+        self._group.end()
+        return exited if excess is None else {**exited, "excess": excess}
+
     def _drain(self) -> Iterator[Message]:
         """Yield the messages written before the end; no process is left to write more."""
         self._open.discard(self._status.fileno())
@@ -226,12 +241,7 @@ class RunnerProcess:
         os.close(self._log)
         if self._pidfd is not None:
             os.close(self._pidfd)
-        if self._claim is not None:
-            is_clean = bool((self._exited or {}).get("is_user_gone"))
-            try:
-                self._claim.release(is_clean=is_clean)
-            except (OSError, subprocess.SubprocessError) as error:
-                log.warning("home of a run not removed", extra={"error": str(error)})
+        self._resources.release(is_user_gone=bool((self._exited or {}).get("is_user_gone")))
 
 
 class _LogText:

@@ -15,8 +15,9 @@ from slicewise.runner.past_partitions import past_keys
 from slicewise.runner.session import LazySession
 from slicewise.runner.wire import Message
 from slicewise.running.context import PartitionContext, RunContext
-from slicewise.running.handles import AssetHandle, Outlets, OwnAssetHandle, WritableHandle
+from slicewise.running.handles import AssetHandle
 from slicewise.running.invoke import Producer
+from slicewise.running.written_handles import Outlets, OwnAssetHandle, WritableHandle
 
 _MANY_FOLDERS = 5000
 
@@ -118,5 +119,5 @@ def outlets_of(request: Message) -> list[Mapping[str, Any]]:
 def _warn_of_many_folders(count: int) -> None:
     if count > _MANY_FOLDERS:
         _logger.warning(
-            "%s partitions in one run: a file system makes about 130 folders a second", count
+            "this run writes %s partitions: a file system makes about 130 folders a second", count
         )

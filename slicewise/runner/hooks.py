@@ -100,7 +100,7 @@ def _context(request: Message, producer: Producer, imported: Mapping[str, Asset]
 
 
 def _no_session() -> NoReturn:
-    raise NoSparkError("a function that is called after a run is given no Spark session")
+    raise NoSparkError("a function that is called after a run gets no Spark session")
 
 
 class _EndedAsset(AssetHandle):
@@ -108,7 +108,7 @@ class _EndedAsset(AssetHandle):
 
     def write(self, frame: Any, *, partition: object = None) -> None:
         raise AfterRunError(
-            f"the run that makes {self.name} has ended: nothing is written any more"
+            f"the run has ended, and {self.name} can be written only before the end"
         )
 
 
@@ -116,14 +116,18 @@ class _EndedPartitions(PartitionContext):
     """The partitions of a run that has ended, without the upstream and the past partitions."""
 
     def iter_past_partitions(self) -> Iterator[Any]:
-        raise AfterRunError("past partitions are looked up while a run goes on, and it has ended")
+        raise AfterRunError(
+            "the run has ended, and past partitions can be read only before the end"
+        )
 
     def upstream(self, name: str) -> tuple[Any, ...]:
-        raise AfterRunError(f"what the run has read of {name!r} is not told once it has ended")
+        raise AfterRunError(
+            f"the run has ended, and its data of {name!r} can be read only before the end"
+        )
 
 
 class _NoDiscoveries(Discoveries):
     """Discoveries that add nothing to runtime partitions: the run that could add keys has ended."""
 
     def add(self, definition: PartitionDefinition | None, key: object) -> PartitionKey:
-        raise AfterRunError(f"nothing is added to {definition!r}: the run has ended")
+        raise AfterRunError(f"the run has ended, and no partition can be added to {definition!r}")

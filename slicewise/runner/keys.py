@@ -5,7 +5,8 @@ from typing import Any
 
 from slicewise.declaring.decorator import Asset
 from slicewise.keys.key_json import key_from_json
-from slicewise.keys.partition_key import WHOLE, PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.product_key import WHOLE
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.runner.wire import Message
 

@@ -9,9 +9,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
 
 from slicewise.process.gc_tuning import freeze_loaded_objects
+from slicewise.runner.forked_child import (
+    TOO_LATE,
+    end_unstarted,
+    enter_group,
+    run_child,
+    try_setpgid,
+)
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -20,6 +26,7 @@ from slicewise.runner.processes import (
     has_processes,
     kill_group,
 )
+from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
@@ -29,8 +36,8 @@ _LONGEST_SLEEP_SECONDS = 1.0
 _MEMORY_LOOK_SECONDS = 0.1
 # Time for killed processes to end; a process that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
-_DESCRIPTORS_PER_REQUEST = 3
-_TOO_LATE = "it was asked for too long ago"
+# Channel, log, status, and two of the run's control group.
+_DESCRIPTORS_PER_REQUEST = 5
 
 ChildMain = Callable[[str, int, int], int]
 """Performs the operation (first argument), given channel and log; returns an exit status."""
@@ -45,6 +52,7 @@ class _Runner:
     last_ping: float
     lines: LineBuffer
     limits: RunLimits
+    group: GroupEntry
     own_user: tuple[int, int] | None = None
     """The runner's user, if no other run has that user."""
     excess: str | None = None
@@ -95,36 +103,47 @@ class WarmParentLoop:
         received = receive_header(self._control, _DESCRIPTORS_PER_REQUEST)
         if received is None:
             return False
-        header, (channel, log, status) = received
+        header, (channel, log, status, *entry) = received
         if header["op"] == "end":
             self._end_for(tuple(header["user"]), socket.socket(fileno=status))
         else:
-            self._fork(header, channel, log, socket.socket(fileno=status))
+            group = GroupEntry(entry)
+            if not self._fork(header, channel, log, socket.socket(fileno=status), group):
+                group.close()
         os.close(channel)
         os.close(log)
         return True
 
-    def _fork(self, header: Message, channel: int, log: int, status: socket.socket) -> None:
+    def _fork(
+        self,
+        header: Message,
+        channel: int,
+        log: int,
+        status: socket.socket,
+        group: GroupEntry = GroupEntry(),  # noqa: B008 - without descriptors nothing changes
+    ) -> bool:
+        """Fork a runner, or tell the worker why not; return whether there is a runner."""
         parent = os.getpid()
         watchdog = float(header.get("watchdog") or DEFAULT_WATCHDOG_SECONDS)
         # The lease that the worker had at its request holds until then. Another attempt may be
         # active if all processes were stopped in between.
         not_after = float(header.get("not_after") or math.inf)
         if time.monotonic() > not_after:
-            _refuse(status, _TOO_LATE)
-            return
+            _refuse(status, TOO_LATE)
+            return False
         user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
             with self._score.highest():
                 pid = os.fork()
         except OSError as error:
             _refuse(status, f"fork: {error}")
-            return
+            return False
         if pid == 0:
             if time.monotonic() > not_after:
-                _end_too_late(channel)
-            _run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
-        _try_setpgid(pid)
+                end_unstarted(channel, TOO_LATE)
+            enter_group(group, channel)
+            run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
+        try_setpgid(pid)
         last_ping = min(time.monotonic(), not_after - watchdog)
         runner = _Runner(
             pid,
@@ -134,6 +153,7 @@ class WarmParentLoop:
             last_ping,
             LineBuffer(4096),
             RunLimits.of(header.get("limits")),
+            group,
             user if header.get("is_own_user") else None,
         )
         self._runners[pid] = runner
@@ -141,6 +161,7 @@ class WarmParentLoop:
         self._selector.register(status, selectors.EVENT_READ, runner)
         self._selector.register(runner.pidfd, selectors.EVENT_READ, runner)
         _tell(status, {"type": "started", "pid": pid})
+        return True
 
     def _hear(self, runner: _Runner) -> None:
         """Read pings of the worker; kill the runner when the worker has closed the socket."""
@@ -166,10 +187,8 @@ class WarmParentLoop:
                 kill_group(runner.pid)
 
     def _pause(self) -> float:
-        has_memory_limits = any(
-            runner.limits.memory is not None for runner in self._runners.values()
-        )
-        return _MEMORY_LOOK_SECONDS if has_memory_limits else _LONGEST_SLEEP_SECONDS
+        looks = any(runner.limits.needs_looks_at_memory for runner in self._runners.values())
+        return _MEMORY_LOOK_SECONDS if looks else _LONGEST_SLEEP_SECONDS
 
     def _kill_greedy(self) -> None:
         """Kill runs that exceed their limits."""
@@ -188,6 +207,8 @@ class WarmParentLoop:
     def _reap(self, runner: _Runner) -> None:
         # The group is killed while its leader is a zombie: no other group can have its number yet.
         kill_group(runner.pid)
+        runner.group.end()
+        runner.group.close()
         _, wait_status = os.waitpid(runner.pid, 0)
         del self._runners[runner.pid]
         self._selector.unregister(runner.pidfd)
@@ -256,44 +277,6 @@ class WarmParentLoop:
 def _has_ended(pid: int) -> bool:
     """Return whether a child has ended; an ended child is reaped."""
     return os.waitpid(pid, os.WNOHANG)[0] == pid
-
-
-def _end_too_late(channel: int) -> NoReturn:
-    """End a forked process that was stopped until its request was too old: no fault of the code."""
-    failed = {"type": "failed", "kind": "platform", "error": _TOO_LATE, "traceback": ""}
-    try:
-        os.write(channel, encode(failed | {"partition": None}))
-    finally:
-        os._exit(1)
-
-
-def _run_child(
-    main: Callable[[int, int], int],
-    parent: int,
-    channel: int,
-    log: int,
-    user: tuple[int, int] | None,
-) -> NoReturn:
-    """Turn the forked process into the runner, and never return."""
-    status = 1
-    try:
-        from slicewise.runner.child import become_runner
-
-        channel, log = become_runner(parent, channel, log, user)
-        status = main(channel, log)
-    finally:
-        os._exit(status)
-
-
-def _try_setpgid(pid: int) -> None:
-    """Make a child the leader of a process group.
-
-    Called on both sides of the fork, so that the group exists whichever side is first.
-    """
-    try:
-        os.setpgid(pid, pid)
-    except (ProcessLookupError, PermissionError):
-        return  # it has ended already
 
 
 def _refuse(status: socket.socket, reason: str) -> None:

@@ -1,6 +1,7 @@
 """The limits of one run on its host: memory, processes, open files.
 
-The kernel counts files for each process and processes for each user, and the kernel's own limit of
+The kernel counts memory and processes of a run that has a control group (`run_groups`). Elsewhere
+the kernel counts files for each process and processes for each user, and the kernel's own limit of
 memory counts reserved memory, of which Java and Arrow reserve much that they never use. So the warm
 parent adds up the memory in use by the processes of a run, and ends a run that exceeds its limit.
 """
@@ -33,6 +34,8 @@ class RunLimits:
     processes: int | None = None
     """Threads count as processes do."""
     open_files: int | None = None
+    in_group: bool = False
+    """Whether a control group limits memory and processes of the run."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any] | None) -> Self:
@@ -51,14 +54,20 @@ class RunLimits:
         """
         _lower(resource.RLIMIT_CORE, 0)
         _lower(resource.RLIMIT_NOFILE, self.open_files)
-        if is_only_user:
+        # The worker sees a refusal by the group, and none by this limit.
+        if is_only_user and not self.in_group:
             _lower(resource.RLIMIT_NPROC, self.processes)
+
+    @property
+    def needs_looks_at_memory(self) -> bool:
+        """Whether the warm parent has to add up the run's memory, as often as it can."""
+        return self.memory is not None and not self.in_group
 
     def excess(self, pid: int) -> str | None:
         """Return a sentence about the limit that a run exceeds, given the run's first process; None
-        if the run is within its limits.
+        if the run is within its limits, or a control group limits the run.
         """
-        if self.memory is None and self.processes is None:
+        if self.in_group or (self.memory is None and self.processes is None):
             return None
         memory = threads = 0
         for process in process_tree(pid):
@@ -71,11 +80,23 @@ class RunLimits:
                 f" {memory_text(self.memory)} ({self.memory_by}); it was stopped."
             )
         if self.processes is not None and threads >= self.processes:
-            return (
-                f"The run had {threads:,} processes and threads, and its limit is"
-                f" {self.processes:,} (setting {PROCESSES_SETTING} of the server); it was stopped."
-            )
+            return self.out_of_processes(threads)
         return None
+
+    def out_of_memory(self) -> str:
+        """Return the sentence about a run that the kernel has ended for lack of memory."""
+        limit = "no limit" if self.memory is None else memory_text(self.memory)
+        return (
+            "The run asked for more memory than it may have, and its limit is"
+            f" {limit} ({self.memory_by}); it was stopped."
+        )
+
+    def out_of_processes(self, threads: int) -> str:
+        """Return the sentence about a run with so many processes and threads."""
+        return (
+            f"The run had {threads:,} processes and threads, and its limit is"
+            f" {self.processes:,} (setting {PROCESSES_SETTING} of the server); it was stopped."
+        )
 
     def advice(self, error: BaseException) -> str | None:
         """Return a sentence for an error that is due to one of the kernel's
@@ -90,8 +111,14 @@ class RunLimits:
                 f"A process of a run may have {soft:,} files open (setting {OPEN_FILES_SETTING} of"
                 " the server)."
             )
-        is_counted = resource.getrlimit(resource.RLIMIT_NPROC)[0] == self.processes
-        if is_counted and (number == errno.EAGAIN or "can't start new thread" in str(error)):
+        is_counted = self.in_group or (
+            resource.getrlimit(resource.RLIMIT_NPROC)[0] == self.processes
+        )
+        if (
+            self.processes is not None
+            and is_counted
+            and (number == errno.EAGAIN or "can't start new thread" in str(error))
+        ):
             return (
                 f"A run may have {self.processes:,} processes and threads (setting"
                 f" {PROCESSES_SETTING} of the server)."

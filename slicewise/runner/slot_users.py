@@ -51,7 +51,7 @@ class SlotUsers:
                 return claim
         raise NoFreeUserError(
             f"none of the {len(self._uids)} users of SLICEWISE_RUNNER_USERS is free on this host:"
-            " give it as many as the slots of all its workers together"
+            " name as many users as all workers of the host have slots"
         )
 
     def _claim(self, uid: int, end_all: EndAll) -> "UserClaim | None":

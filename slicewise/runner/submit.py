@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.process.locales import with_utf8_names
+from slicewise.process.python_start import python_path
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import die_with_parent
 from slicewise.runner.wire import HEADER_LIMIT_BYTES, Message, WireError, encode, read_message
@@ -145,6 +146,8 @@ def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[byte
         FOLDER_VARIABLE: str(folder),
         TOKEN_VARIABLE: token,
     }
+    # Of a local master, the Python workers have the environment of the driver.
+    env["PYTHONPATH"] = python_path(env.get("PYTHONPATH", ""))
     return subprocess.Popen(
         submit_command({**facts, "conf": conf}, [*map(Path, request["py_files"])]),
         env=env,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from slicewise import spark
+from slicewise.declaring.active_registry import collecting
 from slicewise.declaring.decorator import Asset
-from slicewise.declaring.registry import Registry, collecting
+from slicewise.declaring.registry import Registry
 from slicewise.io.recorded import LostDataError
 from slicewise.keys.key_json import key_to_json
 from slicewise.loading.importing import import_file, importable
@@ -18,6 +18,7 @@ from slicewise.runner.session import LazySession
 from slicewise.runner.validating import DatabaseClock, RunValidations
 from slicewise.runner.wire import Message
 from slicewise.running.invoke import Producer, invoke, write_returned
+from slicewise.texts.spark_advice import engine_advice, write_cause
 from slicewise.texts.tracebacks import one_line, user_traceback
 from slicewise.validations import ValidationFailedError
 
@@ -128,7 +129,7 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
     by_data = isinstance(error, ValidationFailedError)  # whose sentence is complete
     sentence = _shortened(error) if by_data else one_line(error)
     limits = RunLimits.of(request.get("limits"))
-    advice = (spark.engine_advice(error), spark.write_cause(error), limits.advice(error))
+    advice = (engine_advice(error), write_cause(error), limits.advice(error))
     for note in filter(None, advice):
         error.add_note(note)
         sentence = f"{sentence} {note}"

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from slicewise.io.frames import rows_of_partitions
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.column_texts import dimension_keys
+from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovering import register_add_key
 from slicewise.partitions.discovery import Discoveries
-from slicewise.partitions.partition_paths import dimension_keys
 from slicewise.running.handles import AssetHandle
 
 PastKeys = Callable[[], Iterator[PartitionKey]]
@@ -42,7 +41,7 @@ class PartitionContext:
     def key(self) -> Any:
         """The only key: an Interval, a plain value, a product's key. Raises PartitionError."""
         if not self._keys:
-            raise PartitionError("this run covers no partition: it is there to find some")
+            raise PartitionError("this run covers no partition: the run discovers partitions")
         if len(self._keys) > 1:
             raise PartitionError(f"this run makes {len(self._keys)} partitions; use .keys")
         return self._keys[0].value
@@ -163,7 +162,7 @@ def get_current_context() -> RunContext:
         return thread_context
     latest = next(reversed(_entered.values()), None)
     if latest is None:
-        raise RuntimeError("there is no current context: no asset is being made")
+        raise RuntimeError("there is no current context: no run is active")
     return latest
 
 
@@ -174,9 +173,7 @@ def discover(definition: PartitionDefinition, key: object) -> PartitionKey:
     a run, PartitionKeyError for a value that cannot be a key.
     """
     if not _entered:
-        raise RuntimeError(
-            f"partitions are added to {definition!r} by a run; no asset is being made here"
-        )
+        raise RuntimeError(f"a run adds partitions to {definition!r}, and no run is active here")
     return get_current_context().discoveries.add(definition, key)
 
 

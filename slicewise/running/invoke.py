@@ -8,7 +8,8 @@ from slicewise.declaring.options import RunOptions
 from slicewise.declaring.per_asset_options import inlet_validations
 from slicewise.declaring.signatures import inlet_parameters, wanted_names
 from slicewise.running.context import RunContext, current_context
-from slicewise.running.handles import AssetHandle, Outlets, WritableHandle
+from slicewise.running.handles import AssetHandle
+from slicewise.running.written_handles import Outlets, WritableHandle
 from slicewise.validations import AssetValidation
 
 
@@ -50,7 +51,7 @@ def invoke(
         asset = assets.get(name, name)
         if name not in argument_factories and asset not in upstream:
             raise LookupError(
-                f"{producer.name} asks for {asset!r}, which is no asset that it was given"
+                f"{producer.name} reads {asset!r}, which is not among the given assets"
             )
         arguments[name] = (
             argument_factories[name]() if name in argument_factories else upstream[asset]
@@ -106,13 +107,13 @@ def _frames_by_outlet(producer: Producer, outlets: Outlets, returned: Any) -> Ma
     if not isinstance(returned, Mapping):
         raise TypeError(
             f"the function of {producer.name} returns {{name: DataFrame}}, not"
-            f" {type(returned).__name__}: it makes {', '.join(outlets)}"
+            f" {type(returned).__name__}; the outlets are {', '.join(outlets)}"
         )
     unknown = [name for name in returned if name not in outlets]
     if unknown:
         raise ValueError(
-            f"the function of {producer.name} returned {unknown[0]!r}, which it does not make;"
-            f" it makes {', '.join(outlets)}"
+            f"the function of {producer.name} returned {unknown[0]!r}, which is no outlet;"
+            f" the outlets are {', '.join(outlets)}"
         )
     # A function may write an outlet by other means only if the outlet's URI lies elsewhere.
     required_names = [
@@ -124,6 +125,6 @@ def _frames_by_outlet(producer: Producer, outlets: Outlets, returned: Any) -> Ma
     if missing:
         raise ValueError(
             f"the function of {producer.name} returned nothing for {missing[0]!r}, and did not"
-            " write it: one run makes all outlets or none"
+            " write this outlet: a run writes all outlets or none"
         )
     return returned

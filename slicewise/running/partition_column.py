@@ -6,9 +6,9 @@ from typing import Any
 from slicewise import spark
 from slicewise.errors import DefinitionError
 from slicewise.io.window_columns import Column, window_text_column
-from slicewise.keys.intervals import Interval
+from slicewise.keys.column_texts import dimension_keys
+from slicewise.keys.partition_key import Interval
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import dimension_keys
 from slicewise.running.handles import AssetHandle
 
 
@@ -23,8 +23,8 @@ def partition_column(
 
     ``of`` is an asset's handle (with the windows that the run touches) or a definition with both
     bounds. A date, or a timestamp without zone, is read in the zone of the definition.
-    ``dimension`` is the name of the dimension, needed where several are possible; the default is
-    the dimension of time. Raises DefinitionError when there is no such dimension.
+    ``dimension`` is the name of the dimension of time, which is found without the name. Raises
+    DefinitionError for another name, and when there is no dimension of time.
     """
     intervals = _intervals(of, dimension)
     return window_text_column(_column(column), intervals)
@@ -56,6 +56,13 @@ def _intervals(
         for own_dimension, component in zip(definition.dimensions, dimension_keys(key), strict=True)
         if isinstance(component, Interval) and dimension in (None, own_dimension.name)
     ]
-    if not intervals and definition.time_dimension is None:
+    if intervals:
+        return intervals
+    names = [own.name for own in definition.dimensions if own.definition.time_dimension is not None]
+    if not names:
         raise DefinitionError("partition_column needs a dimension of time, and there is none")
+    if dimension not in (None, *names):
+        raise DefinitionError(
+            f"{dimension!r} is no dimension of time; the dimension of time is {names[0]!r}"
+        )
     return intervals

@@ -7,19 +7,20 @@ from functools import reduce
 from typing import Any
 
 from slicewise import spark
+from slicewise.declaring.active_registry import active_registry
 from slicewise.declaring.decorator import Asset
-from slicewise.declaring.registry import active_registry
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.io import find_storage
-from slicewise.keys.partition_key import WHOLE, PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.product_key import WHOLE
 from slicewise.mapping.partition_mapping import PartitionMapping, upstream_partitions
 from slicewise.partitions.by_sequence import PartitionAtRuntime
-from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.discovery import runtime_key
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import named_key
-from slicewise.running.handles import AssetHandle, WritableHandle
+from slicewise.running.handles import AssetHandle
 from slicewise.running.invoke import Producer
+from slicewise.running.written_handles import WritableHandle
 
 Frame = Any  # a DataFrame of pyspark, or a stand-in for one in a test
 Keys = Sequence[PartitionKey]
@@ -60,8 +61,8 @@ class InMemoryHandle(WritableHandle):
         frames = [self._past[key.text] for key in keys]
         if len(frames) > 1 and not all(map(spark.is_frame, frames)):
             raise TypeError(
-                f"several partitions of {self.name} are joined where they are Spark DataFrames;"
-                " read them one by one"
+                f"several partitions of {self.name} can be joined only as Spark DataFrames; read"
+                " the partitions one by one"
             )
         return reduce(lambda joined, frame: joined.unionByName(frame), frames)
 
@@ -115,7 +116,7 @@ def read_keys(name: str, definition: PartitionDefinition | None, partition: obje
 def _selected(definition: PartitionDefinition, partition: object) -> Iterable[PartitionKey]:
     if isinstance(partition, PartitionSet):
         if partition.definition != definition:
-            raise PartitionKeyError("the set of partitions is one of another definition")
+            raise PartitionKeyError("the set of partitions belongs to another partition definition")
         return partition
     if isinstance(partition, list):
         return _in_order(definition, [_key(definition, item) for item in partition])
@@ -180,7 +181,7 @@ def mapped_keys(
 def unknown_keys(name: str) -> Keys:
     """Raise DefinitionError, because only the name of the asset is known."""
     raise DefinitionError(
-        f"how {name} is partitioned is not known here: hand the asset itself in, as"
+        f"the partition definition of {name} is not known here: pass the asset itself, as"
         f" upstream={{{name}: ...}}"
     )
 

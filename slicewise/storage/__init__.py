@@ -3,15 +3,7 @@
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """
 
-from slicewise.storage.errors import (
-    StagingLostError,
-    StorageError,
-    TryAgainError,
-    UnfitFileSystemError,
-    UnfitLocationError,
-    UnfitStoreError,
-)
-from slicewise.storage.fitness import refuse_unfit
+from slicewise.storage.fitness import refuse_unfit, share_trials_with_forks
 from slicewise.storage.layout import (
     STAGING_PREFIX,
     escape,
@@ -26,6 +18,14 @@ from slicewise.storage.publishing import (
     discard,
     publish,
     published,
+)
+from slicewise.storage.storage_errors import (
+    StagingLostError,
+    StorageError,
+    TryAgainError,
+    UnfitFileSystemError,
+    UnfitLocationError,
+    UnfitStoreError,
 )
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "publish",
     "published",
     "refuse_unfit",
+    "share_trials_with_forks",
     "staging_path",
     "unescape",
     "versions",

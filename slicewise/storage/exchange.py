@@ -5,7 +5,7 @@ import errno
 import os
 from pathlib import Path
 
-from slicewise.storage.errors import UnfitFileSystemError
+from slicewise.storage.storage_errors import UnfitFileSystemError
 
 _AT_FDCWD = -100
 _NOREPLACE = 1

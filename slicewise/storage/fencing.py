@@ -12,8 +12,8 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
-from slicewise.storage.errors import StagingLostError
 from slicewise.storage.layout import DISCARDED_PREFIX, LINKS_PREFIX, STAGING_PREFIX
+from slicewise.storage.storage_errors import StagingLostError
 
 
 def take_over(home: Path, run_id: int, attempt: str, fence: int) -> Path:
@@ -60,7 +60,7 @@ def _take(home: Path, prefix: str, run_id: int, attempt: str, fence: int) -> Pat
         highest = max(folders, default=fence)
         if highest > fence:
             raise StagingLostError(
-                f"another worker has taken over what was staged: {folders[highest]}"
+                f"another worker has taken over the staged data: {folders[highest]}"
             )
         lower = sorted(number for number in folders if number < fence)
         if fence not in folders and lower:

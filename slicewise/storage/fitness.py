@@ -1,31 +1,69 @@
 """The check that data can be published at a location, made before hours of work are spent."""
 
+import mmap
 import os
+import struct
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from slicewise.storage.errors import StorageError, UnfitFileSystemError, UnfitLocationError
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.fencing import remove
 from slicewise.storage.layout import TRIAL_PREFIX
 from slicewise.storage.links import refuse_foreign_root
 from slicewise.storage.locking import lock
+from slicewise.storage.storage_errors import StorageError, UnfitFileSystemError, UnfitLocationError
 
 _LONGEST_TRIAL_SECONDS = 3600.0
 
+# The most devices that forks tell each other of; others are tried by each fork.
+_MOST_SHARED = 512
+
+
+class _SharedDevices:
+    """Numbers of devices in memory that this process shares with forks.
+
+    Forks that write at once may lose a number: the device is then tried once more.
+    """
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 8 * _MOST_SHARED)
+
+    def _numbers(self) -> tuple[int, ...]:
+        # Zero, the number of no device that holds files, marks free places.
+        return struct.unpack(f"{_MOST_SHARED}Q", self._memory[:])
+
+    def __contains__(self, device: object) -> bool:
+        return device in self._numbers()
+
+    def add(self, device: int) -> None:
+        """Add a number, unless there is no room."""
+        numbers = self._numbers()
+        if 0 in numbers:
+            struct.pack_into("Q", self._memory, 8 * numbers.index(0), device)
+
+
 # Devices on which the trial has succeeded.
-_fit: set[int] = set()
+_fit: set[int] | _SharedDevices = set()
+
+
+def share_trials_with_forks() -> None:
+    """Let forks of this process know the trials of all other forks.
+
+    For processes whose forks run no user code: user code could call any device fit.
+    """
+    global _fit
+    _fit = _SharedDevices()
 
 
 def refuse_unfit(root: Path) -> None:
     """Raise UnfitPlaceError if no data can be published below ``root``: if the user of this process
     lacks the rights or, as UnfitFileSystemError, if the file system cannot do the steps.
 
-    Two empty folders are exchanged near the location, once for each file system and process. A file
-    system that cannot be tried now, for want of room, is not refused: publishing reports the
-    problem.
+    Two empty folders are exchanged near the location, once for each file system and process; once
+    for all forks after `share_trials_with_forks`. A file system that cannot be tried now, for want
+    of room, is not refused: publishing reports the problem.
     """
     _refuse_without_rights(root)
     with suppress(OSError):

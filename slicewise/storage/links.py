@@ -8,8 +8,8 @@ import os
 import stat
 from pathlib import Path
 
-from slicewise.storage.errors import StorageError
 from slicewise.storage.layout import UNPARTITIONED, version_of, versions_home, versions_of
+from slicewise.storage.storage_errors import StorageError
 
 
 def find_link(first: Path, last: Path) -> Path | None:
@@ -48,7 +48,7 @@ def refuse_links(asset: Path, path: str, staging: Path, links: Path) -> None:
         if link is None and target.is_symlink() and not is_version_link(asset, path):
             link = target
     if link is not None:
-        raise StorageError(f"{link} is a link, and links to data are not followed; remove it")
+        raise StorageError(f"{link} is a link, and links to data are not followed; remove the link")
 
 
 def refuse_foreign_root(asset: Path) -> None:
@@ -62,8 +62,8 @@ def refuse_foreign_root(asset: Path) -> None:
         return
     if stat.S_ISLNK(status.st_mode) and status.st_uid not in (0, os.geteuid()):
         raise StorageError(
-            f"{asset} is a link that user {status.st_uid} has made, and those are not followed;"
-            " replace it by a folder"
+            f"{asset} is a link of user {status.st_uid}, and links of that user are not followed;"
+            " replace the link by a folder"
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slicewise.storage.errors import UnfitFileSystemError
+from slicewise.storage.storage_errors import UnfitFileSystemError
 
 # Errors of file systems without such locks; NFS wants a folder that is open for writing.
 _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.storage import modes
-from slicewise.storage.errors import StagingLostError, StorageError
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.fencing import folders_of, remove, remove_safely, take_over
 from slicewise.storage.layout import (
@@ -22,6 +21,7 @@ from slicewise.storage.layout import (
 )
 from slicewise.storage.links import refuse_foreign_root, refuse_links
 from slicewise.storage.locking import lock
+from slicewise.storage.storage_errors import StagingLostError, StorageError
 
 LOCK_PATIENCE_SECONDS = 5.0
 Facts = Mapping[str, Any]
@@ -97,7 +97,7 @@ def check(
             continue
         modes.unpublish_version(asset, path, own_staging / path, own_staging, marker)
         if not (own_staging / path / marker).exists():
-            raise StagingLostError(f"{asset / path} was not published and what was staged is gone")
+            raise StagingLostError(f"{asset / path} was not published, and the staged data is gone")
         _refuse_foreign_folders(asset / path)
 
 
@@ -134,7 +134,7 @@ def _publish_one(
         return _facts(asset, path)
     modes.unpublish_version(asset, path, source, staging, marker)
     if not (source / marker).exists():
-        raise StagingLostError(f"{target} was not published and {source} is gone")
+        raise StagingLostError(f"{target} was not published, and {source} is gone")
     _refuse_foreign_folders(target)
     try:
         match mode:
@@ -145,7 +145,7 @@ def _publish_one(
             case _:
                 put_in_place(source, target)
     except FileNotFoundError as error:
-        raise StagingLostError(f"{source} was taken while it was being published") from error
+        raise StagingLostError(f"another process took {source} during the publication") from error
     return _facts(asset, path)
 
 

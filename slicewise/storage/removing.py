@@ -15,7 +15,7 @@ from slicewise.storage.layout import (
 from slicewise.storage.links import find_link, is_version_link
 from slicewise.storage.publishing import lock_asset, refuse_path_outside
 
-WRITTEN_SINCE = "its data is not of the run on record"
+WRITTEN_SINCE = "the data is not that of the run on record"
 IS_LINK = "a link leads there, and links are not followed"
 _REMOVED_PREFIX = f"{DISCARDED_PREFIX}removed-"
 
@@ -58,7 +58,7 @@ def _take_away(asset: Path, path: str, markers: Sequence[str]) -> Iterator[Path]
     elif target.is_dir():
         yield from _take_folder(asset, target, markers)
     elif target.exists():
-        raise KeptError("it is no folder")
+        raise KeptError("the path is no folder")
     if path != UNPARTITIONED:
         yield from _take_versions(asset, path, markers)
 

@@ -7,7 +7,7 @@ from typing import Final
 _NO_TEMPLATES = "the function is plain Python and nothing is rendered as a template"
 _PAGES_AND_API = "runs are followed on their pages and by the API"
 _ONE_NODE = "every run is started by the server's own workers"
-_SCHEDULED_BY_DATA = "what waits for what is said by schedule="
+_SCHEDULED_BY_DATA = "schedule= says which assets a run waits for"
 
 REPLACEMENTS: Final[Mapping[str, str]] = {
     # AIP-73's first draft, and slips
@@ -38,7 +38,7 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "sla_miss_callback": _PAGES_AND_API,
     "deadline": _PAGES_AND_API,
     "owner_links": "write owners=[...]",
-    "access_control": "who may do what is said by the roles of users",
+    "access_control": "the roles of users hold the permissions",
     "template_searchpath": _NO_TEMPLATES,
     "template_undefined": _NO_TEMPLATES,
     "user_defined_macros": _NO_TEMPLATES,
@@ -48,7 +48,7 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "auto_register": "every asset of a bundle is registered",
     "disable_bundle_versioning": "a run always uses one version of its bundle",
     "rerun_with_latest_version": "a run always uses one version of its bundle",
-    "allowed_run_types": "who may do what is said by the roles of users",
+    "allowed_run_types": "the roles of users hold the permissions",
     "default_view": "pages have one view",
     "orientation": "pages have one view",
     # of @task
@@ -84,13 +84,13 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "pre_execute": "write it at the top of the function, or inlet_validations={...}",
     "post_execute": "write it at the end of the function, or outlet_validations=[...]",
     "trigger_rule": _SCHEDULED_BY_DATA,
-    "map_index_template": "a run is called by its partition",
+    "map_index_template": "a run is named after its partition",
     "max_active_tis_per_dag": "write max_active_runs=...",
     "max_active_tis_per_dagrun": "write strategy=..., which says how many partitions a run makes",
     "task_concurrency": "write max_active_runs=...",
-    "do_xcom_push": "what the function returns is written to the asset",
+    "do_xcom_push": "the returned DataFrame is written to the asset",
     "multiple_outputs": "write @asset.multi(outlets=[...])",
-    "show_return_value_in_logs": "what the function returns is written to the asset",
+    "show_return_value_in_logs": "the returned DataFrame is written to the asset",
     "outlets": "write @asset.multi(outlets=[...])",
     "op_args": "write params={...}, read from context['params']",
     "op_kwargs": "write params={...}, read from context['params']",
@@ -102,7 +102,7 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "doc_json": "write description=..., or a docstring",
     "doc_yaml": "write description=..., or a docstring",
     "doc_rst": "write description=..., or a docstring",
-    "logger_name": "what the function logs, by any logger, is kept with its run",
+    "logger_name": "log lines of the function, by any logger, are kept with the run",
     "allow_nested_operators": "an asset is one function",
 }
 """The replacement of an argument, or the reason why there is none, by the name that was tried."""

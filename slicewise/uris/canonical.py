@@ -164,4 +164,4 @@ def _without_login(text: str, uri_scheme: UriScheme | None) -> str:
         if uri_scheme is not None and uri_scheme.has_container
         else ""
     )
-    return f"{scheme}://{container.removeprefix('@')}{host}{rest[len(netloc) :]}"
+    return f"{scheme}://{container.lstrip('@')}{host}{rest[len(netloc) :]}"

@@ -1,7 +1,7 @@
 """Validations: conditions on the data of an asset, checked before or after a run."""
 
+from slicewise.validations.asset_validation import AssetValidation, validation
 from slicewise.validations.checking import check_all, not_evaluated
-from slicewise.validations.declaring import AssetValidation, validation
 from slicewise.validations.result import (
     Severity,
     ValidationFailedError,

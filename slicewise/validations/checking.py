@@ -3,19 +3,39 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from slicewise.platform_failures import is_platform_failure
 from slicewise.texts.masking import masked_text
-from slicewise.validations.result import ValidationResult
-from slicewise.validations.rule import CannotEvaluateError, Column, Frame, FrameFacts, Verdict
-
-if TYPE_CHECKING:
-    from slicewise.validations.declaring import AssetValidation
+from slicewise.validations.result import Severity, ValidationResult
+from slicewise.validations.rule import (
+    CannotEvaluateError,
+    Column,
+    Frame,
+    FrameFacts,
+    Rule,
+    Verdict,
+)
 
 __all__ = ["check_all", "not_evaluated"]
 
 _ERROR_LENGTH = 500
+
+
+class NamedRule(Protocol):
+    """A rule with a name and a severity: the part of an `AssetValidation` that is evaluated."""
+
+    @property
+    def rule(self) -> Rule:
+        """The rule to evaluate."""
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+
+    @property
+    def severity(self) -> Severity:
+        """Whether a failure blocks the run."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +44,7 @@ class _Plan:
     prevents measuring.
     """
 
-    validation: "AssetValidation"
+    validation: NamedRule
     source: Frame = None
     measures: Mapping[str, Column] | None = None
     problem: str | None = None
@@ -32,11 +52,11 @@ class _Plan:
 
 def check_all(
     frame: Frame,
-    validations: "Iterable[AssetValidation]",
+    validations: Iterable[NamedRule],
     *,
     now: datetime | None = None,
     materialized_at: datetime | None = None,
-) -> "list[ValidationResult]":
+) -> list[ValidationResult]:
     """Return the result of each validation of a Spark DataFrame, in the order of the validations.
 
     One aggregation serves all rules but ``unique``, which has an aggregation of its own, and
@@ -53,7 +73,7 @@ def check_all(
     return [_result(plan, measured_values, facts) for plan in plans]
 
 
-def not_evaluated(validation: "AssetValidation", error: Exception) -> ValidationResult:
+def not_evaluated(validation: NamedRule, error: Exception) -> ValidationResult:
     """Return the failed result of a validation whose frame cannot be obtained, with the error as
     the reason.
 
@@ -68,7 +88,7 @@ def _aware(name: str, moment: datetime) -> datetime:
     return moment
 
 
-def _plan(validation: "AssetValidation", facts: FrameFacts) -> _Plan:
+def _plan(validation: NamedRule, facts: FrameFacts) -> _Plan:
     validation_rule = validation.rule
     try:
         if validation_rule.needs_spark:
@@ -129,12 +149,12 @@ def _result(
     return _result_of_verdict(plan.validation, verdict, evaluated=True)
 
 
-def _failed(validation: "AssetValidation", problem: str) -> ValidationResult:
+def _failed(validation: NamedRule, problem: str) -> ValidationResult:
     return _result_of_verdict(validation, Verdict(False, problem), evaluated=False)
 
 
 def _result_of_verdict(
-    validation: "AssetValidation", verdict: Verdict, *, evaluated: bool
+    validation: NamedRule, verdict: Verdict, *, evaluated: bool
 ) -> ValidationResult:
     return ValidationResult(
         name=validation.name,
@@ -149,10 +169,10 @@ def _result_of_verdict(
 def _problem(error: Exception) -> str:
     _raise_if_platform(error)
     if isinstance(error, CannotEvaluateError):
-        sentence = f"It cannot be evaluated: {error}"
+        sentence = f"The validation cannot be evaluated: {error}"
         return sentence if sentence.endswith("?") else f"{sentence}."
     first = (str(error).strip().splitlines() or [""])[0][:_ERROR_LENGTH]
-    return f"It cannot be evaluated: {type(error).__name__}: {first}"
+    return f"The validation cannot be evaluated: {type(error).__name__}: {first}"
 
 
 def _raise_if_platform(error: Exception) -> None:

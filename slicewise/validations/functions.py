@@ -55,12 +55,12 @@ class FunctionRule(Rule):
             or isinstance(returned, str)
             or (_is_truth_value(returned) and returned)
         ):
-            return Verdict(True, f"{self.name()} has nothing to say against it.")
+            return Verdict(True, f"{self.name()} passes the data.")
         if _is_truth_value(returned):
-            return Verdict(False, f"{self.name()} says no.")
+            return Verdict(False, f"{self.name()} returned False.")
         raise CannotEvaluateError(
-            f"{self.name()} returned {_with_article(type(returned).__name__)}; it returns whether"
-            " the data is right, or a text of what is wrong with it"
+            f"{self.name()} returned {_with_article(type(returned).__name__)}; return True or"
+            " False, or a text that says what is wrong"
         )
 
     def _place(self, error: Exception) -> str:
@@ -77,7 +77,9 @@ def check_function(function: object) -> None:
     if not inspect.isfunction(function):
         raise DefinitionError(f"@validation stands above a function, not {function!r}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise DefinitionError(f"{function.__name__} is to return, not to be awaited or iterated")
+        raise DefinitionError(
+            f"{function.__name__} is async or yields; write plain def, and return the result"
+        )
     try:
         inspect.signature(function).bind(None)
     except TypeError:

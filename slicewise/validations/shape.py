@@ -156,8 +156,8 @@ class FreshWithin(Rule):
     def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         if self.column is None:
             if facts.materialized_at is None:
-                raise CannotEvaluateError("it is not known when the data was made")
-            return self._judged("The data was made at", facts.materialized_at, facts.now)
+                raise CannotEvaluateError("the time of materialization is not known")
+            return self._judged("The data was materialized at", facts.materialized_at, facts.now)
         newest = _moment(seen)
         if newest is None:
             message = f"There is no value of {self.column!r}."

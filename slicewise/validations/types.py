@@ -70,7 +70,7 @@ def _plain(text: str) -> str:
     name = _ALIASES.get(name, name)
     if name not in _PLAIN:
         near = get_close_matches(name, [*_PLAIN, *_ALIASES], n=1)
-        raise ValueError(f"did you mean {near[0]!r}?" if near else f"unknown is {name!r}")
+        raise ValueError(f"did you mean {near[0]!r}?" if near else f"the type {name!r} is unknown")
     if not bracket:
         return "decimal(10,0)" if name == "decimal" else name  # as Spark reads it
     sized = _SIZED.fullmatch(f"{name}({arguments}")

@@ -26,7 +26,7 @@ _VERSIONS = ("needs_version", "gateways_version", "going_on_version")
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the first page."""
-    return render(request, "backfills_app/overview.html", _overview_context())
+    return render(request, "home/overview.html", _overview_context())
 
 
 @login_required
@@ -36,7 +36,7 @@ def going_on(request: HttpRequest) -> HttpResponse:
     context = _overview_context()
     if answer := unchanged(request, context["version"]):
         return answer
-    return render(request, "backfills_app/overview.html#moving", context)
+    return render(request, "home/overview.html#moving", context)
 
 
 def _overview_context() -> dict[str, Any]:

@@ -97,6 +97,12 @@ class Answer:
             self.spool.empty()
             self.spool.write(body.encode())
 
+    def reset(self) -> None:
+        """Forget a complete answer of which nothing has been sent, for another one."""
+        self.spool.empty()
+        self.status, self.headers, self.is_complete = 500, [], False
+        self.written.clear()
+
     def complete(self) -> None:
         """Mark the answer as completely written."""
         self.is_complete = True

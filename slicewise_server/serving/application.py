@@ -13,6 +13,7 @@ from slicewise_server.serving.answers import Answer, Send, Wsgi
 from slicewise_server.serving.environ import environ, without_underscores
 from slicewise_server.serving.lanes import Busy, Lane
 from slicewise_server.serving.limits import Limits
+from slicewise_server.serving.long_poll import PAUSE_SECONDS, Polls, is_over, take_wait
 from slicewise_server.serving.spool import NoRoom, Room, Spool
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class Application:
         self._files = Lane("files", limits.file_threads, limits.files_waiting, limits.patience)
         self._bodies = Room(limits.bodies_in_memory, limits.bodies_on_disk)
         self._answers = Room(limits.answers_in_memory, limits.answers_on_disk)
+        self._polls = Polls(limits.polls)
         self._watch: asyncio.Task[None] | None = None
         self._logged_at = 0.0
 
@@ -67,20 +69,39 @@ class Application:
     async def _run(self, lane: Lane, request: dict[str, Any], answer: Answer, send: Send) -> None:
         """Have a thread write the answer, and send it; a long answer is sent while written."""
         try:
-            lane.begin(partial(self._work, request, answer), then=answer.complete)
-        except Busy:
-            self._refuse_busy(request["PATH_INFO"], answer)
-            answer.complete()
-            await answer.send(request["REQUEST_METHOD"], send)
-            return
-        try:
-            await answer.written.wait()
+            await self._begin(lane, request, answer)
+            await self._wait_for_news(lane, request, answer)
             await answer.send(request["REQUEST_METHOD"], send)
         finally:
             # The thread writes into the spools that are closed next.
             while not answer.is_complete:
                 answer.written.clear()
                 await answer.written.wait()
+
+    async def _begin(self, lane: Lane, request: dict[str, Any], answer: Answer) -> None:
+        """Have a thread begin the answer, and wait until the answer has a start."""
+        try:
+            lane.begin(partial(self._work, request, answer), then=answer.complete)
+        except Busy:
+            self._refuse_busy(request["PATH_INFO"], answer)
+            answer.complete()
+        await answer.written.wait()
+
+    async def _wait_for_news(self, lane: Lane, request: dict[str, Any], answer: Answer) -> None:
+        """Ask Django again, now and then, as long as the answer says that there is no news yet."""
+        if not answer.is_complete:
+            return
+        seconds, began = take_wait(answer.headers), time.monotonic()
+        if not seconds or not self._polls.begin():
+            return
+        try:
+            while answer.is_complete and seconds and not is_over(began, seconds):
+                await asyncio.sleep(PAUSE_SECONDS)
+                answer.reset()
+                await self._begin(lane, request, answer)
+                seconds = min(seconds, take_wait(answer.headers))
+        finally:
+            self._polls.end()
 
     def _work(self, request: dict[str, Any], answer: Answer, is_late: bool) -> None:
         """Run Django in this thread; after the start is sent an error breaks the answer off."""
@@ -93,7 +114,7 @@ class Application:
         except NoRoom:
             self._refuse_busy(path, answer)
         except Exception:
-            log.exception("broken", extra={"path": path})
+            log.exception("request failed", extra={"path": path})
             answer.refuse(path, 500, "Something broke on our side.")
 
     def _lane(self, path: str, method: str) -> Lane:
@@ -112,4 +133,4 @@ class Application:
         now = time.monotonic()
         if now - self._logged_at > _LOG_PAUSE_SECONDS:
             self._logged_at = now
-            log.warning("busy", extra={"path": path})
+            log.warning("request refused: the server is busy", extra={"path": path})

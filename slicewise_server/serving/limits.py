@@ -21,6 +21,8 @@ class Limits:
     static: str = "/static/"
     file_threads: int = 1
     files_waiting: int = 4096
+    # Requests that wait for news at the same time; a further one is answered without news.
+    polls: int = 100
     # A larger body is not read. The pause limits the wait for each chunk, the time limits the wait
     # for the whole body.
     body: int = 2_621_440

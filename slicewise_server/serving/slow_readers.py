@@ -48,7 +48,7 @@ async def watch(rate: int, seconds: float) -> None:
         try:
             notes_before = cut_slow(notes_before, rate, seconds, time.monotonic())
         except Exception:  # the next round may succeed
-            log.exception("slow readers are not watched")
+            log.exception("connections of slow readers cannot be watched")
 
 
 def cut_slow(

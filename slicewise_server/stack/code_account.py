@@ -7,28 +7,15 @@ from __future__ import annotations
 
 import os
 import pwd
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from slicewise_server.stack import machine
-from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import Account
 from slicewise_server.stack.server_account import server_account
 
 NAME = "nobody"
-# Ends with the first path that this user cannot use: r:FILE read, x:PATH execute or enter, w:FOLDER
-# write to.
-_FIRST_CLOSED_PATH = """
-import os, sys
-rights = {"r": os.R_OK, "x": os.X_OK, "w": os.R_OK | os.W_OK | os.X_OK}
-for word in sys.argv[1:]:
-    mode, _, path = word.partition(":")
-    if not os.access(path, rights[mode]):
-        sys.exit(path)
-"""
-_TRY_SECONDS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +33,18 @@ def chosen_account(env: Mapping[str, str]) -> Account | None:
     """Return the other user that SLICEWISE_RUNNER_USER names on a stack of root's, else None.
 
     A user that this host does not have is None too: workers refuse such a setting by themselves.
+    None also before Slicewise's packages are installed.
     """
     name = env.get("SLICEWISE_RUNNER_USER", "")
     if os.geteuid() != 0 or not name:
         return None
-    try:
-        entry = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-    except KeyError:
+    if not machine.has_packages():
         return None
-    return _account(entry) if entry.pw_uid != 0 else None
+    # Not above: `slicewise doctor` reads this module where no package is installed yet.
+    from slicewise.process.users import user_named
+
+    entry = user_named(name)
+    return None if entry is None or entry.pw_uid == 0 else _account(entry)
 
 
 def default_account(env: Mapping[str, str], data: Path) -> CodeAccount:
@@ -103,28 +93,21 @@ def lake_obstacle(env: Mapping[str, str], data: Path, account: Account) -> str:
 
 def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
     """Return which path the account cannot use, as a clause; empty where it can use all."""
+    if not machine.has_packages():
+        return "the packages of Slicewise are not installed"
+    # Not above: `slicewise doctor` reads this module where no package is installed yet.
+    from slicewise.process.reachability import first_closed_path
+
     java, spark = machine.find_java(env), machine.find_spark()
-    words = [f"r:{PROJECT / 'slicewise' / '__init__.py'}", f"x:{_nearest(data)}"]
-    if (package := machine.package_folder("pendulum")) is not None:
-        words.append(f"r:{package / '__init__.py'}")
-    words += [f"x:{java.binary}"] if java is not None else []
-    words += [f"x:{spark / 'bin' / 'spark-submit'}"] if spark is not None else []
-    words += [f"r:{jar}" for jar in machine.jdbc_jars(env)]
+    needs = [f"x:{_nearest(data)}"]
+    needs += [f"x:{java.binary}"] if java is not None else []
+    needs += [f"x:{spark / 'bin' / 'spark-submit'}"] if spark is not None else []
+    needs += [f"r:{jar}" for jar in machine.jdbc_jars(env)]
     lake = env.get("LAKE", "").removeprefix("file://")
     # Other schemes are reached by a login, not by a user of this machine.
-    words += [f"w:{_nearest(Path(lake))}"] if lake and "://" not in lake else []
-    try:
-        trial = subprocess.run(
-            [machine.python(), "-I", "-S", "-c", _FIRST_CLOSED_PATH, *words],
-            user=account.uid, group=account.gid, extra_groups=[], cwd="/", env={},
-            capture_output=True, text=True, check=False, timeout=_TRY_SECONDS,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return f"{account.name} cannot start {machine.python()}"
-    if trial.returncode == 0:
-        return ""
-    closed_path = trial.stderr.strip().splitlines()[-1:] or [machine.python()]
-    return f"{account.name} cannot use {closed_path[0]}"
+    needs += [f"w:{_nearest(Path(lake))}"] if lake and "://" not in lake else []
+    closed_path = first_closed_path((account.uid, account.gid), needs)
+    return f"{account.name} cannot use {closed_path}" if closed_path else ""
 
 
 def _nearest(path: Path) -> Path:

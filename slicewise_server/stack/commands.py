@@ -1,6 +1,6 @@
 """The commands of our own processes, the same in the embedded stack and in docker-compose.yml.
 
-What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT,
+Settings of a place come from the environment: GRANIAN_HOST, GRANIAN_PORT,
 GRANIAN_WORKERS, SLICEWISE_SLOTS and the settings. The first word, `python`, is the virtual
 environment's.
 """
@@ -35,9 +35,9 @@ COMMANDS = {
     "worker-scheduled": worker("scheduled"),
     "worker-backfill": worker("backfill"),
     "worker-control": worker("control", "-c", "4"),
-    # A thread each for backfills, bundles and old records, none of which runs twice at once, and a
-    # thread that relieves the first where a step of one backfill takes seconds.
-    "worker-bulk": worker("bulk", "-c", "4"),
+    # A thread each for backfills, bundles, old records, events and messages, none of which runs
+    # twice at once, and a thread that relieves the first where a step of a backfill takes long.
+    "worker-bulk": worker("bulk", "-c", "6"),
 }
 
 # Once, before the others: the database's tables, the first account, the bundles.

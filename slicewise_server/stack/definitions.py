@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from slicewise.texts import masked_json, masked_text, terminal_text
+from slicewise.declaring import is_read_in_zone, pairing_notes, schedule_text
+from slicewise.declaring.unused_options import unused_options
+from slicewise.partitions import PartitionDefinition
+from slicewise.partitions.exclusion_warnings import exclusion_warnings
+from slicewise.texts import masked_json, masked_text, spelling_hint, terminal_text
+from slicewise_server.stack.definition_loading import load_apart
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,16 +29,11 @@ def main(arguments: Sequence[str]) -> int:
     path: Path = options.path
     if not path.is_dir() and not (path.is_file() and path.suffix == ".py"):
         parser.error(f"{path} is neither a folder nor a Python file")
-    from slicewise.loading import load_bundle
 
-    with warnings.catch_warnings():
-        # Warnings of definition files are printed below, beside the assets.
-        warnings.simplefilter("ignore")
-        declared = load_bundle(path) if path.is_dir() else load_bundle(path.parent, only=path.name)
-    from slicewise.declaring import pairing_notes
-    from slicewise.declaring.unused_options import unused_options
-    from slicewise.partitions import PartitionDefinition
-    from slicewise.partitions.exclusion_warnings import exclusion_warnings
+    report = load_apart(path)
+    declared: dict[str, Any] = report.declared
+    if report.output:
+        _say(masked_text(report.output), to_errors=True)
 
     for declaration in [*declared["producers"], *declared["assets"]]:
         spec = declaration["partition"]
@@ -90,8 +89,6 @@ def _print(declared: dict[str, Any]) -> None:
 
 def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
     """Yield a warning for each name that no file of the bundle declares."""
-    from slicewise.texts import spelling_hint
-
     names = [asset["name"] for asset in _all_assets(declared)]
     for producer in declared["producers"]:
         for name in producer["references"]:
@@ -104,8 +101,6 @@ def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
 
 
 def _producer_lines(producer: dict[str, Any]) -> Iterator[str]:
-    from slicewise.declaring import schedule_text
-
     yield f"{_place(producer)}: {', '.join(outlet['name'] for outlet in producer['outlets'])}"
     yield f"    partition: {_partition(producer['partition'])}"
     yield f"    schedule:  {schedule_text(producer['schedule'])}{_zone(producer)}"
@@ -120,14 +115,10 @@ def _asset_lines(asset: dict[str, Any]) -> Iterator[str]:
 
 
 def _partition(spec: dict[str, Any] | None) -> str:
-    from slicewise.partitions import PartitionDefinition
-
     return "none" if spec is None else repr(PartitionDefinition.from_json(spec))
 
 
 def _zone(producer: dict[str, Any]) -> str:
-    from slicewise.declaring import is_read_in_zone
-
     is_local = producer["timezone"] != "UTC" and is_read_in_zone(producer["schedule"])
     return f" ({producer['timezone']})" if is_local else ""
 

@@ -17,8 +17,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from slicewise_server.stack import machine, redis_cache, redis_release
+from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.folder import default_folder
 from slicewise_server.stack.protection import unprotected, user_of_code
+from slicewise_server.stack.run_limits import way_of_limits
 
 NEEDED_GB = 2
 PYTHONS = ((3, 11), (3, 12))
@@ -64,6 +66,7 @@ def examine(env: Mapping[str, str]) -> list[Finding]:
         _redis(env),
         *_proxies(env),
         _user_code(env),
+        _limits_of_runs(env),
         _disk(env),
         _chromium(env),
     ]
@@ -163,7 +166,7 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
     named = env.get("TRUSTED_PROXIES", "")
     warning = (
         "BEHIND_TLS says that a proxy is in front, and TRUSTED_PROXIES names none: all clients have"
-        " the proxy's address, so that wrong passwords of one lock a name for all. Set"
+        " the proxy's address, so that wrong passwords of one client lock a name for all. Set"
         " TRUSTED_PROXIES to the proxy's network."
     )
     summary = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"
@@ -172,7 +175,19 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
 
 def _user_code(env: Mapping[str, str]) -> Finding:
     """Return a finding for the user of asset functions, with a warning about missing protection."""
-    return Finding(name="User code", good=True, found=user_of_code(env), warning=unprotected(env))
+    code = default_account(env, default_folder(env))
+    return Finding(
+        name="User code",
+        good=True,
+        found=user_of_code(env, code),
+        warning=unprotected(env, code),
+    )
+
+
+def _limits_of_runs(env: Mapping[str, str]) -> Finding:
+    """Return a finding for the way in which memory and processes of runs are limited."""
+    way = way_of_limits(env)
+    return Finding(name="Run limits", good=not way.problem, found=way.clause, advice=way.problem)
 
 
 def _server(

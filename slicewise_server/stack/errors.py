@@ -1,7 +1,7 @@
-"""What the stack says when it cannot go on."""
+"""Errors that end the stack."""
 
 from __future__ import annotations
 
 
 class StackError(Exception):
-    """Something of the machine or data folder stands in the way; the message says what to do."""
+    """The machine or the data folder prevents the start; the message names the remedy."""

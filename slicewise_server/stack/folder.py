@@ -57,15 +57,19 @@ class DataFolder:
 
     def create(self) -> None:
         """Make the folder; others may pass through it (PostgreSQL's user must) but not list it."""
+        # Not above: `slicewise doctor` reads this module where no package is installed yet.
+        from slicewise.process.own_folders import make_passable
+
         try:
-            self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
             if os.geteuid() == 0:
+                make_passable(self.path)
                 self.path.chmod(0o711)
+            self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
             for part in (self.logs, self.processes):
                 part.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StackError(
-                f"The data folder {self.path} cannot be made: {error.strerror}. "
+                f"The data folder {self.path} cannot be made: {error.strerror or error}. "
                 "Set SLICEWISE_DATA to a folder that you may write to."
             ) from error
 
@@ -119,7 +123,7 @@ class DataFolder:
         return made
 
     def state(self) -> dict[str, Any]:
-        """What the latest stack on this folder noted about itself; may be of one that has ended."""
+        """Read the notes of the latest stack on this folder; that stack may have ended."""
         try:
             noted = json.loads(self._state.read_text())
         except FileNotFoundError:

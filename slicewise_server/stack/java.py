@@ -1,4 +1,4 @@
-"""The Java that Spark runs on, with what has to be done for it to do so."""
+"""The Java that Spark runs on, and the steps that prepare Java for Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ exec "{java}" "$@"
 
 
 def java_home(folder: Path, env: Mapping[str, str]) -> Path:
-    """What JAVA_HOME says to Spark: the machine's Java, or below `folder` a wrapper of the wheel's.
+    """Return JAVA_HOME for Spark: the machine's Java, or a wrapper of the wheel's below `folder`.
 
     Raises StackError where there is none.
     """

@@ -1,4 +1,4 @@
-"""What this machine has of what the stack needs, and where it lies."""
+"""The programs that the stack needs, and their places on this machine."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ def package_folder(name: str) -> Path | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return Path(next(iter(spec.submodule_search_locations)))
+
+
+def has_packages() -> bool:
+    """Whether the packages are installed that the SDK needs."""
+    return package_folder("pendulum") is not None
 
 
 def find_java(env: Mapping[str, str]) -> Java | None:

@@ -10,6 +10,7 @@ import logging
 import os
 
 import django
+from django.core.checks import Tags
 from django.core.management import call_command
 
 log = logging.getLogger(__name__)
@@ -19,12 +20,19 @@ def main() -> None:
     """Prepare the database that the settings name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
     django.setup()
-    call_command("migrate", interactive=False, verbosity=1)
+    migrate()
     make_first_account()
     try:
         call_command("sync")
     except Exception:  # whatever it is, the pages must come up to show it; beat tries again
-        log.exception("not everything could be synced")
+        log.exception("a bundle could not be synced")
+
+
+def migrate() -> None:
+    """Bring the tables to this version; refuse a database that this version cannot migrate."""
+    # Django checks nothing before a command that is called by code.
+    call_command("check", databases=["default"], tags=[Tags.database])
+    call_command("migrate", interactive=False, verbosity=1)
 
 
 def make_first_account() -> None:

@@ -9,34 +9,37 @@ import os
 import pwd
 from collections.abc import Mapping
 
-from slicewise_server.stack.code_account import default_account
-from slicewise_server.stack.folder import default_folder
+from slicewise_server.stack.code_account import CodeAccount
 
 
-def user_of_code(env: Mapping[str, str]) -> str:
-    """Return the user as whom functions of assets run, as a clause."""
+def user_of_code(env: Mapping[str, str], code: CodeAccount) -> str:
+    """Return the user as whom functions of assets run, as a clause; ``code`` is the user that
+    `code_account` chooses.
+    """
     if users := env.get("SLICEWISE_RUNNER_USERS"):
         return f"each run as a user of its own, {users}"
     if user_name := env.get("SLICEWISE_RUNNER_USER"):
         return f"all runs as {user_name}"
-    account = default_account(env, default_folder(env)).account
-    if account is not None:
-        return f"with `slicewise up`: all runs as {account.name}; with workers of your own: as root"
+    if code.account is not None:
+        return (
+            f"with `slicewise up`: all runs as {code.account.name}; with workers of your own: as"
+            " root"
+        )
     return f"all runs as {_own_name()}, like the server"
 
 
-def unprotected(env: Mapping[str, str]) -> str:
+def unprotected(env: Mapping[str, str], code: CodeAccount) -> str:
     """Return what code of assets reaches and a setting could protect; empty where each run has a
-    user. What runs always share stands in docs/guides/security.md.
+    user. ``code`` is the user that `code_account` chooses. What runs always share stands in
+    docs/guides/security.md.
     """
     if env.get("SLICEWISE_RUNNER_USERS"):
         return ""
     user_name = env.get("SLICEWISE_RUNNER_USER", "")
-    code = default_account(env, default_folder(env))
     if code.account or user_name not in ("", "0", "root", _own_name(), str(os.geteuid())):
         return (
-            "Runs share a user: one can end the processes of another. SLICEWISE_RUNNER_USERS gives"
-            " each a user of its own."
+            "Runs share a user: one run can end the processes of another."
+            " SLICEWISE_RUNNER_USERS gives each run a user of its own."
         )
     if os.geteuid() == 0:
         reason = code.obstacle or f"SLICEWISE_RUNNER_USER is {user_name}"
@@ -48,7 +51,7 @@ def unprotected(env: Mapping[str, str]) -> str:
     return (
         f"Code of assets can read and change whatever {_own_name()} can: the data folder with the"
         " passwords in it, and files that have nothing to do with Slicewise. Run only code that"
-        " you trust; docs/guides/operating.md says how to keep it apart."
+        " you trust; docs/guides/operating.md says how to isolate the code."
     )
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import Services
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.services import Services
 
 NAMED = ("DATABASE_URL", "REDIS_URL", "SPARK_REMOTE")
 OURS = "SLICEWISE_TEST_SERVICES"

@@ -71,11 +71,11 @@ def known_holes(release: Release) -> str:
     if line in mended:
         way_out = f"{release.product} {line[0]}.{line[1]}.{mended[line]} or newer"
     else:
-        way_out = "a newer line: for this one no release without them is known"
+        way_out = "a newer line: for this line no release without them is known"
     return (
-        f"{release} has known holes, such as CVE-2025-49844: whoever knows its password can run"
-        f" code in it. Use {way_out}. A package of a distribution may be mended under its old"
-        " number."
+        f"{release} has known vulnerabilities, such as CVE-2025-49844: a client with the password"
+        f" can run code in the server. Use {way_out}. A distribution's package may be mended under"
+        " its old number."
     )
 
 

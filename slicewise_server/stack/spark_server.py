@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slicewise.process import ForeignFolderError, ensure_folder
+from slicewise.process.python_start import python_path
 from slicewise_server.stack import machine, ports
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
@@ -99,6 +100,8 @@ class SparkServer:
                 "SPARK_LOCAL_IP": ports.HOST,
                 "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
                 "PYSPARK_PYTHON": machine.python(),
+                # The Python workers of Spark run user code.
+                "PYTHONPATH": python_path(self._passed.get("PYTHONPATH", "")),
                 "OPENBLAS_NUM_THREADS": "1",
                 "TZ": "UTC",
             },

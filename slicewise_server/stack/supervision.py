@@ -215,7 +215,7 @@ def wait_for(
     while not ready():
         now = time.monotonic()
         if now > end:
-            raise StackError(f"Waited {seconds:.0f} s for {what}, in vain.")
+            raise StackError(f"Waited {seconds:.0f} s for {what} without success.")
         if now > ask:  # asking costs more than looking
             ask = now + 1
             if (reason := broken()) is not None:

@@ -12,12 +12,14 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
-from slicewise_server.stack import Services, Stack, StackError
+from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.code_environment import with_code_account
+from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT, default_folder
 from slicewise_server.stack.protection import unprotected
 from slicewise_server.stack.running import find_settings
-from slicewise_server.stack.stack import ADMIN, CODE_SETTINGS
+from slicewise_server.stack.services import Services
+from slicewise_server.stack.stack import ADMIN, CODE_SETTINGS, Stack
 
 EXAMPLE = PROJECT / "examples" / "nyc_flights"
 PORT = 8000
@@ -84,7 +86,8 @@ def announce(stack: Stack) -> None:
 
 def _warning(stack: Stack) -> str:
     """What the code of assets is not kept from, in a paragraph of its own."""
-    text = unprotected(stack.services.env)
+    env = stack.services.env
+    text = unprotected(env, default_account(env, stack.data))
     return "\n" + textwrap.fill(text, 88) + "\n\n" if text else ""
 
 

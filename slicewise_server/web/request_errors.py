@@ -4,6 +4,7 @@ Each caller (page, API, command) answers an error in a form of its own.
 """
 
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 
 from django.http.multipartparser import MultiPartParserError
 
@@ -22,6 +23,35 @@ class InvalidRequest(ValueError):
         super().__init__(
             "; ".join(sentence for messages in self.errors.values() for sentence in messages)
         )
+
+
+class FieldErrors:
+    """Errors of several fields of one request, so that all are reported at once.
+
+    ``with errors:`` notes an InvalidRequest that is raised inside, and goes on after the block.
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[str, list[str]] = {}
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, InvalidRequest):
+            return False
+        for field, messages in error.errors.items():
+            self.add(field, *messages)
+        return True
+
+    def add(self, field: str, *messages: str) -> None:
+        """Note sentences about a field."""
+        self.messages.setdefault(field, []).extend(messages)
 
 
 class ConflictingRequest(InvalidRequest):

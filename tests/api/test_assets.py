@@ -9,7 +9,9 @@ from rest_framework.test import APIClient
 
 import slicewise
 from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState, Run
+from slicewise import Interval
 from tests import factories
+from tests.factories import definition_of
 
 
 def keys(response: Any) -> list[str]:
@@ -20,7 +22,8 @@ def keys(response: Any) -> list[str]:
 def record_partitions(asset: Asset, *texts: str, state: str = PartitionState.MATERIALIZED) -> None:
     """Create rows of partitions as execution leaves them."""
     for text in texts:
-        window = asset.definition.parse(text)
+        window = definition_of(asset).parse(text)
+        assert isinstance(window, Interval)
         AssetPartition.objects.create(
             asset=asset, identity=asset.identity, key=text, window_start=window.start,
             window_end=window.end, state=state, version=1,

@@ -77,3 +77,39 @@ def test_runs_are_narrowed(api: APIClient, run: Run) -> None:
 
     assert run_count("asset=carriers") == run_count("state=queued&state=running") == 1
     assert run_count("asset=weather") == run_count("state=failed") == 0
+
+
+def test_partitions_beyond_the_list_of_a_run_are_on_its_next_pages(
+    api: APIClient, raw_flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets_app.serializers.runs.MOST_PARTITIONS", 3)
+    materialize = {"selection": "2013-01-01..2013-01-07", "strategy": "range"}
+    created = api.post("/api/v1/assets/raw_flights/materialize/", materialize, format="json")
+    assert created.status_code == 201, created.content
+    run = Run.objects.get()
+    days = [f"2013-01-{day:02}" for day in range(1, 8)]
+
+    def keys(rows: list[Any]) -> list[str]:
+        return [row["key"] for row in rows]
+
+    detail = api.get(f"/api/v1/runs/{run.pk}/").json()
+    assert keys(detail["partition_list"]) == days[:3]
+    page = api.get(f"{detail['partition_list_next']}&page_size=2").json()
+    assert keys(page["results"]) == days[3:5]
+    last = api.get(page["next"]).json()
+    assert (keys(last["results"]), last["next"]) == (days[5:], None)
+    assert page["results"][0] == {
+        "asset": "raw_flights", "key": days[3], "state": "pending", "rows": None, "bytes": None,
+        "error": "",
+    }  # fmt: skip
+
+    partitions = f"/api/v1/runs/{run.pk}/partitions/"
+    assert keys(api.get(partitions).json()["results"]) == days
+    run.partitions.filter(position__lt=2).update(state="failed")
+    assert keys(api.get(f"{partitions}?state=failed").json()["results"]) == days[:2]
+    assert api.get(f"{partitions}?state=lost").status_code == 400
+    assert api.get("/api/v1/runs/987654321/partitions/").status_code == 404
+
+
+def test_a_list_of_partitions_that_is_whole_has_no_next_page(api: APIClient, run: Run) -> None:
+    assert api.get(f"/api/v1/runs/{run.pk}/").json()["partition_list_next"] is None

@@ -35,11 +35,13 @@ def test_it_has_every_address_and_no_warning(
             "assets/{name}/pause/",
             "assets/{name}/unpause/",
             "runs/", "runs/{id}/", "runs/{id}/log/", "runs/{id}/cancel/", "runs/{id}/retry/",
-            "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",
+            "runs/{id}/partitions/", "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",
             "backfills/preview/", "backfills/bulk/", "backfills/{id}/",
             "backfills/{id}/partitions/", "backfills/{id}/outcome/", "backfills/{id}/cancel/",
             "backfills/{id}/pause/", "backfills/{id}/resume/", "backfills/{id}/retry-failed/",
             "backfills/{id}/clone/", "health/", "tokens/",
+            "events/", "channels/", "channels/{name}/", "channels/{name}/test/", "alert-rules/",
+            "alert-rules/{name}/", "deliveries/", "deliveries/{delivery_id}/resend/",
         )
     }  # fmt: skip
     assert "Warning" not in capsys.readouterr().err

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from tests import factories
 from tests.attacks.users import open_folder, parent_of_others
 from tests.clients import api_client_of, forget_token_requests

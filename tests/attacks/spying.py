@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from slicewise.runner.client import RunnerProcess
+from slicewise.runner.follow import RunnerProcess
 from tests.runtime.runs import Runs
 
 REFUSED = {

@@ -11,7 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts_app.policy import Role
-from slicewise_server.stack import Services
+from slicewise_server.stack.services import Services
 from tests import factories
 from tests.attacks.web_server import exchange, request, web_server
 from tests.clients import api_client_of

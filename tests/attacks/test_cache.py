@@ -16,7 +16,8 @@ from rest_framework.test import APIClient
 
 from assets_app.catalogue.services import sync_bundles
 from slicewise_server.redis_urls import cache_url, databases_named, with_database
-from slicewise_server.stack import Services, doctor, redis_cache
+from slicewise_server.stack import doctor, redis_cache
+from slicewise_server.stack.services import Services
 
 THROTTLE = "throttle-tokens-127.0.0.1"
 WRONG = {"username": "nobody", "password": "wrong"}

@@ -20,7 +20,7 @@ import pytest
 
 from slicewise.data_helper.calls import CALLS, UnfitAnswerError
 from slicewise.data_helper.client import DataHelper
-from slicewise.data_helper.errors import error_from_json, error_to_json
+from slicewise.data_helper.error_json import error_from_json, error_to_json
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
 from slicewise.io.base import WriteMode
@@ -152,7 +152,7 @@ def test_all_is_done_by_the_user_that_runs_have(
     size = Measured(bytes=3 * len(file_names))
     assert storage.measure(["day=1", "day=9"]) == {"day=1": size, "day=9": None}
     assert storage.remove({"day=1": [writer], "day=2": [Writer(run_id=7, attempt="a")]}) == {
-        "day=2": "its data is not of the run on record"
+        "day=2": "the data is not that of the run on record"
     }
     assert not (lake / "asset" / "day=1").exists()
     owner = os.geteuid() if USER is None else USER[0]

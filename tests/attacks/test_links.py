@@ -177,6 +177,6 @@ def test_the_asset_s_folder_is_no_link_that_another_user_has_made(
     if os.geteuid() == 0:
         os.lchown(scene.asset, made_by, -1)
     monkeypatch.setattr(os, "geteuid", lambda: made_by + 1)
-    with pytest.raises(StorageError, match=f"is a link that user {made_by} has made"):
+    with pytest.raises(StorageError, match=f"is a link of user {made_by},"):
         scene.act(publish, "replace")
     scene.assert_victim_is_well()

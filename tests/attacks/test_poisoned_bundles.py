@@ -9,7 +9,7 @@ import pytest
 
 from slicewise.loading.archives import archive
 from slicewise.runner.bundle_cache import BundleCache
-from slicewise.runner.client import WarmParentError
+from slicewise.runner.parent_client import WarmParentError
 from tests.runtime.conftest import runs, warm_parent
 from tests.runtime.runs import Runs
 

@@ -22,7 +22,7 @@ from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset, Run, RunState
 from slicewise import storage
 from slicewise.data_helper.forwarding import forwarded
-from slicewise.io import Storage
+from slicewise.io import NoStorageError, Storage
 from tests.execution.conftest import alice, gateway
 from tests.supervised_runs import (
     ENDED,
@@ -177,6 +177,13 @@ def test_a_folder_that_stands_for_a_bucket_is_a_folder(settings: Any, tmp_path: 
     settings.SLICEWISE_CONNECTIONS = tmp_path / "connections.json"
     settings.SLICEWISE_CONNECTIONS.write_text('{"s3://bucket": {"arrow": "file:///lake"}}')
     assert is_forwarded(storage_of("s3://bucket/a")) is IS_ROOT
+
+
+@pytest.mark.parametrize("uri", ["lake/sales", "./lake/sales", "file:lake/sales"])
+def test_a_relative_uri_is_worked_on_by_nobody(uri: str) -> None:
+    """Workers, helpers and runs have other working directories: no folder is meant."""
+    with pytest.raises(NoStorageError):
+        storage_of(uri)
 
 
 def test_without_another_user_the_worker_works_on_files_itself(settings: Any) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
-from django.apps import apps
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -190,14 +186,6 @@ def test_no_password_of_a_refused_change_is_kept() -> None:
     form = {"old_password": "wrong", "new_password1": "x-staple-x", "new_password2": "x-staple-x"}
     for _ in range(2):
         client.post("/account/", form)
-    assert kept_forms() == [("", "")]
-
-
-def test_forms_that_are_on_record_are_emptied_by_the_upgrade() -> None:
-    upgrade = import_module("accounts_app.migrations.0005_no_form_data")
-    attempt("vera")
-    AccessAttempt.objects.update(get_data="next=/", post_data="new_password1=x-staple-x")
-    upgrade.empty_forms(apps, SimpleNamespace(connection=connection))
     assert kept_forms() == [("", "")]
 
 

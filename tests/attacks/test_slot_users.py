@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.execution.data import runner_user
 from assets_app.execution.gateway.worker import GatewayWorker
-from slicewise.runner.client import WarmParent, WarmParentError
+from slicewise.runner.parent_client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
 from tests.attacks.spying import REFUSED, SPY, read_pid
@@ -180,7 +180,7 @@ def test_nothing_that_a_killed_run_leaves_behind_goes_on(alone: Runs) -> None:
 WORKER = """
 import json, os, sys
 from pathlib import Path
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from slicewise.runner.slot_users import SlotUsers
 folder, first, group = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 users = SlotUsers(range(first, first + 1), group, folder / "slots")

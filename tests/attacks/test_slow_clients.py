@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from slicewise_server.stack import Services
+from slicewise_server.stack.services import Services
 from tests.attacks.slow_clients import HEALTH, KINDS, crowd, times
 from tests.attacks.web_server import exchange, request, web_server
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from tests.attacks.spying import REFUSED, SPY, read_pid, spied
 from tests.attacks.users import FIRST_USER, GROUP, environment, open_folder, other_user
 from tests.reachable_python import reaching_python
@@ -60,7 +60,7 @@ def test_what_user_code_may_write_is_not_run_by_root(tmp_path: Path) -> None:
 UNDER_ONE_USER = """
 import json, os, sys
 from pathlib import Path
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from tests.attacks.spying import spied
 from tests.attacks.users import environment
 from tests.runtime.runs import Runs

@@ -1,24 +1,26 @@
 """A stack that root starts: code of assets runs as `nobody`, beside a Spark of `nobody`."""
 
+import json
 import os
 import pwd
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
 
-from slicewise_server.stack import code_account
+from slicewise.runner import loader_process
+from slicewise_server.stack import code_account, doctor, up
 from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.code_environment import with_code_account
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.errors import StackError
-from slicewise_server.stack.folder import PROJECT
-from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.folder import PROJECT, DataFolder
+from slicewise_server.stack.process import Account, scrubbed
 from slicewise_server.stack.protection import unprotected, user_of_code
 from slicewise_server.stack.server_account import server_account
 from tests.attacks.users import open_folder
@@ -114,7 +116,8 @@ def test_a_setting_is_kept(folder: Path) -> None:
     chosen = default_account({"SLICEWISE_RUNNER_USER": "games"}, folder).account
     assert chosen is not None
     assert chosen.name == "games"
-    text = unprotected({"SLICEWISE_RUNNER_USER": "root"})
+    env = {"SLICEWISE_RUNNER_USER": "root"}
+    text = unprotected(env, default_account(env, folder))
     assert "runs as root: it can read and change everything" in text
     assert "SLICEWISE_RUNNER_USER is root" in text
 
@@ -140,16 +143,8 @@ def test_data_that_root_has_written_stays_with_root_until_its_owner_changes(fold
 def test_a_path_that_nobody_cannot_use_is_named(folder: Path, tmp_path: Path) -> None:
     closed = folder / "closed"
     closed.mkdir(mode=0o700)
-    script = (
-        "import sys; from pathlib import Path; from slicewise_server.stack.code_account import *;"
-        "print(default_account({'LAKE': sys.argv[1]}, Path(sys.argv[2])).obstacle)"
-    )
-    arguments = [sys.executable, "-c", script, str(closed), str(folder / "data")]
-    answer = subprocess.run(
-        [*reaching_python(tmp_path), *arguments],
-        cwd=PROJECT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert answer.stdout == f"nobody cannot use {closed}\n"
+    env = {"LAKE": str(closed)}
+    assert obstacle_of(env, folder / "data", tmp_path) == f"nobody cannot use {closed}\n"
 
 
 @root_only
@@ -188,7 +183,7 @@ def test_code_that_has_run_as_nobody_cannot_bring_root_back(
         patch.setattr(code_account, "_closed_path", lambda *_: "")
         with_code_account({}, folder)
     monkeypatch.setattr(code_account, "_closed_path", lambda *_: "nobody cannot use it")
-    with pytest.raises(StackError, match=r"has run as nobody on .*: nobody cannot use it\."):
+    with pytest.raises(StackError, match=r"ran as the user nobody on .*: nobody cannot use it\."):
         with_code_account({}, folder)
     env = with_code_account({"SLICEWISE_RUNNER_USER": "root"}, folder)
     assert env["SLICEWISE_RUNNER_USER"] == "root"
@@ -213,15 +208,153 @@ def test_a_spark_of_another_user_keeps_root(folder: Path) -> None:
 @root_only
 @pytest.mark.usefixtures("reachable")
 def test_the_doctor_tells_the_user_of_both_ways_to_start(folder: Path) -> None:
-    assert user_of_code({"SLICEWISE_DATA": str(folder)}) == (
+    assert user_of_code({}, default_account({}, folder)) == (
         "with `slicewise up`: all runs as nobody; with workers of your own: as root"
     )
+
+
+@root_only
+def test_the_doctor_tries_the_user_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = []
+
+    def closed_path(_: object, __: Path, account: Account) -> str:
+        trials.append(account.name)
+        return "closed"
+
+    monkeypatch.setattr(code_account, "_closed_path", closed_path)
+    monkeypatch.setattr(os, "environ", {"PATH": os.environ["PATH"], "SLICEWISE_DATA": str(folder)})
+    (finding,) = [one for one in doctor.examine(os.environ) if one.name == "User code"]
+    assert finding.found == "all runs as root, like the server"
+    assert "The reason: closed." in finding.warning
+    assert trials == ["nobody"]
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+@pytest.mark.parametrize("umask", [0o077, 0o027])
+def test_the_user_of_code_passes_through_folders_that_root_makes(folder: Path, umask: int) -> None:
+    data, before = folder / "srv" / "slicewise" / "data", os.umask(umask)
+    try:
+        env = with_code_account({}, data)
+        DataFolder(data).create()
+    finally:
+        os.umask(before)
+    assert env["SLICEWISE_RUNNER_USER"] == "nobody"
+    as_nobody(["/bin/sh", "-c", 'cd "$1" && : > "$1/written"', "sh", env["LAKE"]])
+    modes = [path.stat().st_mode & 0o777 for path in (data.parents[1], data.parent, data)]
+    assert modes == [0o755, 0o755, 0o711]
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+@pytest.mark.parametrize("env", [{}, {"SLICEWISE_RUNNER_USER": "games"}])
+def test_a_closed_folder_above_the_data_is_refused_with_its_path(
+    folder: Path, env: dict[str, str]
+) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(StackError, match=f"cannot enter {closed}, of the data folder"):
+        with_code_account(env, closed / "data")
+
+
+@root_only
+def test_a_java_that_is_found_in_a_closed_folder_of_path_is_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    closed = folder / "closed"
+    (closed / "bin").mkdir(parents=True)
+    closed.chmod(0o700)
+    java = closed / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.1\"' >&2\n")
+    java.chmod(0o755)
+    path = f"{java.parent}:{os.environ['PATH']}"
+    assert obstacle_of({"PATH": path}, folder / "data", tmp_path) == f"nobody cannot use {java}\n"
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_a_relative_lake_is_that_of_the_folder_where_the_command_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert with_code_account({"LAKE": "lakes/one"}, folder)["LAKE"] == f"{folder}/lakes/one"
+    assert with_code_account({"LAKE": "s3://bucket/one"}, folder)["LAKE"] == "s3://bucket/one"
+
+
+@root_only
+def test_a_relative_lake_that_nobody_cannot_write_is_named(folder: Path, tmp_path: Path) -> None:
+    lake = folder / "lake"
+    lake.mkdir(mode=0o755)
+    relative = os.path.relpath(lake, PROJECT)
+    assert obstacle_of({"LAKE": relative}, folder / "data", tmp_path) == (
+        f"nobody cannot use {PROJECT / relative}\n"
+    )
+
+
+@root_only
+def test_the_loader_has_another_user_than_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_account, "_closed_path", lambda *_: "")
+    monkeypatch.setattr(loader_process, "is_python_open_to_loader", lambda: True)
+    account = default_account({}, folder).account
+    assert account is not None
+    assert loader_process.loader_user() not in (None, 0, account.uid)
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_exec_of_root_tells_its_command_to_run_code_as_nobody(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    env = {"PATH": os.environ["PATH"], "SLICEWISE_DATA": str(folder / "data")}
+    monkeypatch.setattr(os, "environ", env)
+    monkeypatch.setattr(up, "Services", QuietServices)
+    script = "import os; print(os.environ['SLICEWISE_RUNNER_USER'], os.environ['ADDRESS'])"
+    assert up.execute([sys.executable, "-c", script]) == 0
+    assert capfd.readouterr().out == "nobody somewhere\n"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root's stack takes another user")
 def test_the_stack_of_another_user_keeps_that_user(folder: Path) -> None:
     assert default_account({}, folder).account is None
     assert default_account({"SLICEWISE_RUNNER_USER": "games"}, folder).account is None
+
+
+class QuietServices:
+    """Services that start no server."""
+
+    def __init__(self, data: Path, env: Mapping[str, str]) -> None:
+        assert env["SLICEWISE_RUNNER_USER"] == "nobody"
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def environment(self) -> dict[str, str]:
+        return {"ADDRESS": "somewhere"}
+
+
+def obstacle_of(env: dict[str, str], data: Path, mount: Path) -> str:
+    """Return why code of a stack with this environment is root's, where others reach Python."""
+    script = (
+        "import json, sys; from pathlib import Path;"
+        "from slicewise_server.stack.code_account import *;"
+        "print(default_account(json.loads(sys.argv[1]), Path(sys.argv[2])).obstacle)"
+    )
+    answer = subprocess.run(
+        [*reaching_python(mount), sys.executable, "-c", script, json.dumps(env), str(data)],
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return answer.stdout
+
+
+def as_nobody(command: list[str]) -> None:
+    """Run a command as the user of code; fail where the command fails."""
+    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
+    subprocess.run(command, cwd="/", check=True, user=uid, group=gid, extra_groups=[])
 
 
 def await_success(api: Client, run: int) -> None:

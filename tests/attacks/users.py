@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slicewise.process.own_folders import ensure_folder
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from slicewise.runner.slot_users import SlotUsers
 
 # Of this process of the tests alone: nothing else on the machine is to have these users.

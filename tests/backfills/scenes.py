@@ -11,7 +11,6 @@ from django.utils import timezone
 
 import slicewise
 from accounts_app.models import User
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.ending import Failure
@@ -23,6 +22,7 @@ from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from partitions_app.models import PartitionDefinition
+from slicewise.declaring import schedule_names
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import publish
 from tests.factories import asset, outlet_of, together
@@ -45,7 +45,7 @@ def following(
         assets = together(name, list(outlets), partition, upstream=of, options=more)
     else:
         assets = [asset(name, partition, upstream=of, options=more)]
-    scheduling = set(scheduling_names(schedule))
+    scheduling = set(schedule_names(schedule))
     for downstream in assets:
         for upstream in {*of, *scheduling}:
             mapping = of.get(upstream)

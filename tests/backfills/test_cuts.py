@@ -8,7 +8,7 @@ import slicewise
 from backfills_app.services.partitions.cuts import by_definition, in_present_definition
 from slicewise import PartitionAtRuntime, PartitionByInterval, PartitionByProduct
 from slicewise import PartitionBySequence as Sequence
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 
 DAILY = PartitionByInterval("@daily", start="2024-03-24", end="2024-04-07")
 SHORTER = PartitionByInterval(

@@ -10,7 +10,7 @@ from django.test import Client
 import slicewise
 from accounts_app.models import User
 from assets_app.execution.attempt.inputs import read_inputs
-from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run
+from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run, Target
 from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed
 from backfills_app.services.partitions.skipping import skips_of
@@ -42,7 +42,7 @@ def _ready(downstream: Asset, selection: str) -> set[str]:
     )
     assert downstream.definition is not None
     rows = list(partition_rows(downstream.definition, downstream.definition.select(selection)))
-    verdicts = evaluate(downstream, edges, rows, made=None, now=NOW)
+    verdicts = evaluate(Target(downstream), edges, rows, made=None, now=NOW)
     return {verdict.row.key for verdict in verdicts if verdict.is_ready}
 
 

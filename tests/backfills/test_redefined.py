@@ -14,14 +14,7 @@ from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.retrying import retry_run
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    FrozenUpstream,
-    Gateway,
-    Run,
-    RunState,
-)
+from assets_app.models import Asset, AssetPartition, FrozenUpstream, Gateway, Run, RunState
 from backfills_app.models import Backfill
 from backfills_app.services import cancel_backfill, pause_backfill, resume_backfill, retry_failed
 from backfills_app.services.advance.admission import AHEAD

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from assets_app.catalogue import loading
 from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
+from slicewise.runner import loader_process
 from tests.catalogue.conftest import Bundle
 from tests.processes import is_alive
 
@@ -70,12 +70,12 @@ def test_root_says_that_files_are_loaded_as_root(
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    loading.is_python_open_to_all.cache_clear()
+    loader_process.is_python_open_to_loader.cache_clear()
     try:
         for _ in range(2):
             declared(bundle())
     finally:
-        loading.is_python_open_to_all.cache_clear()
+        loader_process.is_python_open_to_loader.cache_clear()
     assert caplog.text.count("definition files are loaded as root") == 1
 
 

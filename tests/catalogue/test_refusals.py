@@ -10,6 +10,7 @@ from assets_app.catalogue.services import SyncReport, sync_bundle
 from assets_app.models import Asset, AssetDependency, Schedule
 from assets_app.queries.pages import unknown_names
 from tests.catalogue.conftest import Bundle
+from tests.factories import definition_of
 
 pytestmark = pytest.mark.django_db
 
@@ -65,7 +66,7 @@ def test_what_can_be_acted_on_is_put_in_force(bundle: Bundle) -> None:
     )
     assert synced(bundle, a=text).errors == []
     flights = Asset.objects.get(name="flights")
-    assert flights.definition.kind == "interval"
+    assert definition_of(flights).kind == "interval"
     assert active() == ["carriers", "flights"]
 
 

@@ -15,6 +15,7 @@ from assets_app.catalogue.services import sync_bundle, sync_bundles
 from assets_app.catalogue.storing import store as real_store
 from assets_app.models import Asset, BundleVersion, Producer, ProducerVersion, Schedule
 from assets_app.models import Bundle as BundleRow
+from slicewise_server.web.advisory_locks import AdvisoryLock
 from tests.catalogue.conftest import Bundle
 
 pytestmark = pytest.mark.django_db
@@ -82,10 +83,10 @@ def test_the_beat_does_nothing_while_another_sync_is_on(bundle: Bundle) -> None:
     facts = connection.get_connection_params()
     named = {name: facts[name] for name in ("host", "port", "user", "password", "dbname")}
     with closing(psycopg.connect(**named, autocommit=True)) as other_connection:
-        other_connection.execute("SELECT pg_advisory_lock(%s)", [services.SYNC_LOCK])
+        other_connection.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.SYNC])
         assert sync_bundles(bundles) == []
         # By closing alone it would be given back a moment later.
-        other_connection.execute("SELECT pg_advisory_unlock(%s)", [services.SYNC_LOCK])
+        other_connection.execute("SELECT pg_advisory_unlock(%s)", [AdvisoryLock.SYNC])
     (report,) = sync_bundles(bundles)
     assert (report.changed, report.assets) == (True, 1)
 

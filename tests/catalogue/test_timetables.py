@@ -25,7 +25,7 @@ def producer(name: str, schedule: Mapping[str, object] | None, **options: object
 def say(of: Producer, **options: object) -> None:
     """Declare the producer anew."""
     assert of.current_version is not None
-    of.current_version.definition.update(options)
+    of.current_version.definition = of.current_version.definition | options
 
 
 def test_each_producer_gets_the_schedule_that_it_declares() -> None:

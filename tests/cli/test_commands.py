@@ -103,7 +103,7 @@ def test_partitions_are_forgotten_and_compared_with_their_records(
         version=1,
     )
     code, error = refusal(capsys, "partitions", "verify", "raw_flights")
-    assert (code, "nothing here reads" in error) == (2, True)
+    assert (code, "no installed storage reads" in error) == (2, True)
     assert "1 partition of raw_flights missing again" in output_of(
         "partitions", "forget", "raw_flights", "2013-01-02"
     )

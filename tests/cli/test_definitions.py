@@ -1,10 +1,12 @@
 """`slicewise definitions check`: its output for good files and for broken files."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from slicewise.runner.loader_process import loader_user
 from slicewise_server.stack.cli import main
 
 HEADER = "from slicewise import *\n"
@@ -193,11 +195,11 @@ def test_segments_that_do_not_pair_are_told(
     )
     assert check(tmp_path) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "shop.py:6: note: its segments (product) and those of 'sales' (region) do not pair, so that"
-        " each partition needs all of these; give the dimensions that are the same one name"
-        " (name=... on the definition)",
+        "shop.py:6: note: its segments (product) and the segments of 'sales' (region) have"
+        " different names, so that each partition needs all of these; give equal dimensions one"
+        " name (name=... on the definition)",
         "shop.py:8: note: its segments 'region' have no key in common with 'region' of 'sales', so"
-        " that no partition is ever made; give them names that differ if they are not the same",
+        " that no partition can be materialized; give different dimensions different names",
     ]
 
 
@@ -304,3 +306,49 @@ def test_a_pause_longer_than_the_longest_one_is_a_warning(
     )
     assert check(tmp_path) == 0
     assert "warning: retry_delay acts as an hour" in capsys.readouterr().err
+
+
+def test_files_are_loaded_apart_from_the_packages_of_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("assets_app", "slicewise_server", "tests"):
+        (tmp_path / f"curious_{name}.py").write_text(f"import {name}\n")
+    assert check(tmp_path) == 1
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        f"curious_{name}.py:1: ModuleNotFoundError: No module named {name!r}"
+        for name in ("assets_app", "slicewise_server", "tests")
+    ]
+
+
+@pytest.mark.parametrize("is_one_file", [False, True])
+def test_files_are_loaded_in_another_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_one_file: bool
+) -> None:
+    (tmp_path / "a.py").write_text(
+        "import os\nprint(os.getpid(), os.geteuid(), os.environ.get('SECRET_KEY'))\n"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SECRET_KEY", "of the server")
+        assert check(tmp_path / "a.py" if is_one_file else tmp_path) == 0
+    process, user, *secret = capsys.readouterr().err.split(maxsplit=2)
+    assert int(process) != os.getpid()
+    if os.geteuid() == 0 and loader_user() is not None:
+        assert (int(user), secret) == (65_533, ["None\n"])
+
+
+def test_a_file_that_never_ends_is_ended_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADER_TIMEOUT_SECONDS", "1")
+    (tmp_path / "a.py").write_text("import time\ntime.sleep(600)\n")
+    assert check(tmp_path) == 1
+    assert "were not loaded within 1 s" in capsys.readouterr().err
+
+
+def test_what_is_no_bundle_for_a_server_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / "out").symlink_to("/etc/hostname")
+    assert check(tmp_path) == 1
+    assert "out is a link that leads out of the bundle" in capsys.readouterr().err

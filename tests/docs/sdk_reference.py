@@ -19,14 +19,19 @@ HANDED = {
     "MultiAsset": "declaring.multi_asset.MultiAsset",
     "PartitionContext": "running.context.PartitionContext",
     "ProducedAsset": "declaring.decorator.ProducedAsset",
+    "TimeDefinition": "partitions.definition.TimeDefinition",
     "WindowSequence": "partitions.windows.WindowSequence",
 }
 # What servers and the package's own modules ask of these classes, and may ask otherwise tomorrow.
 INTERNAL = {
     *("space", "canonical", "shape", "read_bounds", "values", "of_parts"),
-    *("facts_json", "schedule_json", "asset_names", "made_by", "refused"),
-    *("first_second", "stop_second", "PartitionByTime.zone", "PartitionSet.windows"),
+    *("outlet_spec", "producer_spec", "schedule_json", "asset_names", "made_by", "refused"),
+    *("with_keys", "united", "read_selection", "discovers_keys"),
+    *("first_second", "stop_second", "KeySet.windows"),
+    *("PartitionByTime.zone", "TimeDefinition.zone"),
 }
+# Type variables of bases, by the types that exported classes have in their place.
+TYPES = {"DefinitionT": "PartitionDefinition"}
 HEAD = """\
 # Reference: everything that `slicewise` exports
 
@@ -185,7 +190,7 @@ def _parameter(parameter: griffe.Parameter) -> str:
 
 def _unquoted(annotation: object) -> str:
     """Remove quotes: the source quotes names that come later, and readers need no quotes."""
-    text = str(annotation)
+    text = re.sub(r"\w+", lambda name: TYPES.get(name[0], name[0]), str(annotation))
     return text if "Literal[" in text else text.replace('"', "").replace("'", "")
 
 
@@ -201,7 +206,7 @@ def _aliases(module: griffe.Module, public: Iterable[griffe.Object]) -> Iterator
         for expression in _annotations(thing, public):
             for node in expression.iterate(flat=True):
                 alias = _alias(module, node)
-                if alias is not None:
+                if alias is not None and alias.name not in TYPES:
                     aliases[alias.name] = str(alias.value)
     if aliases:
         yield "## Names in signatures\n"

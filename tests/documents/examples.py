@@ -8,7 +8,8 @@ from typing import Any
 
 from slicewise import PartitionDefinition
 from slicewise.calendar.time_text import Moment
-from slicewise.declaring.registry import Registry, collecting
+from slicewise.declaring.active_registry import collecting
+from slicewise.declaring.registry import Registry
 from slicewise.loading.archives import load_bundle
 
 # The documents leave the imports out.

@@ -47,7 +47,7 @@ def test_an_asset_can_be_given_a_name_and_needs_no_uri(load: Loader) -> None:
 
 
 def test_calling_an_asset_is_an_error_when_the_file_is_loaded(refusal: Refusal) -> None:
-    assert "'raw_bus_trips': is an asset and is not called" in refusal(
+    assert "'raw_bus_trips': is an asset and cannot be called" in refusal(
         f"{TRIPS}\n    raw_bus_trips()"
     )
 
@@ -225,7 +225,7 @@ def test_a_function_for_several_assets_has_some(refusal: Refusal) -> None:
 
 
 def test_several_assets_are_not_called_either(load: Loader) -> None:
-    with pytest.raises(DefinitionError, match="not called"):
+    with pytest.raises(DefinitionError, match="cannot be called"):
         load(SPLIT)["split_trips"]()
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
-from slicewise_server.stack.stack import ADMIN
+from slicewise_server.stack.stack import ADMIN, Stack
 
 # They end a hang, and are no claim: what is waited for is there much earlier.
 _PATIENCE_SECONDS = 240.0

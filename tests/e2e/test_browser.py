@@ -6,10 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import ConsoleMessage, Locator, Page, expect, sync_playwright
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.machine import find_chromium
-from slicewise_server.stack.stack import ADMIN
+from slicewise_server.stack.stack import ADMIN, Stack
 from tests.browser import PATIENCE_MILLISECONDS, QUIET
 
 expect.set_options(timeout=PATIENCE_MILLISECONDS)

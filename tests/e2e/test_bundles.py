@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import ended, eventually, log_of, run_of
 
 GOOD = '''

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slicewise_server.stack import Stack
+from slicewise_server.stack.stack import Stack
 
 SLICEWISE = Path(sys.executable).with_name("slicewise")
 

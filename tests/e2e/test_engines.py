@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pyarrow import parquet
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import ended, eventually, log_of, run_of
 from tests.processes import is_alive
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import ended, eventually, log_of, run_of
 from tests.spark_jobs import Spark
 

@@ -19,14 +19,7 @@ from assets_app.execution.queue.control import cancel_group
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import rerun, retry_run
-from assets_app.models import (
-    FailureKind,
-    Lease,
-    ProducerVersion,
-    Run,
-    RunGroup,
-    RunState,
-)
+from assets_app.models import FailureKind, Lease, ProducerVersion, Run, RunGroup, RunState
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun
 from tests.execution.conftest import make_gateway

@@ -98,7 +98,7 @@ def test_a_run_keeps_to_the_version_of_the_code_that_it_was_asked_with(
     attempt = attempts.begin(Run.objects.get().pk, gateway)
     assert attempt is not None
     assert attempts.take_inputs(attempt) == []
-    assert attempt.run.producer_version.partition_of("raw_flights") == DAILY_2013.to_json()
+    assert attempt.run.producer_version.spec.partition_of("raw_flights") == DAILY_2013.to_json()
 
 
 def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(

@@ -6,7 +6,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.execution.queue import claims
 from assets_app.execution.queue.claims import PlannedRun, RunSpec, claim_all
-from assets_app.models import Asset, AssetPartition, Queue, Run, RunGroup, RunState, Trigger
+from assets_app.models import Asset, AssetPartition, Queue, Run, RunGroup, RunState, Target, Trigger
 from slicewise.partitions.rows import partition_rows
 from tests.factories import DAILY_2013, asset
 
@@ -19,7 +19,7 @@ def terms(of: Asset, group: RunGroup, **more: object) -> RunSpec:
     assert of.producer.current_version is not None
     defaults = {"params": {}, "requested_by": None, **more}
     return RunSpec(
-        asset=of, producer_version=of.producer.current_version, group=group,
+        target=Target(of), producer_version=of.producer.current_version, group=group,
         trigger=Trigger.MANUAL, **defaults,  # type: ignore[arg-type]
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
-from tests.factories import asset, outlet_of, together
+from tests.factories import asset, definition_of, outlet_of, together
 from tests.partition_records import counts_agree_with_slices
 from tests.runtime_keys import CUSTOMERS, Position, discover, discovering, found, known
 
@@ -146,7 +146,7 @@ def test_a_key_of_ones_own_class_is_shown_by_its_label(
 ) -> None:
     discover(models, alice, gateway, Position(1, 2))
     assert RuntimePartition.objects.get().label == "1 right, 2 up"
-    assert Asset.objects.get(pk=models.pk).definition.keys()[0] == Position(1, 2)
+    assert definition_of(Asset.objects.get(pk=models.pk)).keys()[0] == Position(1, 2)
 
 
 def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
@@ -215,7 +215,7 @@ def test_known_keys_are_read_once(
     assert known(models) == ["acme"]
     again = Asset.objects.select_related("partition_definition").get(pk=models.pk)
     with django_assert_num_queries(0):
-        assert len(again.definition.keys()) == 1
+        assert len(definition_of(again).keys()) == 1
 
 
 def test_what_is_rolled_back_was_never_known(models: Asset, alice: User, gateway: Gateway) -> None:

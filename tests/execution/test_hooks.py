@@ -22,7 +22,7 @@ from assets_app.execution.queue import hooks, messages
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
-from slicewise.runner.client import WarmParentError
+from slicewise.runner.parent_client import WarmParentError
 from tests.attempts import begin_next, begun, publish, staged
 from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.factories import DAILY_2013, asset, outlet_of

@@ -14,14 +14,7 @@ from assets_app.execution.attempt.outputs import Output
 from assets_app.execution.gateway import publishing
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    Gateway,
-    Materialization,
-    Run,
-    RunState,
-)
+from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run, RunState
 from slicewise import storage
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun

@@ -210,7 +210,9 @@ def test_what_others_have_stays(days: Asset, alice: User, gateway: Gateway, lake
         mark.unlink()
     removal = remove_orphans(now, user=alice)
     assert removal.removed == []
-    assert [orphan.kept for orphan in removal.kept][-1] == "its data is not of the run on record"
+    assert [orphan.kept for orphan in removal.kept][
+        -1
+    ] == "the data is not that of the run on record"
     assert len(folders(now)) == 3
 
 
@@ -304,7 +306,7 @@ def test_rows_of_a_table_go_with_their_marks() -> None:
                 "day=gone": [Writer(run_id=4, attempt="1")],
             }
             kept_paths = storage.remove(writers)
-            assert kept_paths == {"day=b": "its data is not of the run on record"}
+            assert kept_paths == {"day=b": "the data is not that of the run on record"}
             rows = session.execute("SELECT day FROM lost.days ORDER BY day").fetchall()
             assert [day for (day,) in rows] == ["b", "c", "c"]
             marks = session.execute("SELECT partition FROM lost._slicewise_published ORDER BY 1")
@@ -340,7 +342,7 @@ def test_objects_go_with_their_log(tmp_path: Path) -> None:
         "day=gone": [Writer(run_id=3, attempt="1")],
     }
     kept_paths = storage.remove(writers)
-    assert kept_paths == {"day=b": "its data is not of the run on record"}
+    assert kept_paths == {"day=b": "the data is not that of the run on record"}
     assert storage.measure(["day=a"]) == {"day=a": None}
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     # The log of what was removed says so, since its numbers are never used again; beside it lies

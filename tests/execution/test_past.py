@@ -15,12 +15,7 @@ from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.past_partitions import PastPartitions
 from assets_app.execution.gateway import supervision
 from assets_app.execution.queue.dispatch import dispatch
-from assets_app.models import (
-    Asset,
-    Gateway,
-    ProducerVersion,
-    RunState,
-)
+from assets_app.models import Asset, Gateway, ProducerVersion, RunState
 from slicewise.partitions.rows import partition_rows
 from tests.attempts import begin_next
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset

@@ -69,7 +69,7 @@ def test_a_scheme_that_nothing_here_keeps_any_more_ends_the_run(ready: Ready) ->
     ready.publish()
     run = Run.objects.get()
     assert run.state == RunState.FAILED
-    assert "nothing here reads and writes pos: URIs" in run.error
+    assert "no installed storage reads and writes pos: URIs" in run.error
 
 
 @pytest.mark.parametrize("mode", ["replace", "append"])

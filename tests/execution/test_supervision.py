@@ -24,18 +24,11 @@ from assets_app.execution.gateway.worker import Watched
 from assets_app.execution.queue import messages
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
-from assets_app.models import (
-    FailureKind,
-    Gateway,
-    Lease,
-    Run,
-    RunAttempt,
-    RunState,
-)
+from assets_app.models import FailureKind, Gateway, Lease, Run, RunAttempt, RunState
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.plugins import PluginError
-from slicewise.runner.client import RequestTooLargeError
+from slicewise.runner.parent_client import RequestTooLargeError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
 from tests.attempts import begin_next
 from tests.execution.conftest import lose_the_worker, make_gateway

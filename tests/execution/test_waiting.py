@@ -24,12 +24,13 @@ from assets_app.models import (
     RunGroup,
     RunNeed,
     RunState,
+    Target,
     Trigger,
 )
 from slicewise import PartitionByProduct
 from slicewise.partitions.rows import partition_rows
 from tests.attempts import begin_next, publish
-from tests.factories import AIRPORTS, DAILY_2013, asset
+from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of
 from tests.partition_records import counts_agree_with_slices
 from tests.plans import rows_read
 from tests.queued_runs import claim_runs
@@ -43,7 +44,7 @@ def balances(db: None) -> Asset:
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
     """Create a run for each selection, in one claim, as a schedule or a backfill does."""
     planned = [
-        list(partition_rows(of.definition, of.definition.select(selection)))
+        list(partition_rows(of.definition, definition_of(of).select(selection)))
         for selection in selections
     ]
     return claim_runs(of, planned, trigger=trigger)
@@ -227,8 +228,8 @@ def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gatewa
     assert other_asset.producer
     assert other_asset.producer.current_version
     terms = RunSpec(
-        asset=other_asset, producer_version=other_asset.producer.current_version, group=group,
-        trigger=Trigger.SCHEDULE, params={}, requested_by=None,
+        target=Target(other_asset), producer_version=other_asset.producer.current_version,
+        group=group, trigger=Trigger.SCHEDULE, params={}, requested_by=None,
     )  # fmt: skip
     claim(terms, [list(partition_rows(None, None))])
     assert dispatch() == 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from slicewise_server.stack import Stack
+from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import api, database, lake
 from tests.faults.stack_processes import Crew
 

@@ -6,8 +6,7 @@ import urllib.parse
 import urllib.request
 from http.cookiejar import CookieJar
 
-from slicewise_server.stack import Stack
-from slicewise_server.stack.stack import ADMIN
+from slicewise_server.stack.stack import ADMIN, Stack
 
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 

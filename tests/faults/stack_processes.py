@@ -14,10 +14,10 @@ import psycopg
 import redis
 
 from bench.processes import children, is_warm_parent
-from slicewise_server.stack import Stack, machine, ports
+from slicewise_server.stack import machine, ports
 from slicewise_server.stack.commands import COMMANDS, worker
 from slicewise_server.stack.process import Process
-from slicewise_server.stack.stack import EMBEDDED, runnable
+from slicewise_server.stack.stack import EMBEDDED, Stack, runnable
 from slicewise_server.stack.supervision import TETHER
 from tests.processes import is_alive
 

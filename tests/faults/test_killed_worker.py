@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import run_of
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of, number_of

@@ -3,7 +3,10 @@ imports of test modules.
 """
 
 import ast
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from tests.house.checkout import Checkout, Module
@@ -11,6 +14,7 @@ from tests.house.circles import circles
 from tests.house.measure import Measure
 
 Kind: TypeAlias = Literal["module", "function", "typing"]
+LATE_IMPORTS = Path(__file__).parent / "late_imports.toml"
 _ADVICE = "Move the shared name below both modules, so that imports go one way."
 
 
@@ -26,18 +30,68 @@ class Import(NamedTuple):
 def measures(checkout: Checkout) -> list[Measure]:
     """Measure the imports of a checkout."""
     imports = list(_imports(checkout.modules))
+    reasons = late_import_reasons("modules")
+    packages = late_import_reasons("packages")
+    in_functions = [line for line in imports if line.kind == "function"]
+    without_reason = [line for line in in_functions if _reason(line, reasons) is None]
     return [
         _largest_circle("circle", "at import time", imports, "module"),
         _largest_circle("circle_functions", "with functions", imports, "module", "function"),
         _largest_circle(
             "circle_typing", "with functions and TYPE_CHECKING", imports, *get_args(Kind)
         ),
-        _of_kind(
-            "function_imports", "imports of own modules inside functions", imports, "function"
+        _listed(
+            "function_imports",
+            "imports of own modules inside functions, without a reason in late_imports.toml",
+            without_reason,
         ),
-        _of_kind("typing_imports", "imports of own modules under TYPE_CHECKING", imports, "typing"),
+        _listed(
+            "late_imports",
+            "imports of own modules inside functions, with a reason there",
+            [line for line in in_functions if line not in without_reason],
+        ),
+        _listed(
+            "package_imports",
+            "imports of other packages inside functions, without a reason there",
+            [line for line in late_packages(checkout) if line.imported not in packages],
+        ),
+        _listed(
+            "typing_imports",
+            "imports of own modules under TYPE_CHECKING",
+            [line for line in imports if line.kind == "typing"],
+        ),
         _of_test_modules(checkout),
     ]
+
+
+def late_import_reasons(table: Literal["modules", "packages"]) -> dict[str, str]:
+    """Read why imports stand inside functions, by pattern of modules or by imported package."""
+    reasons: dict[str, str] = tomllib.loads(LATE_IMPORTS.read_text())[table]
+    return reasons
+
+
+def patterns_in_use(checkout: Checkout) -> set[str]:
+    """Return the patterns of `late_imports.toml` of which a module imports inside a function."""
+    reasons = late_import_reasons("modules")
+    late = (line for line in _imports(checkout.modules) if line.kind == "function")
+    return {pattern for line in late if (pattern := _reason(line, reasons)) is not None}
+
+
+def late_packages(checkout: Checkout) -> list[Import]:
+    """Return the imports inside functions of packages that are not of the product."""
+    return [
+        Import(module.name, package, kind, module.location(node))
+        for module in checkout.modules
+        for node, kind in _statements(module.tree, "module")
+        if kind == "function"
+        for package in sorted({name.partition(".")[0] for name in _imported_names(module, node)})
+        if package not in checkout.packages
+    ]
+
+
+def _reason(line: Import, reasons: Mapping[str, str]) -> str | None:
+    """Return the first pattern that gives a reason for an import inside a function."""
+    return next((pattern for pattern in reasons if fnmatchcase(line.importer, pattern)), None)
 
 
 def _largest_circle(limit_name: str, when: str, imports: list[Import], *kinds: Kind) -> Measure:
@@ -55,8 +109,8 @@ def _largest_circle(limit_name: str, when: str, imports: list[Import], *kinds: K
     )
 
 
-def _of_kind(limit_name: str, title: str, imports: list[Import], kind: Kind) -> Measure:
-    places = [f"{line.location} {line.imported}" for line in imports if line.kind == kind]
+def _listed(limit_name: str, title: str, imports: list[Import]) -> Measure:
+    places = [f"{line.location} {line.imported}" for line in imports]
     return Measure(limit_name, title, len(places), places, _ADVICE)
 
 

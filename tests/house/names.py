@@ -44,8 +44,9 @@ def _repeated(checkout: Checkout) -> Measure:
     paths: dict[tuple[str, str], list[str]] = defaultdict(list)
     for module in checkout.modules:
         inner = module.path.with_suffix("").parts[1:]
-        if not module.is_package and LAYERS.isdisjoint(inner):
-            paths[module.app, inner[-1].removeprefix("__")].append(str(module.path))
+        # Python gives `__main__` its name.
+        if not module.is_package and inner[-1] != "__main__" and LAYERS.isdisjoint(inner):
+            paths[module.app, inner[-1]].append(str(module.path))
     places = [" ".join(module_paths) for module_paths in paths.values() if len(module_paths) > 1]
     return Measure(
         "repeated_modules",

@@ -90,6 +90,7 @@ def test_a_name_occurs_twice_in_an_app_but_not_in_two_layers_or_apps(tmp_path: P
             *("shop_app/views/sales.py", "shop_app/sale/sales.py"),
             *("shop_app/sale/tasks.py", "shop_app/stock/tasks.py"),
             *("shop_app/sale/__init__.py", "shop_app/stock/__init__.py"),
+            *("shop_app/sale/__main__.py", "shop_app/stock/__main__.py"),
             *("shop_app/migrations/goods.py", "shop_app/stock/goods.py"),
         ),
         "",
@@ -139,6 +140,33 @@ def test_a_test_module_that_another_module_imports_is_counted_once(tmp_path: Pat
         "tests/shop/conftest.py:1 tests.shop.test_sale",
         "tests/shop/test_till.py:2 tests.shop.test_sale",
     ]
+
+
+def test_no_circle_of_imports_has_a_module_of_the_sdk() -> None:
+    measured = by_name(imports.measures(Checkout()))
+    assert [place for place in measured["circle_typing"].places if " slicewise." in place] == []
+
+
+def test_late_imports_with_a_reason_are_counted_apart(tmp_path: Path) -> None:
+    files = {
+        "shop_app/till.py": "def f():\n    import shop_app.bags\n",
+        "shop_app/bags.py": "def f():\n    import pyspark.sql, pickle\n    import pyspark\n",
+        "shop_app/management/commands/sell.py": "def f():\n    from shop_app import bags\n",
+    }
+    measured = by_name(imports.measures(checkout(tmp_path, files)))
+    assert measured["function_imports"].places == ["shop_app/till.py:2 shop_app.bags"]
+    assert measured["package_imports"].places == ["shop_app/bags.py:2 pickle"]
+    (place,) = measured["late_imports"].places
+    assert place == "shop_app/management/commands/sell.py:2 shop_app.bags"
+
+
+def test_each_reason_for_late_imports_is_that_of_a_module() -> None:
+    assert imports.patterns_in_use(Checkout()) == set(imports.late_import_reasons("modules"))
+
+
+def test_each_reason_for_a_late_package_is_that_of_an_import() -> None:
+    late = {line.imported for line in imports.late_packages(Checkout())}
+    assert late == set(imports.late_import_reasons("packages"))
 
 
 def test_sizes_name_long_files_and_lines(tmp_path: Path) -> None:

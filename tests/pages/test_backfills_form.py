@@ -13,7 +13,7 @@ from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
 from slicewise_server.web.request_errors import InvalidRequest
-from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, person
 from tests.pages.backfill_records import written_backfill
 from tests.pages.markup import compact
 from tests.partition_records import record
@@ -248,7 +248,7 @@ def test_a_day_in_which_the_clock_changes_is_a_day() -> None:
     )
     for now in (datetime(2026, 4, 2, 12, tzinfo=UTC), datetime(2026, 10, 28, 12, tzinfo=UTC)):
         first, last = preset_ends(shops, "7", now)
-        assert len(shops.definition.select(f"{first}..{last}")) == 7
+        assert len(definition_of(shops).select(f"{first}..{last}")) == 7
 
 
 def test_this_month_begins_with_its_first_day_in_the_zone_of_the_asset() -> None:

@@ -13,7 +13,7 @@ from assets_app.models import Asset, AssetPartition
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
-from tests.factories import asset
+from tests.factories import asset, definition_of
 from tests.pages.markup import compact
 from tests.partition_records import record
 
@@ -51,7 +51,7 @@ def redefined(was: slicewise.PartitionDefinition, now: slicewise.PartitionDefini
 
 def counted_one_by_one(cut: Asset) -> dict[str, int]:
     """Count the states of the partitions that the present definition lists, one by one."""
-    present = cut.definition.keys()
+    present = definition_of(cut).keys()
     texts = [key.text for key in present]
     rows = AssetPartition.objects.filter(asset=cut, identity=cut.identity, key__in=texts)
     return dict(Counter(rows.values_list("state", flat=True)))

@@ -22,7 +22,7 @@ from partitions_app.grid.layouts import GridRequest, draw, layout
 from partitions_app.grid.periods import Clock
 from partitions_app.labels import example_selection, label_of, selection_label
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.factories import AIRPORTS, DAILY_2013, asset
+from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of
 from tests.pages.markup import compact
 from tests.partition_records import record
 
@@ -158,7 +158,7 @@ def measured(db: None) -> Iterator[Asset]:
 def test_keys_of_a_class_of_the_bundle_are_shown_and_made_without_it(
     measured: Asset, browser: Client
 ) -> None:
-    first, second, _ = (key.text for key in measured.definition.select("*"))
+    first, second, _ = (key.text for key in definition_of(measured).select("*"))
     record(measured, second, lambda n: "failed")
 
     grid = browser.get("/assets/measured/").content.decode()

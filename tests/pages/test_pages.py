@@ -83,6 +83,22 @@ def test_no_page_has_script_or_style_of_its_own(browser: Client) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("strategy", "sentence"),
+    [
+        ("partition", "one run per partition"),
+        ("range", "single run for all requested partitions"),
+        (7, "up to 7 partitions per run"),
+    ],
+)
+def test_an_asset_says_how_its_partitions_are_cut_into_runs(
+    browser: Client, strategy: str | int, sentence: str
+) -> None:
+    asset("raw_flights", DAILY_2013, options={"strategy": strategy})
+    page = browser.get("/assets/raw_flights/?tab=definition").content.decode()
+    assert sentence in " ".join(page.split())
+
+
 def test_a_grid_page_costs_the_same_for_ten_and_ten_thousand_partitions(browser: Client) -> None:
     small = asset(
         "small", PartitionByInterval("@hourly", start=date(2026, 1, 1), end=date(2026, 1, 2))

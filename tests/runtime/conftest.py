@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.runner.client import WarmParent
-from slicewise_server.stack import Services
+from slicewise.runner.parent_client import WarmParent
 from slicewise_server.stack.machine import jdbc_jars
+from slicewise_server.stack.services import Services
 from tests.runtime.cluster import Cluster, running_cluster, submission
 from tests.runtime.runs import Runs
 from tests.runtime.shop import Shop

@@ -13,7 +13,7 @@ from typing import Any
 from slicewise.io import Place, Writer, storage_at
 from slicewise.loading.archives import archive
 from slicewise.loading.importing import load_bundle
-from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.runner.parent_client import RunnerProcess, WarmParent
 
 HEADER = """
 import os, signal, subprocess, sys, threading, time

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from slicewise.io import Place, Writer, storage_at
-from slicewise.io.publishing_sql import single_partition_table
+from slicewise.io.staged_tables import single_partition_table
 
 PATHS = {"mon": "day=mon", "tue": "day=tue"}
 

@@ -213,11 +213,11 @@ def test_what_was_written_is_given_back_and_what_is_missing_is_named() -> None:
         self.write("rows")
 
     assert materialize(writes) == "rows"
-    with pytest.raises(LookupError, match="asks for 'raw'"):
+    with pytest.raises(LookupError, match="reads 'raw'"):
         materialize(daily, partition="2013-01-01", spark="x")
-    with pytest.raises(DefinitionError, match="asks for spark"):
+    with pytest.raises(DefinitionError, match="needs a Spark session"):
         materialize(daily, partition="2013-01-01", upstream={"raw": 1})
-    with pytest.raises(DefinitionError, match="written by something else"):
+    with pytest.raises(DefinitionError, match="another program writes"):
         materialize(raw)
     with pytest.raises(ValueError, match="is partitioned"):
         materialize(daily)

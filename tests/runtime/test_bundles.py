@@ -229,7 +229,7 @@ def test_schedules_that_wait_for_each_other_are_an_error(tmp_path: Path) -> None
             def b(): pass
         """,
     )
-    assert "waits for itself: a -> b -> a" in errors(load_bundle(folder))["a.py"]["message"]
+    assert "is a circle of assets: a -> b -> a" in errors(load_bundle(folder))["a.py"]["message"]
 
 
 def test_a_file_with_the_name_of_a_loaded_module_is_an_error(tmp_path: Path) -> None:

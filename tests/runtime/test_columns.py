@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from slicewise import Asset, DefinitionError, asset, partition_column
+from slicewise import (
+    Asset,
+    DefinitionError,
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+    asset,
+    partition_column,
+)
 from slicewise.declaring.decorator import AssetColumn
 from slicewise.testing import materialize
 
@@ -57,3 +65,11 @@ def test_partition_column_in_a_function_of_several_assets_says_what_to_write() -
 
     with pytest.raises(DefinitionError, match=re.escape("write self['peaks']")):
         materialize(both)
+
+
+@pytest.mark.parametrize("dimension", ["shop", "dya"])
+def test_partition_column_refuses_a_dimension_that_is_none_of_time(dimension: str) -> None:
+    days = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-03")
+    product = PartitionByProduct({"day": days, "shop": PartitionBySequence(["a", "b"])})
+    with pytest.raises(DefinitionError, match=f"{dimension!r} is no dimension of time.*'day'"):
+        partition_column("at", product, dimension=dimension)

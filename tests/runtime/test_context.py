@@ -18,7 +18,7 @@ from slicewise import (
     RunContext,
     get_current_context,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from slicewise.running.context import PartitionContext, current_context
 from slicewise.running.handles import AssetHandle
 
@@ -92,7 +92,7 @@ def test_several_partitions_have_one_interval_and_no_key() -> None:
 
 def test_a_run_that_finds_partitions_covers_none() -> None:
     partition = context(CUSTOMERS, [])["partition"]
-    with pytest.raises(PartitionError, match="it is there to find some"):
+    with pytest.raises(PartitionError, match="the run discovers partitions"):
         _ = partition.key
     with pytest.raises(PartitionError, match="no dimension of time"):
         _ = partition.interval
@@ -116,9 +116,9 @@ def test_each_call_goes_through_the_past_anew() -> None:
 
 
 def test_outside_of_a_run_there_is_no_context_and_nothing_is_found() -> None:
-    with pytest.raises(RuntimeError, match="no asset is being made"):
+    with pytest.raises(RuntimeError, match="no run is active"):
         get_current_context()
-    with pytest.raises(RuntimeError, match=r"'customers'.*by a run; no asset is being made"):
+    with pytest.raises(RuntimeError, match=r"'customers'.*no run is active"):
         CUSTOMERS.add_partition(key="a")
 
 
@@ -213,5 +213,5 @@ def test_two_keys_of_one_text_are_refused() -> None:
 
 
 def test_only_sets_found_at_run_time_are_added_to() -> None:
-    with pytest.raises(DefinitionError, match="only those of a PartitionAtRuntime"):
+    with pytest.raises(DefinitionError, match="only a PartitionAtRuntime takes"):
         context().discoveries.add(SHOPS, "mitte")

@@ -9,7 +9,7 @@ import pytest
 
 from slicewise import PartitionByInterval, spark
 from slicewise.io import Writer
-from slicewise.running.handles import OwnAssetHandle
+from slicewise.running.written_handles import OwnAssetHandle
 
 DAYS = PartitionByInterval("@daily", start="2024-01-01")
 

@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.runner.parent_client import RunnerProcess, WarmParent
 from tests.processes import is_alive
 from tests.runtime.cluster import Cluster, submission
 from tests.runtime.runs import Runs

@@ -135,7 +135,7 @@ def test_a_place_that_is_a_link_of_another_user_is_refused(
         os.lchown(tmp_path / "a", 4711, 4711)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    with pytest.raises(UnfitLocationError, match="is a link that user"):
+    with pytest.raises(UnfitLocationError, match="is a link of user"):
         storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
 
 
@@ -149,3 +149,26 @@ def test_a_publication_says_the_same_where_nobody_asked_before(
     with pytest.raises(UnfitFileSystemError, match=WORKS):
         lake.publish(staging, 2)
     assert lake.content() == {"day=1": ["first"], "day=2": ["first"]}
+
+
+def test_forks_know_the_trials_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitness, "_fit", set())
+    fitness.share_trials_with_forks()
+    trials = tmp_path / "trials"
+
+    def note(_: Path) -> None:
+        with trials.open("a") as file:
+            file.write("x")
+
+    monkeypatch.setattr(fitness, "_try", note)
+    for _ in range(3):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                fitness.refuse_unfit(tmp_path / "asset")
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+    assert trials.read_text() == "x"

@@ -132,9 +132,9 @@ def test_rows_whose_columns_do_not_fit_are_not_appended(spark_runs: Runs) -> Non
     for name in ("log", "lines"):
         spark_runs.make(name, params={"sql": "select 1 as n, 'x' as t"})
     for name, sql, message in (
-        ("log", "select 1.5 as n, 'y' as t", "'n' of type int; rows with one of type decimal"),
+        ("log", "select 1.5 as n, 'y' as t", "'n' of type int; rows with a column of type decimal"),
         ("log", "select 1 as n", "a column 't', which the rows to be appended do not have"),
-        ("lines", "select 'y' as t, 2 as n", "CSV knows columns by their place"),
+        ("lines", "select 'y' as t, 2 as n", "CSV knows columns by position"),
     ):
         assert message in spark_runs.run(name, params={"sql": sql}).failure["error"]
     spark_runs.make("log", params={"sql": "select 2 as n, 'y' as t, true as late"})
@@ -165,8 +165,8 @@ def test_the_format_is_what_is_said_or_the_extension(
     [
         ("file:///lake/x", "xlsx", 'format is one of "parquet", "csv", "json", "orc", not'),
         ("file:///lake/x.csv", "orc", "two formats; change one of them"),
-        ("bigquery://acme/a/b", "csv", "nothing that is installed reads or writes bigquery: URIs"),
-        (None, "csv", "it has no uri; leave it out"),
+        ("bigquery://acme/a/b", "csv", "no installed storage reads or writes bigquery: URIs"),
+        (None, "csv", "the asset has no uri; leave format out"),
     ],
 )
 def test_a_format_that_is_not_written_is_refused(
@@ -190,5 +190,5 @@ def test_files_whose_columns_nothing_says_are_refused_with_a_sentence(
     spark_runs.lake.mkdir()
     spark_runs.lake.joinpath("outside.csv").write_text("id\n7\n")
     error = spark_runs.run("reads", upstream={"outside": [""]}).failure["error"]
-    assert "nothing says which columns the csv files" in error
+    assert "the columns of the csv files" in error
     assert "columns={" in error

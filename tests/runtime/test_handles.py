@@ -4,7 +4,7 @@ import pytest
 
 from slicewise import spark
 from slicewise.io import Writer
-from slicewise.running.handles import OwnAssetHandle
+from slicewise.running.written_handles import OwnAssetHandle
 
 
 def test_that_an_asset_cannot_be_written_is_said_without_its_password(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from slicewise.process.hidden_packages import SERVER_PACKAGES
+from slicewise.process.python_start import python_path
 from tests.docs.documents import PROJECT
 from tests.runtime.runs import Runs
 
@@ -27,7 +28,7 @@ TOP = sorted(
 NAMES = sorted({*TOP, "config", "common", "stack", "web", "conftest"})
 
 
-def report_of(bundle: Path) -> dict[str, Any]:
+def report_of(bundle: Path, python_path: str = str(PROJECT)) -> dict[str, Any]:
     """Return the report of a real loader process, started as servers start the process."""
     receiving, sending = os.pipe()
     with os.fdopen(receiving, "rb") as answer:
@@ -35,7 +36,7 @@ def report_of(bundle: Path) -> dict[str, Any]:
             [*LOADER, str(bundle), f"--report-fd={sending}"],
             pass_fds=[sending],
             cwd=bundle,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            env={**os.environ, "PYTHONPATH": python_path},
             check=True,
         )
         os.close(sending)
@@ -79,6 +80,21 @@ def test_code_of_a_definition_file_imports_no_package_of_the_server(
     assert file["error"]["message"] == f"ModuleNotFoundError: No module named {name!r}"
 
 
+@pytest.mark.parametrize("python_path", [str(PROJECT), ""], ids=["by folder", "by installation"])
+def test_a_hidden_package_looks_like_one_that_is_not_installed(
+    python_path: str, tmp_path: Path
+) -> None:
+    lines = [f"assert find_spec({name!r}) is None, {name!r}" for name in TOP]
+    lines += ["import slicewise", "assert find_spec('slicewise.uris') is not None"]
+    (tmp_path / "a.py").write_text("\n".join(["from importlib.util import find_spec", *lines]))
+    (tmp_path / "b.py").write_text(
+        "from importlib.util import find_spec\nfind_spec('assets_app.models')\n"
+    )
+    looked, inside = report_of(tmp_path, python_path)["files"]
+    assert looked["error"] is None
+    assert inside["error"]["message"] == "ModuleNotFoundError: No module named 'assets_app'"
+
+
 def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
     # The test's own process, which loads the bundle as well, has imported neither.
     runs.bundle.mkdir()
@@ -104,3 +120,24 @@ def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
             for name in ("slicewise_server", "backfills_app", "assets_app", "manage", "tests")
         ),
     ]
+
+
+def test_a_python_of_another_program_hides_them_and_runs_the_next_sitecustomize(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('the next one')\n")
+    code = (
+        "import importlib.util, sys\n"
+        "print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])\n"
+        "print('slicewise' in sys.modules)\n"
+        "from slicewise.process.hidden_packages import hide_server_packages\n"
+        "before = [*sys.path_hooks]\n"
+        "hide_server_packages()\n"
+        "print(sys.path_hooks == before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *TOP, "slicewise"],
+        env={"PYTHONPATH": python_path(f"{tmp_path}:{PROJECT}")},
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["the next one", "['slicewise']", "False", "True"]

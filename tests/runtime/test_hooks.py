@@ -88,11 +88,17 @@ def test_its_failure_comes_with_the_lines_of_its_author(runs: Runs) -> None:
 @pytest.mark.parametrize(
     ("does", "message"),
     [
-        ("self.read()", "NoSparkError: a function that is called after a run is given no Spark"),
-        ("self.write(1)", "AfterRunError: the run that makes flights has ended"),
-        ("FOUND.add_partition(key='EWR')", "AfterRunError: nothing is added to"),
-        ("context['partition'].upstream('raw')", "AfterRunError: what the run has read of 'raw'"),
-        ("next(context['partition'].iter_past_partitions())", "AfterRunError: past partitions"),
+        ("self.read()", "NoSparkError: a function that is called after a run gets no Spark"),
+        ("self.write(1)", "AfterRunError: the run has ended, and flights"),
+        ("FOUND.add_partition(key='EWR')", "AfterRunError: the run has ended, and no partition"),
+        (
+            "context['partition'].upstream('raw')",
+            "AfterRunError: the run has ended, and its data of 'raw'",
+        ),
+        (
+            "next(context['partition'].iter_past_partitions())",
+            "AfterRunError: the run has ended, and past partitions",
+        ),
     ],
 )
 def test_what_only_a_run_has_is_refused(runs: Runs, does: str, message: str) -> None:

@@ -54,7 +54,10 @@ def test_mappings_and_validations_go_by_the_name_of_the_asset() -> None:
         ({"self": trips}, "the function has trips, weather"),
         ({"limit": trips}, "the function has trips, weather"),
         ({"trips": Asset.ref("weather")}, "are both the asset 'weather'; keep one"),
-        ({"trips": Asset.ref("counted")}, "the parameter 'trips' is the asset itself"),
+        (
+            {"trips": Asset.ref("counted")},
+            "the parameter 'trips' names the asset that the run writes",
+        ),
     ],
 )
 def test_what_names_no_parameter_or_no_asset_is_refused(inlets: Any, reason: str) -> None:

@@ -53,10 +53,10 @@ class Bucket:
 
     def counting(self, version: int | None = None) -> list[str]:
         """Return the attempts whose files a reader of the day is sent to."""
-        from slicewise.io.objects import _version
+        from slicewise.io.object_attempts import attempt_of_version
 
         state = self.storage("replace")._state(DAY)
-        return list(state.data) if version is None else [_version(state, version, DAY)]
+        return list(state.data) if version is None else [attempt_of_version(state, version, DAY)]
 
     def files(self) -> int:
         return len(list(self.folder.rglob("part-*")))

@@ -217,7 +217,7 @@ def test_a_worker_that_gives_up_takes_every_partition_first(tmp_path: Path) -> N
 def test_a_publication_that_fails_takes_every_partition_first(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", "replace")
     writer = lake.stage(1, ["tue"])
-    with pytest.raises(StagingLostError, match="what was staged is gone"):
+    with pytest.raises(StagingLostError, match="the staged data is gone"):
         lake.publish(replace(writer, fence=2), "mon", "tue")
     recorded = lake.storage().published([path("tue")], writer)
     with suppress(StagingLostError):

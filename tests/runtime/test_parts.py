@@ -93,7 +93,7 @@ def test_what_passes_apart_and_not_together_has_nobody_to_blame(spark_runs: Runs
 
 def test_several_outlets_are_made_all_or_none() -> None:
     daily = PartitionByInterval("@daily")
-    with pytest.raises(DefinitionError, match="one run makes all of them or none"):
+    with pytest.raises(DefinitionError, match="a run publishes all outlets or none"):
 
         @asset.multi(outlets=[Asset("a"), Asset("b")], partition=daily, on_partial="publish")
         def both() -> None: ...

@@ -93,7 +93,7 @@ def test_instants_are_utc_whatever_zone_the_server_or_the_worker_is_in(
 def test_every_frame_of_a_run_is_held_against_the_columns_that_are_there(shop: Shop) -> None:
     shop.stage(1, [("mon", 1)], apart="mon")
     writer = shop.stage(1, [("tue", 2, 3)], columns="day text, n int, more int", apart="tue")
-    with pytest.raises(StorageError, match="no column 'more', and the frame has one"):
+    with pytest.raises(StorageError, match="no column 'more', which the frame has"):
         shop.publish(writer, "mon", "tue")
     shop.database.execute("CREATE TABLE shop.sales (day text, more int, n int)")
     shop.publish(writer, "mon", "tue")

@@ -47,8 +47,8 @@ ARGUMENTS = [
     ('schedule="@fortnightly"', "flights", "use one of @hourly, @daily"),
     ('schedule="61 * * * *"', "flights", "bad cron expression '61 * * * *'"),
     ('schedule="* * * * * *"', "flights", "five fields"),
-    ('schedule="R * * * *"', "flights", "R and H are refused"),
-    ('schedule="0 H * * *"', "flights", "R and H are refused"),
+    ('schedule="R * * * *"', "flights", "R and H cannot be used"),
+    ('schedule="0 H * * *"', "flights", "R and H cannot be used"),
     ('schedule="0 0 30 2 *"', "flights", "never ticks"),
     ('schedule="raw"', "flights", "write schedule=Asset.ref('raw')"),
     ("schedule=timedelta(0)", "flights", "positive number of whole seconds"),
@@ -100,10 +100,10 @@ ARGUMENTS = [
     (
         f'depends_on_past=True, pending="latest", schedule="@daily", {DAILY}',
         "flights",
-        'depends_on_past does not go with pending="latest"',
+        'depends_on_past cannot be combined with pending="latest"',
     ),
     (f"schedule=raw, refresh=3, {DAILY}", "flights", "refresh acts at the ticks of a schedule"),
-    (f"refresh=3, {DAILY}", "flights", "this asset has no schedule; leave it out"),
+    (f"refresh=3, {DAILY}", "flights", "this asset has no schedule; leave refresh out"),
     ('schedule="@daily", refresh=3', "flights", "refresh needs partitions by time"),
     (
         'schedule="@daily", refresh=3, partition=PartitionBySequence(["a"])',
@@ -128,12 +128,12 @@ ARGUMENTS = [
     (
         "outlet_validations=[AssetValidation.has_columns('a')]",
         "flights",
-        "outlet_validations read back what a run has written, and it has no uri",
+        "outlet_validations read back what a run has written, and the asset has no uri",
     ),
     (
         "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
         "flights",
-        "nothing that is installed reads or writes trino: URIs",
+        "no installed storage reads or writes trino: URIs",
     ),
     ("retries=101", "flights", "retries is at most 100, not 101"),
     ("refresh=-1", "flights", "refresh is a whole number from 0"),
@@ -165,12 +165,16 @@ ARGUMENTS = [
     ("spark_conf=['a']", "flights", "spark_conf maps texts to texts"),
     ("on_success='mail'", "flights", "on_success is a function"),
     ("on_failure=int", "flights", "on_failure is a function"),
-    ("on_success=print", "flights", "on_success=print asks for '*args'; a function that is called"),
-    ("on_failure=lambda spark: 1", "flights", "asks for 'spark'; a function that is called after"),
-    ("on_failure=lambda self, /: 1", "flights", "is given self and context alone, by name"),
-    ("on_success=lambda **facts: 1", "flights", "asks for '**facts'"),
-    ("on_success=lambda: (yield)", "flights", "yields, and nothing takes what it yields"),
-    ("on_success=min", "flights", "does not say what its parameters are"),
+    ("on_success=print", "flights", "on_success=print has the parameter '*args'; a function"),
+    (
+        "on_failure=lambda spark: 1",
+        "flights",
+        "has the parameter 'spark'; a function that is called after",
+    ),
+    ("on_failure=lambda self, /: 1", "flights", "gets self and context only, by name"),
+    ("on_success=lambda **facts: 1", "flights", "has the parameter '**facts'"),
+    ("on_success=lambda: (yield)", "flights", "yields, and hooks are not iterated"),
+    ("on_success=min", "flights", "the parameters of on_success=min cannot be read"),
     # facts of the catalogue
     ("uri=5", "flights", "uri is a text or a path"),
     ("uri=__import__('pathlib').Path('lake')", "flights", "write an absolute one"),
@@ -193,7 +197,7 @@ ARGUMENTS = [
     ("upstream=[raw]", "flights", "upstream maps assets to mappings"),
     ("schedule=raw, upstream={raw: -1}", "flights", "such as Offset(-1), All() or Keys([...])"),
     ("schedule=raw, upstream={raw: All}", "flights", "the class All; write All(...)"),
-    ("schedule=raw, upstream={5: All()}", "flights", "by themselves or by name, not 5"),
+    ("schedule=raw, upstream={5: All()}", "flights", "takes assets or names of assets, not 5"),
     ('schedule=raw, upstream={"rwa": All()}', "flights", "did you mean 'raw'?"),
     ('schedule=raw, upstream={raw: All(), "raw": All()}', "flights", "names 'raw' twice"),
     # validations
@@ -203,7 +207,7 @@ ARGUMENTS = [
     (
         "outlet_validations=AssetValidation.not_null(raw.sales)",
         "flights",
-        "speaks of a column of 'raw'",
+        "names a column of 'raw'",
     ),
     ("schedule=raw, inlet_validations={raw: 1}", "flights", "inlet_validations of 'raw' is a list"),
     (
@@ -215,7 +219,7 @@ ARGUMENTS = [
         'schedule=raw | Asset("other"),'
         'inlet_validations={"other": AssetValidation.not_null(raw.sales)}',
         "flights",
-        "speaks of a column of 'raw'",
+        "names a column of 'raw'",
     ),
     (
         "inlet_validations=AssetValidation.not_null(raw.sales)",
@@ -270,11 +274,11 @@ STATEMENTS = [
     ("asset()(5)", None, "an object of type int is decorated"),
     ("@asset.multi\ndef flights(): ...", "flights", "write @asset.multi(...)"),
     ("@asset()\n@asset()\ndef flights(): ...", "flights", "is decorated twice"),
-    ("@asset()\ndef flights(): ...\nflights()", "flights", "is an asset and is not called"),
+    ("@asset()\ndef flights(): ...\nflights()", "flights", "is an asset and cannot be called"),
     (
         "@asset.multi(outlets=[Asset('a')])\ndef flights(): ...\nflights()",
         "flights",
-        "is an asset and is not called",
+        "is an asset and cannot be called",
     ),
     ("@asset()\ndef flights(): ...\nAsset('flights')", "flights", "here and at a.py:2"),
     ("@asset()\ndef flights(rwa): ...\nAsset('raw')", "flights", "did you mean 'raw'?"),
@@ -314,7 +318,7 @@ OUTLETS = [
         "'x' and 'y' have the same uri",
     ),
     ("outlets=[Asset('split')]", "declared twice"),
-    ("outlets=[made]", "made by 'made' already (a.py:3)"),
+    ("outlets=[made]", "belongs to 'made' already (a.py:3)"),
     ("outlets=[raw], uri='file:///x'", 'write outlets=[Asset("...", uri=...), ...]'),
     ("outlets=[raw], columns=['a']", 'write outlets=[Asset("...", columns=...), ...]'),
     ("outlets=[raw], kind='table'", 'write outlets=[Asset("...", kind=...), ...]'),
@@ -324,7 +328,7 @@ OUTLETS = [
     ("outlets=[raw], dag_id='x'", "write name=..."),
     (
         "outlets=[Asset('x', partition=PartitionByInterval('@daily'))]",
-        "write it in @asset.multi(partition=...) only",
+        "write partition= in @asset.multi only",
     ),
 ]
 
@@ -410,7 +414,7 @@ def test_each_circle_of_schedules_is_told_once(tmp_path: Path) -> None:
         ("b.py", 2, "c"),
         ("c.py", 2, "flights"),
     ]
-    assert "its schedule waits for itself: a -> b -> a" in errors_found[0]["message"]
+    assert "the schedule is a circle of assets: a -> b -> a" in errors_found[0]["message"]
 
 
 def test_everything_that_is_broken_is_told_not_only_the_first(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ import pytest
 
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
-from slicewise_server.stack import Services
 from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import scrubbed, write_private
 from slicewise_server.stack.pytest_plugin import BRIEF
+from slicewise_server.stack.services import Services
 from tests.runtime.door import Door
 from tests.runtime.errors import raised_by
 

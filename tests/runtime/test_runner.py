@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner import parent, processes
-from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
+from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -201,7 +202,7 @@ def test_one_that_could_not_be_forked_says_why_and_may_be_killed(
     (status, runner_end), (channel, ours) = socket.socketpair(), socket.socketpair()
     control, (log, end) = socket.socketpair(), os.pipe()
     loop = WarmParentLoop(control[0], lambda *_: 0)
-    loop._fork({"op": "run"}, ours.fileno(), end, runner_end)
+    loop._fork({"op": "run"}, ours.fileno(), end, runner_end, GroupEntry(()))
     ours.close()
     os.close(end)
     runner = RunnerProcess(channel=channel, log=log, status=status)
@@ -290,7 +291,7 @@ WORKER = """
 import os, sys, json
 from pathlib import Path
 from slicewise.runner import parent, processes
-from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
 runner = parent.launch(json.loads(sys.argv[2]))
 for message in runner.messages(0.2):
@@ -343,7 +344,7 @@ def test_a_bundle_that_is_not_there_is_a_failure_of_the_platform(runs: Runs) -> 
 
 def test_a_request_that_no_runner_would_read_is_refused_before_there_is_one(runs: Runs) -> None:
     runs.define("@asset()\ndef quick(): pass")
-    with pytest.raises(RequestTooLargeError, match="Make fewer partitions in one run"):
+    with pytest.raises(RequestTooLargeError, match="Write fewer partitions in one run"):
         runs.run("quick", params={"keys": "x" * REQUEST_LIMIT_BYTES})
     assert runs.run("quick").types[-1] == "exited"
 
@@ -426,7 +427,7 @@ def test_no_code_begins_once_the_lease_it_was_asked_under_may_be_over(runs: Runs
     """)
     outcome = runs.run("late", not_after=time.monotonic() - 0.001)
     assert outcome.types == ["exited"]
-    assert "too long ago" in outcome.messages[-1]["error"]
+    assert "request for this run is too old" in outcome.messages[-1]["error"]
     assert "at work" not in outcome.log
     assert runs.run("late", not_after=time.monotonic() + 60).log == "at work\n"
 
@@ -439,12 +440,13 @@ def test_a_runner_that_was_stopped_before_it_could_begin_is_no_fault_of_its_code
     ours, runner_end = socket.socketpair()
     channel, channel_end = socket.socketpair()
     loop = WarmParentLoop(ours, lambda *_: 0)
-    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, runner_end)
+    entry = GroupEntry(())
+    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, runner_end, entry)
     (pid,) = loop._runners
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     message = json.loads(channel.recv(4096))
     assert (message["type"], message["kind"]) == ("failed", "platform")
-    assert "too long ago" in message["error"]
+    assert "request for this run is too old" in message["error"]
     for end in (ours, runner_end, channel, channel_end):
         end.close()
 

@@ -134,7 +134,7 @@ def test_a_joined_schedule_infers_no_partition() -> None:
         ("schedule=Cron('@daily') | 'up'", "not the text 'up'; write Asset.ref('up')"),
         (
             "schedule=Cron('@daily', 'Europe/Berlin'), timezone='UTC'",
-            "timezone='UTC' is not that of Cron('@daily', timezone='Europe/Berlin')",
+            "timezone='UTC' is not the time zone of Cron('@daily', timezone='Europe/Berlin')",
         ),
         (
             "schedule=Asset.ref('up') | Cron('@daily'), start_date='2024-01-01'",
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, arguments: str, me
 
 def test_a_schedule_that_waits_for_itself_is_refused_beside_a_time(tmp_path: Path) -> None:
     message = refused(tmp_path, "schedule=Asset.ref('flights') | Cron('@daily')")
-    assert "its schedule waits for itself" in message
+    assert "the schedule is a circle of assets" in message
 
 
 def test_two_zones_that_are_the_same_may_be_written() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slicewise import spark
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from tests.runtime.runs import Runs
 
 
@@ -119,3 +119,20 @@ def test_a_session_that_cannot_be_opened_does_not_stay_behind(spark_remote: str)
         assert later.range(2).where(spark.functions().col("id") > 0).count() == 1
     finally:
         spark.close_session(later)
+
+
+@pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
+def test_python_workers_of_spark_import_no_package_of_the_server(engine_runs: Runs) -> None:
+    engine_runs.define("""
+        @asset()
+        def curious(spark):
+            from pyspark.sql.functions import udf
+            @udf("string")
+            def names_found(_):
+                from importlib.util import find_spec
+                names = ("slicewise", "slicewise_server", "assets_app", "manage", "tests")
+                return " ".join(name for name in names if find_spec(name))
+            print("found:", spark.range(1).select(names_found("id")).first()[0])
+    """)
+    log = engine_runs.run("curious").log
+    assert [line for line in log.splitlines() if "found:" in line] == ["found: slicewise"]

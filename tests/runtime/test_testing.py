@@ -130,9 +130,9 @@ def test_an_upstream_asset_may_be_handed_in_itself() -> None:
 def test_of_an_upstream_asset_that_cannot_be_seen_the_data_is_given_and_the_keys_are_not() -> None:
     @asset(partition=DAYS)
     def tried(elsewhere: Any, context: Any) -> Any:
-        with pytest.raises(DefinitionError, match="hand the asset itself in"):
+        with pytest.raises(DefinitionError, match="pass the asset itself"):
             _ = elsewhere.partitions
-        with pytest.raises(DefinitionError, match="hand the asset itself in"):
+        with pytest.raises(DefinitionError, match="pass the asset itself"):
             context["partition"].upstream("elsewhere")
         with pytest.raises(KeyError, match="'raw' is no upstream asset"):
             context["partition"].upstream("raw")
@@ -154,7 +154,7 @@ def test_what_has_no_end_is_not_listed_and_can_be_read_all_the_same() -> None:
 
 
 def test_upstream_data_that_is_missing_or_not_wanted_is_named() -> None:
-    with pytest.raises(LookupError, match="reader asks for 'lagging', and no data is given"):
+    with pytest.raises(LookupError, match="reader reads 'lagging', and no data is given"):
         materialize(reader, partition="2013-01-05", upstream={"raw": []})
     with pytest.raises(DefinitionError, match="does not read 'rwa'; it reads raw, lagging"):
         materialize(reader, partition="2013-01-05", upstream={"raw": 1, "lagging": 1, "rwa": 1})
@@ -224,7 +224,7 @@ def test_functions_that_make_several_assets_return_all_of_them() -> None:
     assert materialize(both.outlets[1], partition="2013-01-05", params={"names": "left right"})
     with pytest.raises(ValueError, match="returned nothing for 'right'"):
         materialize(both, partition="2013-01-05", params={"names": "left"})
-    with pytest.raises(ValueError, match=r"returned 'up', which it does not make.*left, right"):
+    with pytest.raises(ValueError, match=r"returned 'up', which is no outlet.*left, right"):
         materialize(both, partition="2013-01-05", params={"names": "left right up"})
 
 

@@ -216,16 +216,16 @@ def test_freshness_is_that_of_what_is_read_and_needs_no_data(runs: Runs) -> None
     upstream = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
     old = upstream | {"materialized_at": "2024-01-01T12:00:00+00:00"}
     stopped = runs.run("reads", upstreams={"elsewhere": old})
-    assert "The data was made at 2024-01-01 12:00:00 UTC" in stopped.failure["error"]
+    assert "The data was materialized at 2024-01-01 12:00:00 UTC" in stopped.failure["error"]
     new = upstream | {"materialized_at": "2999-01-01T12:00:00+00:00"}
     assert passed(runs.make("reads", upstreams={"elsewhere": new})) == {"fresh_within": True}
     unknown = runs.run("reads", upstreams={"elsewhere": upstream})
-    assert "it is not known when the data was made" in unknown.failure["error"]
+    assert "the time of materialization is not known" in unknown.failure["error"]
     # Of data that cannot be read here nothing else is known, which is no pass.
     unread = runs.run("counts", upstreams={"elsewhere": new})
     (result,) = validated(unread).values()
     assert (result["passed"], result["evaluated"]) == (False, False)
-    assert result["message"].startswith("It cannot be evaluated: ")
+    assert result["message"].startswith("The validation cannot be evaluated: ")
 
 
 @pytest.mark.parametrize("ahead", [timedelta(days=-3), timedelta(days=3)], ids=["fast", "slow"])
@@ -290,7 +290,7 @@ def test_partitions_that_are_missing_do_not_pass(runs: Runs) -> None:
     (result,) = validated(warned).values()
     assert not result["evaluated"]
     assert (
-        "1 partition of raw that this run needs has not been made: the whole asset"
+        "1 partition of raw that this run needs is not materialized: the whole asset"
         in result["message"]
     )
     assert "the function runs" in warned.log

@@ -174,7 +174,8 @@ def test_values_are_accepted_by_kind(frame: Frame) -> None:
 def test_a_column_is_not_cast_to_the_kind_of_the_accepted_values(frame: Frame) -> None:
     result = AssetValidation.accepted_values("shop", [1, 2]).check(frame)
     assert refused(result) == (
-        "It cannot be evaluated: 'shop' is of type string, which is compared with no number."
+        "The validation cannot be evaluated: 'shop' is of type string, which is compared with no"
+        " number."
     )
 
 
@@ -202,7 +203,7 @@ def test_a_regular_expression_that_java_refuses_fails_alone(frame: Frame) -> Non
     wrong = AssetValidation.matches("shop", "(m)?(?(1)itte|x)")
     results = check_all(frame, [AssetValidation.row_count(min=3), wrong])
     assert results[0].passed
-    assert "It cannot be evaluated" in refused(results[1])
+    assert "The validation cannot be evaluated" in refused(results[1])
 
 
 def test_examples_are_few_distinct_and_short(session: Session) -> None:
@@ -241,9 +242,10 @@ def test_freshness_without_a_column_is_that_of_the_making(frame: Frame) -> None:
     assert an_hour.check(frame, now=NOW, materialized_at=NOW - timedelta(hours=1)).passed
     late = an_hour.check(frame, now=NOW, materialized_at=NOW - timedelta(hours=2))
     assert failed(late) == (
-        "The data was made at 2024-01-02 10:00:00 UTC, 2:00:00 ago instead of at most 1:00:00."
+        "The data was materialized at 2024-01-02 10:00:00 UTC, 2:00:00 ago instead of at most"
+        " 1:00:00."
     )
-    assert "not known when the data was made" in refused(an_hour.check(frame, now=NOW))
+    assert "time of materialization is not known" in refused(an_hour.check(frame, now=NOW))
     wrong = AssetValidation.fresh_within(timedelta(hours=1), column="shop").check(frame)
     assert "timestamp or date" in refused(wrong)
     for moments in ({"now": datetime(2024, 1, 1)}, {"materialized_at": datetime(2024, 1, 1)}):
@@ -279,7 +281,7 @@ def test_a_column_that_is_not_there_fails_alone_with_a_sentence(frame: Frame) ->
     )
     assert "1 in 'shop'" in failed(results[0])
     assert refused(results[1]) == (
-        "It cannot be evaluated: there is no column 'shp'; did you mean 'shop'?"
+        "The validation cannot be evaluated: there is no column 'shp'; did you mean 'shop'?"
     )
     assert "there are 'shop', 'phone'" in refused(results[2])
     assert "no column 'address.town'" in refused(results[3])
@@ -350,7 +352,7 @@ def test_functions_say_what_is_wrong_or_nothing(frame: Frame) -> None:
     functions = [few, says, asserts, raises, returns_a_frame]
     results = check_all(frame, functions)
     assert [failed(result).splitlines()[0] for result in results[:3]] == [
-        "few says no.",
+        "few returned False.",
         "there are rows",
         "3 rows at s3://u:***@bucket/x",
     ]
@@ -363,7 +365,7 @@ def test_functions_say_what_is_wrong_or_nothing(frame: Frame) -> None:
     assert (
         "raises raised ZeroDivisionError: division by zero (test_validations.py, line " in message
     )
-    assert "returned a DataFrame; it returns whether" in refused(results[4])
+    assert "returned a DataFrame; return True or" in refused(results[4])
     assert [result.passed for result in check_all(frame.limit(0), functions)][:3] == [True] * 3
 
 

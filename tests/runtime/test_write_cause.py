@@ -3,7 +3,7 @@
 import pytest
 from pyspark.errors.exceptions.connect import SparkException
 
-from slicewise.spark import write_cause
+from slicewise.texts.spark_advice import write_cause
 
 TRACE = """org.apache.spark.SparkException
 \tat org.apache.spark.sql.Writer.write(Writer.scala:1)

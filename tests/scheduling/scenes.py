@@ -7,7 +7,6 @@ from django.db import transaction
 
 import slicewise
 from accounts_app.models import User
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
@@ -15,6 +14,7 @@ from assets_app.execution.queue.transitions import move_all
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState, ScheduleTick
 from slicewise import PartitionByInterval
+from slicewise.declaring import schedule_names
 from tests.factories import asset, outlet_of
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -54,7 +54,7 @@ def scheduled(
     assert scheduled_asset.producer is not None
     with transaction.atomic():
         store_schedules([scheduled_asset.producer], now=since)
-    by_asset = set(scheduling_names(schedule))
+    by_asset = set(schedule_names(schedule))
     for name_of in by_asset | set(upstream or {}):
         mapping = (upstream or {}).get(name_of)
         AssetDependency.objects.create(

@@ -200,7 +200,7 @@ def test_what_asks_too_much_of_the_database_blocks_nothing_behind_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def ask_too_much(touched: TouchedPartitions, *more: Any) -> int:
-        if touched.asset == lagging[1]:
+        if touched.target.asset == lagging[1]:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT repeat('x', 2000000000)")
         return queue_due(touched, *more)

@@ -38,7 +38,8 @@ def declare_anew(of: Asset, meanwhile: Callable[[], Any]) -> None:
     """Change the asset's schedule, with an act after the old state has been read."""
     assert of.producer is not None
     assert of.producer.current_version is not None
-    of.producer.current_version.definition["schedule"] = cron("@hourly")
+    version = of.producer.current_version
+    version.definition = version.definition | {"schedule": cron("@hourly")}
     of.producer.current_version.save()
     threads: list[threading.Thread] = []
     read = timetables._paused_producers

@@ -20,6 +20,7 @@ from assets_app.models import (
     Run,
     RunAttempt,
     Schedule,
+    Target,
     TickReason,
     Trigger,
 )
@@ -570,8 +571,8 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     judge_rows = queueing.evaluate_rows
 
-    def failing(of: Asset, *arguments: object) -> object:
-        if of == bad:
+    def failing(of: Target, *arguments: object) -> object:
+        if of.asset == bad:
             raise RuntimeError("no")
         return judge_rows(of, *arguments)  # type: ignore[arg-type]
 
@@ -798,7 +799,8 @@ def declare(of: Asset, schedule: dict[str, Any], when: datetime) -> None:
     producer = of.producer
     assert producer is not None
     assert producer.current_version is not None
-    producer.current_version.definition["schedule"] = schedule
+    version = producer.current_version
+    version.definition = version.definition | {"schedule": schedule}
     producer.current_version.save(update_fields=["definition"])
     Asset.objects.filter(pk=of.pk).update(schedule=schedule)
     names = {part["name"] for part in schedule.get("of", [schedule]) if "name" in part}

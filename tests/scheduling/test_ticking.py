@@ -282,7 +282,8 @@ def test_a_changed_schedule_goes_on_from_where_the_old_one_was() -> None:
     producer = daily.producer
     assert producer is not None
     assert producer.current_version is not None
-    producer.current_version.definition["schedule"] = cron("@hourly")
+    version = producer.current_version
+    version.definition = version.definition | {"schedule": cron("@hourly")}
     store_schedules([producer], now=at(2024, 7, 1, 5, 30))
     producer.current_version.save()
     handle_ticks(at(2024, 7, 1, 6))

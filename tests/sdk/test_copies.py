@@ -15,7 +15,7 @@ from slicewise import (
     PartitionSet,
     upstream_partitions,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 
 DAYS = PartitionByInterval("@daily", start="2024-01-01", end="2024-03-01", exclude="0 0 * * 0")
 DWHS = PartitionBySequence(["marketing-dwh", "engineering-dwh"])

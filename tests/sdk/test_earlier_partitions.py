@@ -16,7 +16,8 @@ from slicewise import (
     asset,
 )
 from slicewise.io import Writer
-from slicewise.running.handles import AssetHandle, OwnAssetHandle
+from slicewise.running.handles import AssetHandle
+from slicewise.running.written_handles import OwnAssetHandle
 from slicewise.testing import materialize
 
 DAYS = PartitionByInterval("@daily", start="2024-01-01")
@@ -49,12 +50,14 @@ def test_what_the_latest_partition_holds_is_read_by_the_past_of_the_context() ->
 
 
 def test_what_has_not_been_made_is_missing() -> None:
-    with pytest.raises(MissingPartitionsError, match="have not been made: 2024-01-05"):
+    with pytest.raises(MissingPartitionsError, match="are not materialized: 2024-01-05"):
         reading(["2024-01-01", "2024-01-05"])
 
 
 def test_the_partitions_being_made_are_refused() -> None:
-    with pytest.raises(PartitionKeyError, match=r"makes 2024-01-03 of balances.*made before"):
+    with pytest.raises(
+        PartitionKeyError, match=r"writes 2024-01-03 of balances.*partitions of earlier runs"
+    ):
         reading(["2024-01-01", "2024-01-03"])
 
 
@@ -100,10 +103,10 @@ def test_a_run_asks_which_partitions_are_there() -> None:
         writer=Writer(run_id=1, attempt="1"),
         present=present,
     )
-    with pytest.raises(MissingPartitionsError, match="made: 2024-01-02"):
+    with pytest.raises(MissingPartitionsError, match="not materialized: 2024-01-02"):
         handle.read(partition=["2024-01-01", "2024-01-02"])
     assert requests == [["2024-01-01", "2024-01-02"]]
-    with pytest.raises(PartitionKeyError, match="made before"):
+    with pytest.raises(PartitionKeyError, match="partitions of earlier runs"):
         handle.read(partition="2024-01-03")
     assert len(requests) == 1
 
@@ -114,8 +117,8 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
         return self.read()
 
     message = (
-        "there is nothing to read of 2024-01-03 of balances: no data of it is on record."
-        " Partitions that were made before are read by self.read(partition=...)"
+        "there is no data to read: 2024-01-03 of balances is not materialized."
+        " Read partitions of earlier runs by self.read(partition=...)"
     )
     with pytest.raises(MissingPartitionsError, match=re.escape(message)):
         materialize(balances, partition="2024-01-03", past={"2024-01-02": "second"})
@@ -133,13 +136,13 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
     def reader(self: Any) -> Any:
         return self.read()
 
-    with pytest.raises(MissingPartitionsError, match="no data of it is on record"):
+    with pytest.raises(MissingPartitionsError, match="whole is not materialized"):
         materialize(reader)
 
 
 @pytest.mark.parametrize(
     ("excluded", "message"),
-    [(0, "needs no partition of it"), (5, "all 5 partitions of it that this run would need are")],
+    [(0, "needs no partition of the asset"), (5, "all 5 partitions that this run would need are")],
 )
 def test_where_nothing_upstream_is_needed_the_line_that_helps_is_named(
     excluded: int, message: str

@@ -16,7 +16,8 @@ from slicewise import (
     ProductKey,
 )
 from slicewise.keys.key_types import PartitionKeyType
-from slicewise.keys.partition_key import WHOLE, PlainKey
+from slicewise.keys.partition_key import PlainKey
+from slicewise.keys.product_key import WHOLE
 from slicewise.keys.record_keys import RecordKey
 from tests.sdk.key_cast import DAY, Anything, NamedShop, Position, Route, Shop
 

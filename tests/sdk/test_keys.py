@@ -28,7 +28,7 @@ from slicewise import (
     UnboundedPartitionsError,
 )
 from slicewise.keys.key_json import key_from_json, key_to_json
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from tests.sdk.key_cast import Position, Shop
 from tests.sdk.key_values import keys
 from tests.sdk.strategies import ZONES
@@ -287,7 +287,7 @@ def test_a_snapshot_is_no_part_of_the_definition() -> None:
     )
     assert snapshot.to_json() == definition.to_json() == {"kind": "runtime", "name": "places"}
     for look in _looks(PartitionDefinition.from_json(snapshot.to_json())):
-        with pytest.raises(UnboundedPartitionsError, match="the server knows them"):
+        with pytest.raises(UnboundedPartitionsError, match="only the server has the list"):
             look()
 
 
@@ -306,5 +306,5 @@ def test_without_a_snapshot_any_text_is_a_key() -> None:
 
 
 def test_partitions_are_added_by_a_run_alone() -> None:
-    with pytest.raises(RuntimeError, match="no asset is being made here"):
+    with pytest.raises(RuntimeError, match="no run is active here"):
         PartitionAtRuntime("places").add_partition(key="a")

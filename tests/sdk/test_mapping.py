@@ -23,7 +23,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 
 DAILY = PartitionByInterval("@daily")
 HOURLY = PartitionByInterval("@hourly")
@@ -284,7 +284,7 @@ def test_a_mapping_comes_back_from_its_json(mapping: PartitionMapping) -> None:
 
 
 def test_bad_mappings_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="takes in nothing"):
+    with pytest.raises(DefinitionError, match="selects no window"):
         Offset(0, -1)
     with pytest.raises(DefinitionError, match="counts windows of time"):
         upstream_partitions(DWHS, DAILY, "marketing-dwh", Offset(-1))

@@ -24,7 +24,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from tests.sdk.retail import PACKAGE
 from tests.sdk.strategies import definitions, intervals, sequences, zones
 

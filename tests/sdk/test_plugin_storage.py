@@ -80,7 +80,7 @@ def test_a_package_keeps_data_at_uris_of_its_own(tmp_path: Path, spark_remote: s
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("twice", "is brought by several packages, and none of them is used"),
+        ("twice", "is declared by several packages, so that none is used"),
         ("broken", "it is no subclass of Storage"),
     ],
 )

@@ -186,7 +186,7 @@ print(json.dumps({"found": found, "said": said, "warned": [str(w.message) for w 
     assert 'must be declared with kind="other"' in report["said"]["other"]
     assert "several packages" in report["said"]["twice"]
     warned = "\n".join(report["warned"])
-    assert "Slicewise's own, so it is left out: interval" in warned
+    assert "Slicewise's own, so the plug-in is left out: interval" in warned
     assert "several packages" in warned
     assert "of rival" in warned
     assert "broken = broken_module:Nothing of spare-parts (slicewise.partitions)" in warned

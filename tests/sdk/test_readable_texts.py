@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence, PartitionKey
-from slicewise.keys.plain_values import key_text_of_readable, readable
+from slicewise.keys.value_texts import key_text_of_readable, readable
 
 REGIONS = PartitionBySequence(["nord", "süd", "a b", "ü|ö"], name="region")
 

@@ -19,7 +19,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from slicewise.partitions.rows import partition_rows
 
 CUSTOMERS = PartitionAtRuntime(name="active_customers")

@@ -147,7 +147,7 @@ def test_a_function_that_does_not_return_is_refused() -> None:
     async def later(frame: object) -> bool:
         return True
 
-    with pytest.raises(DefinitionError, match="is to return"):
+    with pytest.raises(DefinitionError, match="is async or yields"):
         validation(later)
 
 

@@ -12,7 +12,8 @@ import pytest
 from django.urls import reverse
 
 from slicewise_server import command_urls
-from slicewise_server.stack import StackError, cli, ports, running, up
+from slicewise_server.stack import cli, ports, running, up
+from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT, default_folder
 
 

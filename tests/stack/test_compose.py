@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from slicewise.process.python_start import python_path
 from slicewise_server.name_value_pairs import pairs
 from slicewise_server.stack.commands import COMMANDS, PREPARE
 
@@ -60,3 +61,11 @@ def test_the_shared_spark_server_leaves_cores_to_applications(containers: dict[s
     worker, server = containers["spark-worker"]["command"], containers["spark-connect"]["command"]
     (taken_cores,) = [int(word.partition("=")[2]) for word in server if "cores.max" in word]
     assert taken_cores < int(worker[worker.index("--cores") + 1])
+
+
+def test_python_workers_of_spark_hide_the_packages_of_the_server(
+    containers: dict[str, Any],
+) -> None:
+    folder = Path(python_path()).relative_to(PROJECT)
+    for name in ("spark-worker", "spark-connect"):
+        assert containers[name]["environment"]["PYTHONPATH"] == f"/app/{folder}"

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import Services, doctor, machine, ports, redis_release
+from slicewise_server.stack import doctor, machine, ports, redis_release
+from slicewise_server.stack.services import Services
 
 PROJECT = Path(__file__).resolve().parents[2]
-SUBJECTS = ["Python", "Java", "Spark", "PostgreSQL", "Redis", "User code", "Disk", "Chromium"]
+SUBJECTS = [
+    "Python", "Java", "Spark", "PostgreSQL", "Redis", "User code", "Run limits", "Disk", "Chromium",
+]  # fmt: skip
 
 
 def test_it_looks_at_everything_and_gives_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,3 +115,15 @@ def test_the_release_of_a_redis_that_is_named_is_told(services: Services) -> Non
 def test_a_redis_that_tells_nothing_is_no_worse() -> None:
     assert redis_release.of_binary("/nowhere/redis-server") is None
     assert redis_release.of_server("redis://127.0.0.1:1/0") is None
+
+
+def test_it_says_what_limits_runs(tmp_path: Path) -> None:
+    names = {"": True, "none": True, str(tmp_path): False, "runs": False}
+    for setting, is_good in names.items():
+        env = {**os.environ, "SLICEWISE_RUN_CGROUP": setting}
+        finding = {f.name: f for f in doctor.examine(env)}["Run limits"]
+        assert finding.good is is_good
+        if is_good:
+            assert "limits each run" in finding.found or "looks at its runs" in finding.found
+        else:
+            assert f"SLICEWISE_RUN_CGROUP is {setting}, and this is no" in finding.advice

@@ -14,8 +14,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from slicewise_server.stack import Services, StackError, ports
+from slicewise_server.stack import ports
+from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.pytest_plugin import DATABASE_SERVERS
+from slicewise_server.stack.services import Services
 from slicewise_server.stack.supervision import wait_for
 from tests.processes import are_gone, descendants, is_alive
 

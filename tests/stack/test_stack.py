@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import Stack
 from slicewise_server.stack.commands import COMMANDS
 from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.stack import Stack
 from slicewise_server.stack.supervision import wait_for
 from tests.health import is_healthy
 from tests.processes import are_gone, descendants, is_alive, read_until

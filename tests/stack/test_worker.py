@@ -8,7 +8,7 @@ import sys
 
 import redis
 
-from slicewise_server.stack import Services
+from slicewise_server.stack.services import Services
 from slicewise_server.stack.supervision import wait_for
 
 MESSAGES = 200

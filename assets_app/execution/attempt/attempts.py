@@ -81,7 +81,7 @@ def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt |
         number=run.attempt_count,
         gateway=gateway,
         token=uuid4(),
-        engine=run.producer_version.definition.get("engine") or "connect",
+        engine=run.producer_version.spec.engine,
         spark_session_id=uuid4(),
         was_alone=is_alone,
         started_at=now,
@@ -185,7 +185,7 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
     Raises ValueError if the definitions do not say which upstream partitions are needed.
     """
     AttemptInput.objects.filter(attempt=attempt.row).delete()  # of a try with a lost answer
-    if attempt.is_discovering or not attempt.run.producer_version.partition_of(
+    if attempt.is_discovering or not attempt.run.producer_version.spec.partition_of(
         attempt.run.asset.name
     ):
         forget_superseded(attempt.run.asset)

@@ -264,11 +264,11 @@ def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timede
         return None
     if kind is FailureKind.PLATFORM:
         return _platform_delay(run, is_loss=is_loss)
-    definition = run.producer_version.definition
-    if run.code_failures >= (definition.get("retries") or 0):
+    spec = run.producer_version.spec
+    if run.code_failures >= spec.retries:
         return None
     # A version that was stored before declarations had bounds may ask for any number.
-    seconds = min(definition.get("retry_delay") or 0, LONGEST_RETRY_DELAY.total_seconds())
+    seconds = min(spec.retry_delay, LONGEST_RETRY_DELAY.total_seconds())
     return _doubled(timedelta(seconds=seconds), run.code_failures, LONGEST_RETRY_DELAY)
 
 

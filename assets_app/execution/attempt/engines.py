@@ -24,8 +24,8 @@ from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.data.runner_user import runner_user, shared_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
-from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.messages import is_application_id
+from slicewise.runner.parent_client import WarmParent, WarmParentError
 from slicewise.runner.session import SUBMIT
 from slicewise.runner.submit import attempt_conf, has_name, kill_command, status_command
 
@@ -113,7 +113,7 @@ class _Submit:
                 " each run a user without a name (its setting SLICEWISE_RUNNER_USERS), as whom"
                 " spark-submit does not start."
             )
-        asset_conf = attempt.run.producer_version.definition.get("spark_conf") or {}
+        asset_conf = attempt.run.producer_version.spec.spark_conf
         return {
             "engine": SUBMIT,
             "master": settings.SPARK_MASTER,

@@ -6,17 +6,10 @@ A definition is frozen when the backfill is accepted, or retried with the newest
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.models import Asset, FrozenUpstream, ProducerVersion, RunGroup
 from partitions_app.models import PartitionDefinition
 
 Cut = PartitionDefinition | None
-
-
-def upstream_names(version: ProducerVersion) -> list[str]:
-    """Return the names of the assets that a function reads, or that schedule the function."""
-    definition = version.definition
-    return [*(definition.get("inlets") or ()), *scheduling_names(definition.get("schedule"))]
 
 
 def freeze_upstream(
@@ -26,7 +19,7 @@ def freeze_upstream(
 
     ``cuts`` has definitions by the names of assets; other assets get the definitions in force now.
     """
-    names_by_version = {version.pk: set(upstream_names(version)) for version in versions}
+    names_by_version = {version.pk: set(version.spec.upstream_names) for version in versions}
     names = {name for some in names_by_version.values() for name in some}
     assets = list(
         Asset.objects.select_related("partition_definition")

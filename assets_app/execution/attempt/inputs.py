@@ -9,15 +9,15 @@ from django.db import connection
 from django.db.models import Min
 
 import slicewise
-from assets_app.execution.attempt.frozen import as_frozen, frozen_definitions, upstream_names
+from assets_app.execution.attempt.frozen import as_frozen, frozen_definitions
 from assets_app.execution.attempt.keys import sent_keys
 from assets_app.execution.data.connections import connection_of
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunAttempt
+from assets_app.models.partitions import AssetPartitionQuerySet
 from assets_app.queries.clock import database_now
-from assets_app.queries.partitions import AssetPartitionQuerySet
-from partitions_app.models import PartitionDefinition
-from partitions_app.rules import mapping_of, needs_all_of_time, nonexistent_json
-from slicewise.keys import WHOLE
+from assets_app.queries.edges import with_time_on_record
+from partitions_app.edges import Edge, mapping_of
+from partitions_app.rules import nonexistent_json
 from slicewise.partitions import NONE_NONEXISTENT, Nonexistent
 
 _KEEP = """
@@ -107,19 +107,19 @@ def read_inputs(
     the present definitions. Raises ValueError if a definition does not have one of the keys.
     """
     version = run.producer_version
-    spec = version.partition_of(run.asset.name)
-    downstream = None if is_discovering else PartitionDefinition.rule_of(spec)
-    mappings = version.definition.get("mappings") or {}
-    inlets = version.definition.get("inlets") or []
+    spec = version.spec
+    downstream = None if is_discovering else version.definition_of(run.asset.name)
     upstream = Asset.objects.select_related("partition_definition").filter(
-        name__in=upstream_names(version)
+        name__in=spec.upstream_names
     )
     cuts = frozen_definitions(run.group_id, version.pk)
     return [
         replace(
-            _input(downstream, as_frozen(asset, cuts), keys, mappings.get(asset.name), attempt),
+            _input(
+                downstream, as_frozen(asset, cuts), keys, spec.mappings.get(asset.name), attempt
+            ),
             # Validated data is read, too.
-            is_inlet=asset.name in [*inlets, *(version.definition.get("inlet_validations") or {})],
+            is_inlet=asset.name in [*spec.inlets, *spec.inlet_validations],
             declared_in=_declared_in(asset, version),
         )
         for asset in upstream
@@ -151,17 +151,18 @@ def _input(
     attempt: RunAttempt | None,
 ) -> UpstreamInput:
     materialized = AssetPartition.objects.made_of(upstream)
-    if mapping is None and (downstream is None or upstream.definition is None):
+    edge = Edge(downstream=downstream, upstream=upstream.definition, mapping=mapping_of(mapping))
+    if edge.reads_whatever_exists or (mapping is None and edge.upstream is None):
         # The whole upstream asset, as far as it is materialized: holes are shown, not required.
         present = _materialized(materialized, attempt)
-        whole_is_missing = upstream.definition is None and not present.keys
+        whole_is_missing = edge.upstream is None and not present.keys
         return UpstreamInput(
             asset=upstream,
             keys=present.keys,
             missing=[""] if whole_is_missing else [],
             made_since=present.made_since,
         )
-    needed = _needed(downstream, upstream, keys, mapping, materialized)
+    needed = with_time_on_record(edge, upstream, database_now()).needed_by_texts(keys)
     wanted = [key.text for key in needed]
     present = (
         _materialized(materialized.filter(key__in=wanted), attempt)
@@ -198,28 +199,4 @@ def _materialized(chosen: AssetPartitionQuerySet, attempt: RunAttempt | None) ->
     return _Materialized(
         list(in_order.values_list("key", flat=True)),
         chosen.aggregate(since=Min("materialized_at"))["since"],
-    )
-
-
-def _needed(
-    downstream: slicewise.PartitionDefinition | None,
-    upstream: Asset,
-    keys: Sequence[str],
-    mapping: dict[str, Any] | None,
-    materialized: AssetPartitionQuerySet,
-) -> slicewise.PartitionSet:
-    """Return the upstream partitions to which the keys are mapped.
-
-    If all of an upstream's time is needed, that is the time from the first window that was ever
-    materialized until now.
-    """
-    now, key_mapping = database_now(), mapping_of(mapping)
-    all_of_time = needs_all_of_time(downstream, upstream.definition, key_mapping)
-    return slicewise.upstream_partitions(
-        downstream,
-        upstream.definition,
-        [WHOLE] if downstream is None else [downstream.parse(key) for key in keys],
-        key_mapping,
-        since=(materialized.first_start() if all_of_time else None) or now,
-        until=now,
     )

@@ -57,7 +57,7 @@ def claim_discovered(
     run = runs.defer("producer_version__source").get(pk=run_id)
     if not run.partitions.filter(slice__identity=DISCOVERY).exists():
         return
-    spec = run.producer_version.partition_of(run.asset.name) or {}
+    spec = run.producer_version.spec.partition_of(run.asset.name) or {}
     definition = slicewise.PartitionDefinition.from_json(spec)
     rows = discovered_rows(found_keys, definition.name or "")
     ids = list(claimed_outlet_ids(run).values())

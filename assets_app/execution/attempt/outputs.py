@@ -50,7 +50,7 @@ class Output:
 
     def __init__(self, run: Run, attempt: RunAttempt, keys: Collection[str] | None) -> None:
         self._run, self._names = run, attempt.disk_names(run.producer_version)
-        self._write_mode = run.producer_version.write_mode
+        self._write_mode = run.producer_version.spec.write_mode
         self._roots = run.producer_version.canonical_uris
         self._places = RunLocations(run, attempt, keys)
         # By outlet and key text.
@@ -198,7 +198,7 @@ def stored_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
     ):
         partition = {"key": key, "path": path, "rows": count, "bytes": size}
         partitions_by_asset.setdefault(asset_id, []).append(partition)
-    write_mode = attempt.run.producer_version.write_mode
+    write_mode = attempt.run.producer_version.spec.write_mode
     return [
         StagedOutlet(
             asset_id=outlet.asset_id,

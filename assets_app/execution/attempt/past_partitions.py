@@ -12,7 +12,6 @@ from django.db.models import Min
 import slicewise
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.keys import sent_keys
-from partitions_app.models import PartitionDefinition
 from partitions_app.rules import has_time, identity_of
 from slicewise.runner.past_partitions import PAST_PARTITIONS
 
@@ -116,8 +115,7 @@ class PastPartitions:
     @cached_property
     def _definition(self) -> slicewise.PartitionDefinition | None:
         run = self._attempt.run
-        spec = run.producer_version.partition_of(run.asset.name)
-        return PartitionDefinition.rule_of(spec)
+        return run.producer_version.definition_of(run.asset.name)
 
     @property
     def _identity(self) -> str:

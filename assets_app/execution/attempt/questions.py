@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from assets_app.execution.attempt.attempts import Attempt
-from assets_app.execution.attempt.frozen import as_frozen, frozen_definitions, upstream_names
+from assets_app.execution.attempt.frozen import as_frozen, frozen_definitions
 from assets_app.execution.attempt.past_partitions import PastPartitions
 from assets_app.execution.data.recorded import records_of
 from assets_app.models import Asset, AssetPartition
@@ -57,7 +57,7 @@ class Questions:
     def _own(self) -> dict[str, Asset]:
         """The assets that the run materializes, as partitioned by its version of the code."""
         version = self._attempt.run.producer_version
-        cuts = {name: version.partition_of(name) for name in version.outlets}
+        cuts = {name: version.spec.partition_of(name) for name in version.spec.outlet_names}
         rows = Asset.objects.filter(name__in=list(cuts))
         frozen = {
             asset.pk: PartitionDefinition.of(spec) if (spec := cuts[asset.name]) else None
@@ -69,7 +69,7 @@ class Questions:
     def _upstream(self) -> dict[str, Asset]:
         run = self._attempt.run
         assets = Asset.objects.select_related("partition_definition").filter(
-            name__in=upstream_names(run.producer_version)
+            name__in=run.producer_version.spec.upstream_names
         )
         cuts = frozen_definitions(run.group_id, run.producer_version_id)
         return {asset.name: as_frozen(asset, cuts) for asset in assets}

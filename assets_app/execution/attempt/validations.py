@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.texts import storable, storable_json
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.database import persist
@@ -79,10 +78,8 @@ class ResultKeeper:
     @cached_property
     def _assets(self) -> dict[str, int]:
         """The ids of the assets on which a run of this function may report, by name."""
-        definition = self._attempt.run.producer_version.definition
-        names = [outlet["name"] for outlet in definition["outlets"]]
-        names += definition.get("inlets") or []
-        names += scheduling_names(definition.get("schedule"))
+        spec = self._attempt.run.producer_version.spec
+        names = [*spec.outlet_names, *spec.upstream_names]
         return dict(Asset.objects.filter(name__in=names).values_list("name", "pk"))
 
 

@@ -1,0 +1,1 @@
+"""The places of data that this host reaches: connections, storages, users, and records of files."""

@@ -33,7 +33,7 @@ class RunLocations:
         }
         self._uris = version.canonical_uris
         # Outlets share one way of partitioning.
-        self._spec = version.partition_of(run.asset.name)
+        self._spec = version.spec.partition_of(run.asset.name)
         self._keys = None if keys is None else frozenset(keys)
         self._stagings = dict[str, str]()
 

@@ -7,8 +7,6 @@ environment.
 import logging
 import os
 import pwd
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +15,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.catalogue.loading import user_code_environment
 from slicewise.process import own_folders
+from slicewise.process.reachability import first_closed_path
+from slicewise.process.users import user_named
 from slicewise.runner.slot_users import SlotUsers
 
 log = logging.getLogger(__name__)
@@ -35,12 +35,11 @@ def runner_user() -> tuple[int, int] | None:
     name: str = settings.RUNNER_USER
     if not name:
         return None
-    try:
-        user = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-    except KeyError:
+    user = user_named(name)
+    if user is None:
         raise ImproperlyConfigured(
             f"SLICEWISE_RUNNER_USER names {name!r}, and this host has no such user."
-        ) from None
+        )
     if user.pw_uid == os.geteuid():
         return None
     if os.geteuid() != 0:
@@ -126,18 +125,12 @@ def _range(text: str) -> range:
 
 def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
     """Raise ImproperlyConfigured if a user cannot start this Python and import the SDK."""
-    for uid, gid in users:
-        command = [sys.executable, "-c", "import slicewise"]
-        try:
-            subprocess.run(
-                command, user=uid, group=gid, extra_groups=[], check=True, capture_output=True,
-                env=user_code_environment(), cwd=Path(own_folders.__file__).parents[2],
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError) as error:
+    for user in users:
+        if closed_path := first_closed_path(user, env=user_code_environment()):
             raise ImproperlyConfigured(
-                f"User code is to run as the user {uid}, who cannot use {sys.executable}: {error}."
+                f"User code is to run as the user {user[0]}, who cannot use {closed_path}."
                 " Install Python and Slicewise where everybody may pass."
-            ) from error
+            )
 
 
 def own_folder(name: str, *, mode: int = 0o755) -> Path:
@@ -161,8 +154,10 @@ def shared_folder(name: str) -> Path:
 def _create_folder(name: str, user: tuple[int, int] | None, mode: int) -> Path:
     data: Path = settings.DATA_FOLDER
     runner = runner_user()
-    data.mkdir(mode=0o711, parents=True, exist_ok=True)
     try:
+        if runner is not None:
+            own_folders.make_passable(data)
+        data.mkdir(mode=0o711, parents=True, exist_ok=True)
         if runner is not None and own_folders.secure_folder(data, back_from=runner[0]):
             log.warning("data folder taken back from the runners' user", extra={"folder": data})
         return own_folders.ensure_folder(data / name, user=user, mode=mode)

@@ -1,0 +1,1 @@
+"""A gateway's worker: start, supervision, publication and recovery of attempts."""

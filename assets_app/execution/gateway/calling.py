@@ -16,7 +16,7 @@ from assets_app.execution.gateway.launching import facts_of_run
 from assets_app.execution.gateway.worker import current
 from assets_app.models import DISCOVERY, HookOption, RunAttempt, RunHook
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import RequestTooLargeError, RunnerProcess, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError, RunnerProcess, WarmParentError
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def call_hook(hook_id: int) -> None:
     worker.parent.start()
     if not _claim(hook):
         return
-    name = hook.attempt.run.producer_version.definition[hook.option]
+    name = hook.attempt.run.producer_version.spec.hook_name(hook.option)
     release_connection()
     keeper = LogKeeper(hook.attempt, after=_LOG_FROM)
     keeper.add(f"[{hook.option}: {name} is called]\n")

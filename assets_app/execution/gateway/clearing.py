@@ -18,7 +18,7 @@ from assets_app.execution.queue import messages
 from assets_app.execution.queue.dispatch import live_gateways
 from assets_app.models import ProducerVersion, Queue, RunAttempt
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,7 @@ from assets_app.execution.gateway.clearing import clear_away
 from assets_app.execution.gateway.worker import GatewayWorker
 from assets_app.models import BundleVersion, ProducerVersion, RunAttempt
 from assets_app.queries.clock import database_now
-from partitions_app.models import PartitionDefinition
-from slicewise.runner.client import RunnerProcess
+from slicewise.runner.parent_client import RunnerProcess
 from slicewise.runner.run_limits import MEMORY_OPTION, MEMORY_SETTING, RunLimits
 
 
@@ -80,7 +79,7 @@ def _request(
             }
             for name, uri in version.outlets.items()
         ],
-        "strategy": version.strategy,
+        "strategy": version.spec.strategy,
         "upstreams": {
             upstream_input.asset.name: upstream_input.to_json()
             for upstream_input in inputs
@@ -95,7 +94,7 @@ def _request(
 def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
     """Return the facts of a run for a runner, whichever function is to be called for these keys."""
     run, version = attempt.run, attempt.run.producer_version
-    spec = version.partition_of(run.asset.name)
+    partition = version.spec.partition_of(run.asset.name)
     return {
         "run_id": run.pk,
         "attempt": attempt.number,
@@ -108,8 +107,8 @@ def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
         },
         "file": version.file,
         "asset": run.asset.name,
-        "partition": spec,
-        "partitions": sent_keys(PartitionDefinition.rule_of(spec), keys),
+        "partition": partition,
+        "partitions": sent_keys(version.definition_of(run.asset.name), keys),
         "limits": _limits(version).to_json(),
         "log_limit": settings.LOG_LIMIT_BYTES,
         "output_limit": settings.RUN_OUTPUT_LIMIT_BYTES + 1024 * run.partition_count,
@@ -120,7 +119,7 @@ def _limits(version: ProducerVersion) -> RunLimits:
     """Return the limits of a run: for memory, the lower one of the asset's limit and the
     server's.
     """
-    asset_memory, most = version.definition.get("memory"), settings.RUN_MEMORY
+    asset_memory, most = version.spec.memory, settings.RUN_MEMORY
     is_own = asset_memory is not None and (most is None or asset_memory <= most)
     return RunLimits(
         memory=asset_memory if is_own else most,

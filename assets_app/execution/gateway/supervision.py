@@ -40,7 +40,7 @@ from assets_app.execution.gateway.publishing import (
 from assets_app.execution.gateway.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
 from slicewise.plugins import PluginError
-from slicewise.runner.client import RequestTooLargeError, RunnerProcess
+from slicewise.runner.parent_client import RequestTooLargeError, RunnerProcess
 
 log = logging.getLogger(__name__)
 
@@ -180,8 +180,8 @@ def _failure_before_start(error: Exception) -> Failure:
 
 def _deadline(attempt: Attempt) -> float:
     """Return when the timeout of the asset ends the attempt, on the monotonic clock."""
-    timeout = attempt.run.producer_version.definition.get("timeout")
-    return math.inf if timeout is None else time.monotonic() + float(timeout)
+    timeout = attempt.run.producer_version.spec.timeout
+    return math.inf if timeout is None else time.monotonic() + timeout
 
 
 class _Supervision:
@@ -353,7 +353,7 @@ class _Supervision:
     def _keeps_part(self, failure: Failure) -> bool:
         """Return whether a failed run publishes partitions: its asset says so, no retry is left."""
         return (
-            self.version.definition.get("on_partial") == "publish"
+            self.version.spec.on_partial == "publish"
             and not self.is_spoiled
             and failure.kind is FailureKind.CODE
             and bool(self.output.unmade)
@@ -449,7 +449,7 @@ class _Supervision:
 
     def _unexplained_end(self) -> Failure:
         if time.monotonic() > self.deadline:
-            limit = self.attempt.run.producer_version.definition["timeout"]
+            limit = self.attempt.run.producer_version.spec.timeout
             return Failure(error=f"It ran longer than its timeout of {limit:g} s and was stopped.")
         if excess := self.exited.get("excess"):
             return Failure(error=excess)

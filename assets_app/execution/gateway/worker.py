@@ -25,9 +25,10 @@ from assets_app.execution.data.runner_user import (
 )
 from assets_app.execution.database import use_own_connection
 from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.run_cgroups import run_groups
 from assets_app.models import Gateway, RunAttempt, RunState
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.runner.parent_client import RunnerProcess, WarmParent
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class GatewayWorker:
             cache=own_folder("bundles"),
             user=user,
             slot_users=users,
+            groups=run_groups(),
         )
         self.parent.start()
         self.company = Company(slots, settings.SUSPECT_AFTER_LOSSES)

@@ -1,0 +1,1 @@
+"""The queue of runs: claims of partitions, waiting, dispatch, settlement and withdrawal."""

@@ -7,7 +7,6 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Model
 
 from accounts_app.models import User
 from assets_app.execution.queue.outlets import outlet_ids
@@ -20,10 +19,12 @@ from assets_app.models import (
     RunNeed,
     RunPartition,
     RunState,
+    Target,
     Trigger,
 )
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow
+from slicewise_server.web.row_ids import reserve_ids
 
 # One statement creates the rows of partitions where none exist, claims the free partitions, and
 # makes the claimed partitions the run's own. Rows are locked in the order of their keys: claims in
@@ -97,13 +98,18 @@ FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_i
 class RunSpec:
     """The properties that all runs of one claim share."""
 
-    asset: Asset
+    target: Target
     producer_version: ProducerVersion
     group: RunGroup
     trigger: Trigger
     params: Mapping[str, Any]
     requested_by: User | None
     tick_id: int | None = None
+
+    @property
+    def asset(self) -> Asset:
+        """The asset of the runs."""
+        return self.target.asset
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +270,7 @@ def _wanted_groups(
     run: PlannedRun, run_id: int, asset_ids: Sequence[int]
 ) -> Iterator[list[_WantedPartition]]:
     """Yield the wanted partitions for each key of the run: one partition per outlet."""
-    identity, width = run.terms.asset.identity, len(asset_ids)
+    identity, width = run.terms.target.identity, len(asset_ids)
     for number, row in enumerate(run.rows):
         yield [
             _WantedPartition(run_id, number * width + outlet_position, row, asset_id, identity)
@@ -315,16 +321,6 @@ def _release_claims(claimed_slices: Sequence[tuple[int, int]]) -> None:
             cursor.execute(_RELEASE, [list(column) for column in columns])
 
 
-def reserve_ids(model: type[Model], count: int) -> list[int]:
-    """Return ids for rows that are yet to be created, so that other rows can refer to the ids."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
-            [model._meta.db_table, count],
-        )
-        return [row[0] for row in cursor.fetchall()]
-
-
 def _insert_runs(
     planned: Mapping[int, PlannedRun],
     claimed: Sequence[ClaimedPartition],
@@ -348,7 +344,7 @@ def _insert_runs(
                 "queues": [str(run_terms.group.queue) for run_terms in all_terms],
                 "selections": [describe(rows) for rows in by_run.values()],
                 "counts": [
-                    0 if run_terms.asset.is_discovering else len(rows)
+                    0 if run_terms.target.is_discovering else len(rows)
                     for run_terms, rows in zip(all_terms, by_run.values(), strict=True)
                 ],
                 "params": [

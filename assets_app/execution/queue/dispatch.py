@@ -13,11 +13,11 @@ from assets_app.execution.queue.transitions import move_all
 from assets_app.models import ACTIVE_STATES, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
 from assets_app.queries.clock import database_now
+from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
 
 RESEND_AFTER = timedelta(seconds=10)
 # Runs sent beyond the free slots, per slot: a worker that ends a run finds the next one waiting.
 AHEAD_PER_SLOT = 1
-_DISPATCH_LOCK = 7_301
 # How often one dispatch chooses runs anew because another transaction held the chosen runs.
 _MOST_CHOICES = 5
 # The states in which a run takes a slot: a dispatched run waits for a slot.
@@ -165,9 +165,8 @@ def _dispatch_of(queue: str) -> int:
 
     One dispatcher works at a time: others return at once.
     """
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_DISPATCH_LOCK])
-        if not cursor.fetchone()[0]:
+    with transaction.atomic():
+        if not try_lock_until_commit(AdvisoryLock.DISPATCH):
             return 0
         now = database_now()
         refresh_heads(now)

@@ -22,7 +22,7 @@ _SENT_AT_ONCE = 500
 def leave_hook(attempt: RunAttempt, option: HookOption) -> None:
     """Record that the asset's function is to be called, in the transaction that ends the run."""
     run = attempt.run
-    if not run.producer_version.definition.get(option):
+    if not run.producer_version.spec.hook_name(option):
         return
     hook = RunHook.objects.create(attempt=attempt, option=option, sent_at=database_now())
     transaction.on_commit(

@@ -87,7 +87,7 @@ class _WaitingRun(NamedTuple):
 
 def waits_for_past(version: ProducerVersion) -> bool:
     """Return whether partitions of this version's assets wait for the partitions before."""
-    return bool(version.definition.get("depends_on_past"))
+    return version.spec.depends_on_past
 
 
 def needs_of(
@@ -154,8 +154,8 @@ def wake_waiting(now: datetime) -> int:
 
     A run of a backfill is skipped as soon as the partition before has failed, or is missing and no
     run is to materialize it, so that the backfill can end. A backfill creates no run before the
-    runs of earlier partitions (`backfills_app.services.advance.batching`), so a partition that the backfill
-    is still to materialize does not count as missing.
+    runs of earlier partitions (`backfills_app.services.advance.batching`), so a partition that the
+    backfill is still to materialize does not count as missing.
     """
     needs = due_needs(now, _AT_ONCE)
     if not needs:

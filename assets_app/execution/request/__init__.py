@@ -1,0 +1,1 @@
+"""Requests of people about runs and partitions: materialize, retry, report, verify, forget."""

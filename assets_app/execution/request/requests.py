@@ -15,7 +15,7 @@ from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.execution.queue.waiting import missing_before, waits_for_past
 from assets_app.execution.request.patience import patient_transaction
-from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Trigger
+from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Target, Trigger
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow, partition_rows
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
@@ -47,11 +47,14 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
     ``strategy``, and PermissionDenied.
     """
     policy.require(user, policy.Action.MATERIALIZE)
-    asset = _requested_asset(request)
-    version = require_producer(asset)
+    target = _target(request)
+    asset, version = target.asset, require_producer(target.asset)
     params = checked_params(version, request.params)
-    strategy = checked_strategy(request.strategy, default=version.strategy)
-    rows = selected_rows(asset, request.selection, now=database_now())
+    strategy = checked_strategy(request.strategy, default=version.spec.strategy)
+    if target.is_discovering:
+        rows = list(partition_rows(None, None))
+    else:
+        rows = selected_rows(asset, request.selection, now=database_now())
     with patient_transaction("selection"):
         group = RunGroup.objects.create(
             kind=GroupKind.REQUEST,
@@ -60,7 +63,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
             created_by=user,
         )
         run_terms = RunSpec(
-            asset=asset,
+            target=target,
             producer_version=version,
             group=group,
             trigger=Trigger.MANUAL,
@@ -86,10 +89,10 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
     return group
 
 
-def _requested_asset(request: MaterializeRequest) -> Asset:
-    """Return the requested asset; its form for discovery if no partition is selected (AIP-76)."""
+def _target(request: MaterializeRequest) -> Target:
+    """Return the target of the request: discovery if no partition is selected (AIP-76)."""
     asks_for_none = request.asset.finds_partitions and not request.selection.strip()
-    return request.asset.discovering if asks_for_none else request.asset
+    return Target(request.asset, is_discovering=asks_for_none)
 
 
 def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
@@ -179,7 +182,7 @@ def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[
     """
     if not isinstance(params, Mapping):
         raise InvalidRequest({"params": "Params are an object of names and values."})
-    declared: dict[str, Any] = version.definition.get("params") or {}
+    declared = version.spec.params
     refuse_unknown_params(declared, params)
     return {**declared, **params}
 

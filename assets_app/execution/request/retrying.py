@@ -32,6 +32,7 @@ from assets_app.models import (
     RunGroup,
     RunNeed,
     RunState,
+    Target,
     Trigger,
 )
 from assets_app.signals import retry_requested, runs_retried
@@ -121,7 +122,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
             created_by=user,
         )
         run_terms = RunSpec(
-            asset=run.asset.discovering if is_search else run.asset,
+            target=Target(run.asset, is_discovering=is_search),
             producer_version=version,
             group=group,
             trigger=Trigger.MANUAL,

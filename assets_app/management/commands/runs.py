@@ -92,6 +92,7 @@ class Command(SlicewiseCommand):
             return
         attempts, validations = detail.pop("attempts"), detail.pop("validations")
         lines = [_line(partition) for partition in detail.pop("partition_list")]
+        more = detail.pop("partition_list_next")
         self.print_facts(detail | _origin(row) | {"partition_list": lines})
         for result in validations:
             verdict = "passed" if result["passed"] else "failed"
@@ -99,6 +100,8 @@ class Command(SlicewiseCommand):
         for attempt in attempts:
             self.say()
             self.print_facts({"attempt": attempt.pop("number")} | attempt)
+        if more:
+            self.note(f"These are the first {len(lines):,} partitions; the others: GET {more}")
 
     def logs(self, run: int, follow: bool) -> None:
         from assets_app.api.runs import log_page

@@ -1,0 +1,1 @@
+"""The steps of the bulk worker: expansion, admission, retries, withdrawal."""

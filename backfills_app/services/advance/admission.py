@@ -13,7 +13,7 @@ import slicewise
 from assets_app.execution.database import is_lock_timeout, limit_lock_waits
 from assets_app.execution.queue.claims import ClaimedPartition, RunSpec, claim
 from assets_app.execution.queue.messages import nudge_dispatch
-from assets_app.models import TERMINAL_STATES, Run, SkipReason, Trigger
+from assets_app.models import TERMINAL_STATES, Run, SkipReason, Target, Trigger
 from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
 from backfills_app.services.advance import waiting
@@ -220,7 +220,7 @@ def _admit_batch(
         )
     )[:room]
     run_terms = RunSpec(
-        asset=scope.asset,
+        target=Target(scope.asset),
         producer_version=scope.version,
         group=backfill.group,
         trigger=Trigger.BACKFILL,

@@ -10,12 +10,10 @@ from backfills_app.models import Backfill, BackfillAsset, PendingControl
 from backfills_app.services.advance.waiting import recheck
 from backfills_app.services.advance.withdrawing import withdraw_waiting_runs
 from backfills_app.services.bookkeeping.counting import shift_counts
-from backfills_app.services.request.freezing import (
-    freeze_definitions_in_force,
-    requested_params,
-    require_order,
-    require_same_partitioning,
-)
+from backfills_app.services.partitions.frozen_assets import freeze_definitions_in_force
+from backfills_app.services.request.checking import require_order
+from backfills_app.services.request.freezing import requested_params, require_same_partitioning
+from partitions_app.models import PartitionDefinition
 
 # Skipped because an upstream partition, or the partition before, was missing: this partition may be
 # materialized by now, or this retry materializes it.
@@ -82,7 +80,10 @@ def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
     """
     newest = require_producer(asset_row.asset)
     if newest.pk != asset_row.producer_version_id:
-        require_same_partitioning(asset_row.asset, newest)
+        asset = asset_row.asset
+        spec = newest.spec.partition_of(asset.name)
+        definition = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
+        require_same_partitioning(asset, definition)
         require_order(order, [(asset_row.asset, newest)], field="code")
         checked_params(newest, requested_params(asset_row))
     return newest

@@ -121,7 +121,7 @@ def mark_ready(scope: StoredScope, candidates: slicewise.PartitionSet) -> None:
         ):
             # All partitions of a time are needed, and some of them wait: no query is necessary.
             return
-        needed = edge.of_part(edge.needed(candidates))
+        needed = upstream.covered(edge.needed(candidates))
         open_partitions = upstream.rows(needed, condition=_OPEN).get("")
         if open_partitions:
             candidates -= edge.needing(open_partitions, candidates)

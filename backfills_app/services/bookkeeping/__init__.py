@@ -1,0 +1,1 @@
+"""Counts, locks and messages of backfills."""

@@ -18,6 +18,7 @@ from backfills_app.models import (
     BackfillState,
     PendingControl,
 )
+from backfills_app.signals import backfill_ended
 
 State = BackfillPartition.State
 # With fewer partitions the commit takes no noticeable time.
@@ -94,6 +95,8 @@ def _derive(backfill: Backfill) -> None:
         RunGroup.objects.filter(pk=backfill.group_id, paused=True).update(paused=False)
     if changed:
         backfill.save(update_fields=[*changed, "updated_at"])
+    if state in ENDED_STATES:
+        backfill_ended.send(sender=None, backfill=backfill)
 
 
 def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:

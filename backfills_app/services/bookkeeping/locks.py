@@ -5,21 +5,20 @@ active partitions, which the other three leave alone, so that no two transaction
 other.
 """
 
-from django.db import connection
-
-_SPACE = 7_302
+from slicewise_server.web.advisory_locks import (
+    AdvisoryLock,
+    lock_until_commit,
+    try_lock_until_commit,
+)
 
 
 def lock(backfill_id: int) -> None:
     """Wait for the lock of a backfill, which is held until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SPACE, backfill_id % 2**31])
+    lock_until_commit(AdvisoryLock.BACKFILL, backfill_id)
 
 
 def try_lock(backfill_id: int) -> bool:
     """Take the lock of a backfill until the transaction ends; return False if the lock
     is not free.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_SPACE, backfill_id % 2**31])
-        return bool(cursor.fetchone()[0])
+    return try_lock_until_commit(AdvisoryLock.BACKFILL, backfill_id)

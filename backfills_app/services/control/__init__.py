@@ -1,0 +1,1 @@
+"""Changes to backfills that people ask for."""

@@ -15,8 +15,11 @@ from backfills_app.services.advance.carrying import carry_out_now, record_reques
 from backfills_app.services.bookkeeping.counting import derive_states
 from backfills_app.services.bookkeeping.messages import nudge_advance
 from backfills_app.services.control.pausing_and_ending import locked_for_request, require_unfinished
-from backfills_app.services.request.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS
-from backfills_app.services.request.freezing import require_order
+from backfills_app.services.request.checking import (
+    LONGEST_DESCRIPTION,
+    MOST_ACTIVE_RUNS,
+    require_order,
+)
 from slicewise.declaring import PRIORITY_LIMIT
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from slicewise_server.web.storable import is_storable

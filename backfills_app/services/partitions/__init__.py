@@ -1,0 +1,1 @@
+"""The partitions of a backfill as sets: frozen code, spans of rows, needs, staleness, decisions."""

@@ -1,7 +1,6 @@
 """The same partitions by another definition: the definition in force, or a frozen one."""
 
 import slicewise
-from assets_app.models import Asset
 from partitions_app.rules import identity_of
 from slicewise.partitions import is_runtime
 
@@ -37,10 +36,3 @@ def in_present_definition(
         # The set's definition may still have keys that were removed since.
         return partitions & slicewise.PartitionSet.of(present, present.keys())
     return by_definition(partitions.definition, by_definition(present, partitions))
-
-
-def in_current_definition(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Return the partitions, of a version's definition, that the asset has by the definition in
-    force.
-    """
-    return in_present_definition(asset.definition, chosen)

@@ -8,9 +8,9 @@ from django.db import connection
 import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
-from backfills_app.services.partitions.cuts import by_definition, in_current_definition
+from backfills_app.services.partitions.cuts import by_definition, in_present_definition
+from backfills_app.services.partitions.frozen_assets import BackfillEdge
 from backfills_app.services.partitions.needs import blocked_partitions, gaps, there
-from backfills_app.services.partitions.scopes import Edge
 from backfills_app.services.partitions.stored import StoredScope
 from backfills_app.services.partitions.surveying import left_out, remakes_stale, standing
 from partitions_app.rules import UpstreamGap
@@ -61,7 +61,7 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDe
     status = standing(scope, batch, own=backfill.group_id)
     remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
     existing = left_out(policy, scope, status, remade).existing
-    removed = batch - existing - in_current_definition(scope.asset, batch)
+    removed = batch - existing - in_present_definition(scope.present, batch)
     in_flight = status.held - removed
     rest = batch - existing - removed - in_flight
     failed, missing, nonexistent = _split_blocked(scope, rest)
@@ -111,7 +111,7 @@ def runs_holding(scope: StoredScope, keys: list[str]) -> dict[str, int]:
 
 def _upstream_of(
     policy: str, scope: StoredScope, materialized: Partitions, condition: str
-) -> list[tuple[Edge, Partitions]]:
+) -> list[tuple[BackfillEdge, Partitions]]:
     """Return, by edge, the upstream partitions in this backfill that meet a condition, where these
     decide on stale partitions.
     """
@@ -124,10 +124,10 @@ def _upstream_of(
     ]
 
 
-def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
+def _upstream_rows(edge: BackfillEdge, chosen: Partitions, condition: str) -> Partitions:
     upstream = edge.part
     assert isinstance(upstream, StoredScope)  # noqa: S101  (upstream assets of one backfill are stored)
-    needed = edge.of_part(edge.needed(chosen))
+    needed = upstream.covered(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
@@ -156,20 +156,20 @@ class _Upstream:
 
     def __init__(self) -> None:
         self.has_failed = False
-        self._known: dict[Edge, tuple[Partitions, dict[str, Partitions]]] = {}
+        self._known: dict[BackfillEdge, tuple[Partitions, dict[str, Partitions]]] = {}
 
-    def available(self, edge: Edge, needed: Partitions) -> Partitions:
+    def available(self, edge: BackfillEdge, needed: Partitions) -> Partitions:
         """Return the materialized upstream partitions, without partitions that this backfill was to
         materialize and did not.
         """
         data, bad = self._look(edge, needed)
-        if "failed" in bad and edge.reads_whatever_there_is:
+        if "failed" in bad and edge.reads_whatever_exists:
             return data - data
         for partitions in bad.values():
             data -= partitions
         return data
 
-    def available_but_for_failures(self, edge: Edge, needed: Partitions) -> Partitions:
+    def available_but_for_failures(self, edge: BackfillEdge, needed: Partitions) -> Partitions:
         """Return the available upstream partitions, as if the failures in this backfill had
         succeeded.
         """
@@ -178,13 +178,15 @@ class _Upstream:
             data -= bad["missing"]
         return data | bad["failed"] if "failed" in bad else data
 
-    def _look(self, edge: Edge, needed: Partitions) -> tuple[Partitions, dict[str, Partitions]]:
+    def _look(
+        self, edge: BackfillEdge, needed: Partitions
+    ) -> tuple[Partitions, dict[str, Partitions]]:
         if edge not in self._known:
             bad = {}
             if isinstance(edge.part, StoredScope):
-                rows = edge.part.rows(edge.of_part(needed), label=_ENDED_BADLY, condition=_BAD)
+                rows = edge.part.rows(edge.part.covered(needed), label=_ENDED_BADLY, condition=_BAD)
                 bad = {
-                    label: by_definition(edge.definition, partitions)
+                    label: by_definition(edge.upstream, partitions)
                     for label, partitions in rows.items()
                 }
             self.has_failed = self.has_failed or "failed" in bad

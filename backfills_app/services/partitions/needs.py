@@ -2,19 +2,20 @@
 will not be materialized.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from operator import and_, or_
 
 import slicewise
-from assets_app.catalogue.refusals import scheduling_names
-from backfills_app.services.partitions.scopes import AssetScope, Edge
+from backfills_app.services.partitions.frozen_assets import BackfillEdge
+from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
-from slicewise.declaring import is_time
+from slicewise.declaring import evaluate_schedule, is_time
 
 # Returns those of the needed upstream partitions that are materialized or will be.
-Available = Callable[[Edge, slicewise.PartitionSet], slicewise.PartitionSet]
+Available = Callable[[BackfillEdge, slicewise.PartitionSet], slicewise.PartitionSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,25 @@ def blocked_partitions(
     Cron("@daily")` by none.
     """
     blocked_by_name = {
-        edge.upstream.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
+        edge.asset.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
     }
-    definition = scope.version.definition
-    schedule = definition.get("schedule")
-    scheduling = set(scheduling_names(schedule))
+    spec = scope.version.spec
+    scheduling = spec.scheduling_names
     not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
     conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
-    if scheduling:
-        conditions.append(_evaluate(schedule, blocked_by_name, not_blocked))
-    return _unite(conditions, not_blocked)
+    if scheduling and spec.schedule is not None:
+        conditions.append(
+            evaluate_schedule(
+                spec.schedule,
+                # A person asks now: no tick is waited for.
+                lambda leaf: (
+                    not_blocked if is_time(leaf) else blocked_by_name.get(leaf["name"], not_blocked)
+                ),
+                of_any=_intersect,
+                of_all=_unite,
+            )
+        )
+    return _unite([not_blocked, *conditions])
 
 
 def gaps(
@@ -55,12 +65,12 @@ def gaps(
     exist, or do not exist any more.
     """
     upstream_gaps = (
-        _gap(edge, chosen, available) for edge in scope.edges if not edge.reads_whatever_there_is
+        _gap(edge, chosen, available) for edge in scope.edges if not edge.reads_whatever_exists
     )
     return tuple(gap for gap in upstream_gaps if gap.nonexistent or gap.excluded or gap.removed)
 
 
-def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> UpstreamGap:
+def _gap(edge: BackfillEdge, chosen: slicewise.PartitionSet, available: Available) -> UpstreamGap:
     needed = edge.needed(chosen)
     removed = None
     if edge.is_outdated and (removed_partitions := edge.removed(needed - available(edge, needed))):
@@ -68,7 +78,7 @@ def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Up
             len(removed_partitions), removed_partitions[0].text, removed_partitions[-1].text
         )
     return UpstreamGap(
-        edge.upstream.name,
+        edge.asset.name,
         needed.blocking,
         needed.excluded.partitions,
         removed,
@@ -76,20 +86,20 @@ def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Up
     )
 
 
-def there(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+def there(edge: BackfillEdge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
     """Return the needed upstream partitions that have data."""
-    by_label = spans(edge.definition, [edge.upstream], needed, condition="slice.version > 0")
-    return by_label.get("", slicewise.PartitionSet(edge.definition, ()))
+    by_label = spans(edge.upstream, [edge.asset], needed, condition="slice.version > 0")
+    return by_label.get("", slicewise.PartitionSet(edge.upstream, ()))
 
 
 def _blocked_by_edge(
-    edge: Edge, chosen: slicewise.PartitionSet, available: Available
+    edge: BackfillEdge, chosen: slicewise.PartitionSet, available: Available
 ) -> BlockedPartitions:
     no_partitions = slicewise.PartitionSet(edge.downstream, ())
     if not chosen:
         return BlockedPartitions(no_partitions, no_partitions)
     needed = edge.needed(chosen)
-    if edge.reads_whatever_there_is:
+    if edge.reads_whatever_exists:
         return BlockedPartitions(
             no_partitions if available(edge, needed) else chosen, no_partitions
         )
@@ -102,27 +112,17 @@ def _blocked_by_edge(
     return BlockedPartitions(edge.needing(missing, chosen) | nonexistent, nonexistent)
 
 
-def _evaluate(
-    expression: Mapping[str, Any],
-    blocked_by_name: Mapping[str, BlockedPartitions],
-    not_blocked: BlockedPartitions,
-) -> BlockedPartitions:
-    if expression["kind"] == "asset":
-        return blocked_by_name.get(expression["name"], not_blocked)
-    if is_time(expression):
-        return not_blocked  # a person asks now: no tick is waited for
-    operands = [_evaluate(operand, blocked_by_name, not_blocked) for operand in expression["of"]]
-    if expression["kind"] == "all":
-        return _unite(operands, not_blocked)
-    common = operands[0]
-    for operand in operands[1:]:
-        common = BlockedPartitions(
-            common.all & operand.all, common.nonexistent & operand.nonexistent
-        )
-    return common
+def _unite(operands: Sequence[BlockedPartitions]) -> BlockedPartitions:
+    """Return the partitions blocked by one operand or more."""
+    return BlockedPartitions(
+        reduce(or_, [operand.all for operand in operands]),
+        reduce(or_, [operand.nonexistent for operand in operands]),
+    )
 
 
-def _unite(operands: list[BlockedPartitions], union: BlockedPartitions) -> BlockedPartitions:
-    for operand in operands:
-        union = BlockedPartitions(union.all | operand.all, union.nonexistent | operand.nonexistent)
-    return union
+def _intersect(operands: Sequence[BlockedPartitions]) -> BlockedPartitions:
+    """Return the partitions blocked by every operand."""
+    return BlockedPartitions(
+        reduce(and_, [operand.all for operand in operands]),
+        reduce(and_, [operand.nonexistent for operand in operands]),
+    )

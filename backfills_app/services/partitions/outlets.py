@@ -4,17 +4,9 @@ together with them.
 
 from collections.abc import Collection
 
-from assets_app.models import Asset, ProducerVersion
+from assets_app.models import Asset
 from backfills_app.models import Backfill
-
-
-def outlets_of(asset: Asset, version: ProducerVersion) -> list[Asset]:
-    """Return the asset, and the assets that its function writes together with it."""
-    names = [name for name in version.outlets if name != asset.name]
-    if not names:
-        return [asset]
-    other_outlets = Asset.objects.select_related("partition_definition").filter(name__in=names)
-    return [asset, *other_outlets]
+from backfills_app.services.partitions.frozen_assets import outlets_of
 
 
 def assets_made(backfill: Backfill) -> list[Asset]:

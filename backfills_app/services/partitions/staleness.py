@@ -10,9 +10,9 @@ from typing import Any
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.clock import database_now
-from backfills_app.services.partitions.scopes import AssetScope, Edge
+from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import labeled
-from partitions_app.rules import depends_on_own_window, mapping_of
+from partitions_app.edges import Edge, mapping_of
 
 # A run of several partitions reads the inputs of all at once: which input belongs to which
 # partition is a matter of mapping, unless one side has a single partition. Partitions of such runs
@@ -96,7 +96,14 @@ def _by_mapping(
     upstream: Asset = dependency.upstream
     if upstream.definition is None:
         return {}
-    mapping = mapping_of(dependency.mapping)
+    now = database_now()
+    edge = Edge(
+        upstream=upstream.definition,
+        downstream=scope.definition,
+        mapping=mapping_of(dependency.mapping),
+        since=now,
+        until=now,
+    )
     changed = labeled(
         upstream.definition,
         _CHANGED,
@@ -106,19 +113,9 @@ def _by_mapping(
             "identity": upstream.identity,
         },
     )
-    if not depends_on_own_window(mapping):
+    if not edge.depends_on_own_window:
         # With such a mapping the attempt has read the same inputs for all partitions.
         return dict.fromkeys(changed, scope.whole)
-    now = database_now()
-    edge = Edge(
-        upstream=upstream,
-        definition=upstream.definition,
-        present=upstream.definition,
-        downstream=scope.definition,
-        mapping=mapping,
-        since=now,
-        until=now,
-    )
     return {
         attempt: edge.needing(changed_partitions, scope.whole)
         for attempt, changed_partitions in changed.items()

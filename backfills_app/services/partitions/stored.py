@@ -1,5 +1,6 @@
 """The assets of a backfill as stored in rows, and the states of their partitions as sets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -7,14 +8,18 @@ from typing import Any
 from django.db import connection
 
 import slicewise
-from assets_app.execution.attempt.frozen import all_frozen_definitions
+from assets_app.execution.attempt.frozen import Cut, all_frozen_definitions
 from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
-from backfills_app.services.partitions.outlets import outlets_of
+from backfills_app.services.partitions.frozen_assets import (
+    Definition,
+    FrozenAsset,
+    edges_of,
+    outlets_of,
+)
 from backfills_app.services.partitions.positions import Range
-from backfills_app.services.partitions.scopes import AssetScope, Definition, edges_of, whole_of
-from backfills_app.services.request.freezing import definition_of, rule_of
-from partitions_app.models import RuntimePartition
-from slicewise.keys import key_from_json
+from backfills_app.services.partitions.scopes import AssetScope, beginning_of, frozen_values
+from partitions_app.models import PartitionDefinition, RuntimePartition
+from slicewise.keys import WHOLE, key_from_json
 from slicewise.partitions import is_runtime, select, select_ranges
 
 # Adjacent positions of one label are one row, however many positions these are.
@@ -33,7 +38,7 @@ SELECT label, min(position), max(position) + 1 FROM numbered GROUP BY label, num
 """
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class StoredScope(AssetScope):
     """An asset of a backfill with its row."""
 
@@ -73,32 +78,36 @@ def stored_scopes(backfill: Backfill) -> list[StoredScope]:
     cuts = all_frozen_definitions(backfill.group_id)
     scopes: list[StoredScope] = []
     for row in rows.defer("producer_version__source"):
-        scope = _stored_part(backfill, row)
-        frozen_cuts = cuts.get(row.producer_version_id)
-        scope.edges = edges_of(scope, scopes, backfill.submitted_at, frozen_cuts)
-        scopes.append(scope)
+        asset = _frozen_asset(row, cuts.get(row.producer_version_id) or {})
+        is_listed = backfill.order == BackfillOrder.LISTED
+        scopes.append(
+            StoredScope(
+                **frozen_values(asset),
+                row=row,
+                role=row.role,
+                terms=_selection_terms(asset.definition, row, is_listed=is_listed),
+                edges=edges_of(asset, scopes, backfill.submitted_at, beginning_of),
+                mapping=row.mapping,
+            )
+        )
     return scopes
 
 
-def _stored_part(backfill: Backfill, row: BackfillAsset) -> StoredScope:
+def _frozen_asset(row: BackfillAsset, cuts: Mapping[int, Cut]) -> FrozenAsset:
     asset, version = row.asset, row.producer_version
     # The definition at the time of the request: rows are numbered by it, and a moved bound must not
     # move the numbers.
-    definition_at_request = (
-        definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
-    )
-    definition = _with_removed_keys(definition_at_request)
-    return StoredScope(
-        row=row,
+    spec = version.spec.partition_of(asset.name) if row.partition is None else row.partition
+    definition_at_request = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
+    return FrozenAsset(
         asset=asset,
-        role=row.role,
         version=version,
-        definition=definition,
-        terms=_selection_terms(definition, row, is_listed=backfill.order == BackfillOrder.LISTED),
+        definition=_with_removed_keys(definition_at_request),
+        present=asset.definition,
         outlets=outlets_of(asset, version),
         strategy=row.strategy,
         params=row.params,
-        mapping=row.mapping,
+        cuts=cuts,
     )
 
 
@@ -117,7 +126,7 @@ def _selection_terms(
     definition: Definition, row: BackfillAsset, *, is_listed: bool
 ) -> tuple[slicewise.PartitionSet, ...]:
     if definition is None:
-        return (whole_of(None),)
+        return (slicewise.PartitionSet.of(None, [WHOLE]),)
     if not row.selection:
         return ()
     if is_runtime(definition):

@@ -1,0 +1,1 @@
+"""A request for a backfill: read, checked, previewed, created."""

@@ -8,10 +8,9 @@ from typing import Any
 from assets_app.execution.request.requests import Strategy
 from assets_app.models import Asset
 from backfills_app.models import BackfillOrder, ExistingPolicy
-from backfills_app.services.errors import gather
-from backfills_app.services.request.naming import named_assets
+from backfills_app.services.request.naming import Named, named_assets
 from slicewise.calendar import read_time, to_datetime, zone
-from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 # The downstream assets to include: none, all, or the assets with these names.
 Downstream = str | tuple[str, ...]
@@ -56,11 +55,6 @@ class BackfillRequest:
         """Whether each asset was chosen by its own name."""
         return self.chosen_field in ("asset", "assets")
 
-    @property
-    def period_field(self) -> str:
-        """The name of the field that names the partitions."""
-        return "selection" if self.selection else "end"
-
 
 def request_from_text(
     asset: object = "",
@@ -90,46 +84,52 @@ def request_from_text(
     commas between them, or a list of names; ``start_at`` without a time zone is read in the zone of
     the first asset that has a zone.
     """
-    errors: dict[str, list[str]] = {}
-    named_choice = gather(errors, lambda: named_assets(asset, assets, asset_group, asset_tag))
+    errors = FieldErrors()
+    named_choice: Named | None = None
+    with errors:
+        named_choice = named_assets(asset, assets, asset_group, asset_tag)
     texts = {
         "start": start, "end": end, "selection": selection, "description": description,
         "order": order, "existing": existing,
     }  # fmt: skip
-    errors |= {
-        name: [f"{value!r} is not text."]
-        for name, value in texts.items()
-        if not isinstance(value, str)
-    }
-    active_runs = gather(errors, lambda: _whole_number("max_active_runs", max_active_runs))
-    given_params = gather(errors, lambda: _params(params))
-    run_strategy = gather(errors, lambda: _strategy(strategy))
-    allows_holes = gather(errors, lambda: _yes_or_no("allow_holes", allow_holes))
-    is_upstream = gather(errors, lambda: _yes_or_no("upstream", upstream))
-    downstream_choice = gather(errors, lambda: _downstream(downstream))
-    version = gather(errors, lambda: _version(code_version))
-    begin_time = gather(
-        errors, lambda: _start_time(start_at, named_choice.assets if named_choice else ())
-    )
-    if errors or named_choice is None or active_runs is None or version is None:
-        raise InvalidRequest(errors)
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            errors.add(name, f"{value!r} is not text.")
+    with errors:
+        active_runs = _whole_number("max_active_runs", max_active_runs)
+    with errors:
+        given_params = _params(params)
+    with errors:
+        run_strategy = _strategy(strategy)
+    with errors:
+        allows_holes = _yes_or_no("allow_holes", allow_holes)
+    with errors:
+        is_upstream = _yes_or_no("upstream", upstream)
+    with errors:
+        downstream_choice = _downstream(downstream)
+    with errors:
+        version = _version(code_version)
+    with errors:
+        begin_time = _start_time(start_at, named_choice.assets if named_choice else ())
+    if errors.messages or named_choice is None:
+        raise InvalidRequest(errors.messages)
     return BackfillRequest(
         assets=named_choice.assets,
         chosen_field=named_choice.field,
         asset_group=str(asset_group),
         asset_tag=str(asset_tag),
-        upstream=bool(is_upstream),
+        upstream=is_upstream,
         start=str(start).strip(),
         end=str(end).strip(),
         selection=str(selection).strip(),
         description=str(description),
-        params=given_params or {},
+        params=given_params,
         max_active_runs=active_runs,
         order=str(order),
         strategy=run_strategy,
-        allow_holes=bool(allows_holes),
+        allow_holes=allows_holes,
         existing=str(existing),
-        downstream=downstream_choice or NONE,
+        downstream=downstream_choice,
         code_version=version,
         start_at=begin_time,
     )

@@ -2,24 +2,26 @@
 creation use the same check, which reads no partitions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from accounts_app import policy
 from accounts_app.models import User
-from assets_app.execution.request.requests import checked_strategy
-from assets_app.models import BundleVersion
+from assets_app.execution.queue.waiting import waits_for_past
+from assets_app.models import Asset, BundleVersion, ProducerVersion
 from assets_app.queries.clock import database_now
 from backfills_app.models import BackfillOrder, ExistingPolicy
-from backfills_app.services.drafts import chosen_drafts, refuse_params
-from backfills_app.services.errors import gather
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.request.backfill_request import BackfillRequest
-from backfills_app.services.request.freezing import code_version, require_order
-from backfills_app.services.request.tree import grow
+from backfills_app.services.request.frozen_request import (
+    FrozenRequest,
+    freeze_chosen,
+    include_upstream,
+)
+from backfills_app.services.request.tree import Tree, grow
 from partitions_app.rules import has_time
-from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 MOST_ACTIVE_RUNS = 1000
 LONGEST_DESCRIPTION = 1000
@@ -55,25 +57,27 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
 
     Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
+    errors = FieldErrors()
+    with errors:
+        _check_settings(request)
     # Assets of a group that another program writes are left out.
     makeable = [asset for asset in request.assets if request.is_named or asset.producer_id]
     policy.require_for_assets(user, policy.Action.BACKFILL, makeable or request.assets)
     request_time = database_now()
-    errors: dict[str, list[str]] = {}
-    frozen_from = gather(errors, lambda: code_version(request.assets, request.code_version))
-    _check_settings(request, errors)
-    if gather(errors, lambda: checked_strategy(request.strategy, default="partition")) is None:
-        request = replace(request, strategy=None)
-    drafts = gather(errors, lambda: chosen_drafts(request, frozen_from))
-    if drafts is None:
-        raise InvalidRequest(errors)
-    gather(errors, lambda: refuse_params(request, drafts.parts))
-    tree = gather(errors, lambda: grow(request, drafts, frozen_from, request_time))
-    scopes = drafts.parts if tree is None else tree.parts
-    versions = [(scope.asset, scope.version) for scope in scopes]
-    gather(errors, lambda: require_order(request.order, versions))
-    if errors or tree is None:
-        raise InvalidRequest(errors)
+    frozen: FrozenRequest | None = None
+    with errors:
+        frozen = freeze_chosen(request, request_time, errors)
+    if frozen is None:
+        raise InvalidRequest(errors.messages)
+    tree: Tree | None = None
+    with errors:
+        tree = grow(include_upstream(frozen))
+    assets = frozen.chosen if tree is None else tree.parts
+    with errors:
+        require_order(request.order, [(asset.asset, asset.version) for asset in assets])
+    if errors.messages or tree is None:
+        raise InvalidRequest(errors.messages)
+    scopes = tree.parts
     outlets = [outlet for scope in scopes for outlet in scope.outlets]
     policy.require_for_assets(user, policy.Action.BACKFILL, outlets)
     first_chosen = next(
@@ -85,23 +89,40 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
         refused=tree.refused,
         start_date=tree.hull.start,
         end_date=tree.hull.end,
-        code_version=frozen_from or first_chosen.version.bundle_version,
-        at=request_time,
+        code_version=frozen.bundle_version or first_chosen.version.bundle_version,
+        at=frozen.at,
     )
 
 
-def _check_settings(request: BackfillRequest, errors: dict[str, list[str]]) -> None:
+def _check_settings(request: BackfillRequest) -> None:
+    errors: dict[str, str] = {}
     if not 1 <= request.max_active_runs <= MOST_ACTIVE_RUNS:
-        errors["max_active_runs"] = [
+        errors["max_active_runs"] = (
             f"Between 1 and {MOST_ACTIVE_RUNS}, not {request.max_active_runs}."
-        ]
+        )
     if len(request.description) > LONGEST_DESCRIPTION:
-        errors["description"] = [
+        errors["description"] = (
             f"At most {LONGEST_DESCRIPTION} characters, not {len(request.description)}."
-        ]
+        )
     if request.existing not in ExistingPolicy.values:
-        errors["existing"] = [
-            f"{request.existing!r} is none of {', '.join(ExistingPolicy.values)}."
-        ]
+        errors["existing"] = f"{request.existing!r} is none of {', '.join(ExistingPolicy.values)}."
     if request.order not in BackfillOrder.values:
-        errors["order"] = [f"{request.order!r} is none of {', '.join(BackfillOrder.values)}."]
+        errors["order"] = f"{request.order!r} is none of {', '.join(BackfillOrder.values)}."
+    if errors:
+        raise InvalidRequest(errors)
+
+
+def require_order(
+    order: str, versions: Iterable[tuple[Asset, ProducerVersion]], *, field: str = "order"
+) -> None:
+    """Refuse an order in which partitions would wait for later partitions."""
+    if order == BackfillOrder.OLDEST:
+        return
+    names = [asset.name for asset, version in versions if waits_for_past(version)]
+    if names:
+        raise InvalidRequest(
+            {
+                field: f"With depends_on_past ({', '.join(names)}) the oldest partitions are made"
+                " first: order is oldest."
+            }
+        )

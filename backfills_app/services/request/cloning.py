@@ -26,7 +26,7 @@ def clone_fields(backfill: Backfill) -> dict[str, Any]:
     # A strategy in the request holds for all assets; otherwise each asset has its declared
     # strategy.
     is_strategy_requested = any(
-        asset_row.strategy != asset_row.producer_version.strategy for asset_row in asset_rows
+        asset_row.strategy != asset_row.producer_version.spec.strategy for asset_row in asset_rows
     )
     followers = [
         asset_row.asset.name for asset_row in asset_rows if asset_row.role == AssetRole.DOWNSTREAM

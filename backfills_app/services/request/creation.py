@@ -14,9 +14,9 @@ from assets_app.models import GroupKind, Queue, RunGroup
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.chosen import chosen_text
 from backfills_app.services.bookkeeping.messages import nudge_advance
+from backfills_app.services.partitions.frozen_assets import freeze_definitions
 from backfills_app.services.request.backfill_request import NONE, BackfillRequest, Downstream
 from backfills_app.services.request.checking import Checked, checked
-from backfills_app.services.request.freezing import freeze_definitions
 
 
 def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
@@ -30,20 +30,22 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
     with transaction.atomic():
         backfill = _insert(request, checked_request, user)
         asset_rows = BackfillAsset.objects.bulk_create(
-            BackfillAsset(
-                backfill=backfill,
-                asset=scope.asset,
-                producer_version=scope.version,
-                position=position,
-                role=scope.role,
-                selection=scope.selection,
-                strategy=scope.strategy,
-                params=scope.params,
-                mapping=scope.mapping,
-                partition=scope.version.partition_of(scope.asset.name) or {},
-                total=len(scope.whole),
-            )
-            for position, scope in enumerate(checked_request.parts)
+            [
+                BackfillAsset(
+                    backfill=backfill,
+                    asset=scope.asset,
+                    producer_version=scope.version,
+                    position=position,
+                    role=scope.role,
+                    selection=scope.selection,
+                    strategy=scope.strategy,
+                    params=scope.params,
+                    mapping=scope.mapping,
+                    partition=scope.version.spec.partition_of(scope.asset.name) or {},
+                    total=len(scope.whole),
+                )
+                for position, scope in enumerate(checked_request.parts)
+            ]
         )
         freeze_definitions(backfill.group, asset_rows)
         audit.record(

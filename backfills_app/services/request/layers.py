@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import slicewise
-from assets_app.models import Asset, AssetDependency, BundleVersion
+from assets_app.models import Asset, AssetDependency
 from backfills_app.models import AssetRole
-from backfills_app.services.choosing import ended_by
-from backfills_app.services.drafts import by_outlet, draft
-from backfills_app.services.partitions.cuts import in_current_definition
+from backfills_app.services.partitions.frozen_assets import FrozenAsset, edges_of
 from backfills_app.services.partitions.outlets import names_of
-from backfills_app.services.partitions.scopes import AssetScope, edges_of
+from backfills_app.services.partitions.scopes import ScopeDraft, beginning_of
 from backfills_app.services.request.backfill_request import ALL, NONE, BackfillRequest
-from backfills_app.services.request.naming import refuse_too_many_assets
+from backfills_app.services.request.freezing import freeze_asset
+from backfills_app.services.request.frozen_request import FrozenRequest
+from backfills_app.services.request.limits import refuse_too_many_assets
 from backfills_app.services.request.ordering import in_order
 from backfills_app.services.request.periods import Hull, Terms
 from slicewise_server.web.request_errors import InvalidRequest
@@ -25,17 +24,15 @@ from slicewise_server.web.request_errors import InvalidRequest
 class Following:
     """The downstream assets that a backfill materializes, and sentences on the assets left out."""
 
-    parts: Sequence[AssetScope]
+    parts: Sequence[ScopeDraft]
     refused: Sequence[str]
 
 
 def follow(
-    request: BackfillRequest,
-    chosen: Sequence[AssetScope],
-    upstream: Sequence[AssetScope],
-    bundle_version: BundleVersion | None,
+    frozen: FrozenRequest,
+    chosen: Sequence[ScopeDraft],
+    upstream: Sequence[ScopeDraft],
     hull: Hull,
-    request_time: datetime,
 ) -> Following:
     """Return the assets downstream of the chosen ones that the request includes.
 
@@ -44,23 +41,23 @@ def follow(
     Raises InvalidRequest on ``downstream`` for a name that does not follow, or that no function
     here writes.
     """
-    if request.downstream == NONE:
+    if frozen.request.downstream == NONE:
         return Following((), ())
-    outlets = [outlet for scope in chosen for outlet in scope.outlets]
+    outlets = [outlet for draft in chosen for outlet in draft.frozen.outlets]
     below = _downstream_assets(outlets)
-    included = _included(request, chosen, outlets, below)
-    walk = _Walk(request, chosen, bundle_version, hull, request_time)
-    upstream_scopes = by_outlet(upstream)
+    included = _included(frozen.request, chosen, outlets, below)
+    walk = _Walk(frozen, chosen, hull)
+    upstream_drafts = {outlet.name: draft for draft in upstream for outlet in draft.frozen.outlets}
     refused: list[str] = []
-    followers: list[AssetScope] = []
+    followers: list[ScopeDraft] = []
     for asset in _assets_in_order(below, included):
         is_named = included is not None and asset.name in included
         is_kept = included is None or is_named
-        if asset.name in upstream_scopes:
-            walk.extend(upstream_scopes[asset.name], is_kept=is_kept)
+        if asset.name in upstream_drafts:
+            walk.extend(upstream_drafts[asset.name], is_kept=is_kept)
             continue
         try:
-            scope = walk.go_to(asset)
+            draft = walk.go_to(asset)
         except InvalidRequest as error:
             if is_named:
                 raise InvalidRequest({"downstream": f"{asset.name}: {error}"}) from error
@@ -68,9 +65,9 @@ def follow(
                 refused.append(f"{asset.name} is skipped: {error}")
             continue
         if is_kept:
-            followers.append(scope)
-            if not scope.terms:
-                refused.append(_explain_empty(scope))
+            followers.append(draft)
+            if not draft.terms:
+                refused.append(_explain_empty(draft))
     refuse_too_many_assets(len(chosen) + len(upstream) + len(followers), "downstream")
     return Following(followers, refused)
 
@@ -80,70 +77,66 @@ class _Walk:
     asset follow.
     """
 
-    def __init__(
-        self,
-        request: BackfillRequest,
-        chosen: Sequence[AssetScope],
-        bundle_version: BundleVersion | None,
-        hull: Hull,
-        request_time: datetime,
-    ) -> None:
-        self._request, self._bundle_version, self._at = request, bundle_version, request_time
-        self._hull = hull
+    def __init__(self, frozen: FrozenRequest, chosen: Sequence[ScopeDraft], hull: Hull) -> None:
+        self._frozen, self._hull = frozen, hull
         # By asset, the partitions that follow each selection term of the chosen assets.
-        self._number = max(len(scope.terms) for scope in chosen)
-        self._seen: dict[AssetScope, Terms] = {scope: list(scope.terms) for scope in chosen}
+        self._number = max(len(draft.terms) for draft in chosen)
+        self._seen: dict[FrozenAsset, Terms] = {draft.frozen: list(draft.terms) for draft in chosen}
+        self._drafts = {draft.frozen: draft for draft in chosen}
 
-    def go_to(self, asset: Asset) -> AssetScope:
+    def go_to(self, asset: Asset) -> ScopeDraft:
         """Return an asset with the partitions that follow, after the walk has been to all assets
         upstream.
         """
-        scope = draft(self._request, asset, self._bundle_version, AssetRole.DOWNSTREAM)
-        following_terms = self._follow(scope)
-        scope.terms, scope.not_over = self._over(scope, following_terms)
-        return scope
+        draft = ScopeDraft(
+            freeze_asset(asset, self._frozen.request, self._frozen.bundle_version),
+            AssetRole.DOWNSTREAM,
+            [],
+        )
+        draft.terms = self._follow(draft)
+        draft.keep_past(self._frozen.at)
+        draft.drop_empty()
+        return draft
 
-    def extend(self, scope: AssetScope, *, is_kept: bool) -> None:
+    def extend(self, draft: ScopeDraft, *, is_kept: bool) -> None:
         """Add the partitions that follow to an asset that is materialized anyway, if ``is_kept``;
         otherwise only record these partitions.
         """
-        following_terms = self._follow(scope)
+        followers = ScopeDraft(draft.frozen, draft.role, self._follow(draft))
         if is_kept:
-            ended_terms, not_over = self._over(scope, following_terms)
-            scope.add_terms(ended_terms)
+            followers.keep_past(self._frozen.at)
+            draft.terms += followers.terms
+            draft.not_over += followers.not_over
+            draft.drop_repeated()
+            draft.drop_empty()
             if self._number == 1:
                 # Without several listed terms, runs are made from all partitions together, as in
                 # admission.
-                scope.terms = (scope.whole,)
-            scope.not_over += not_over
+                draft.terms = [draft.whole]
 
-    def _over(
-        self, scope: AssetScope, following_terms: Terms
-    ) -> tuple[tuple[slicewise.PartitionSet, ...], int]:
-        ended_terms = [ended_by(term, self._at) for term in following_terms]
-        current_terms = tuple(
-            current_term
-            for term in ended_terms
-            if (current_term := in_current_definition(scope.asset, term))
-        )
-        return current_terms, sum(map(len, following_terms)) - sum(map(len, ended_terms))
-
-    def _follow(self, scope: AssetScope) -> Terms:
-        edges = [edge for edge in edges_of(scope, list(self._seen), self._at) if edge.part]
-        # The plan shows one of the mappings as the one by which the asset follows.
-        scope.mapping = next((edge.mapping.to_json() for edge in edges if edge.mapping), None)
-        earlier_terms = scope.nothing
+    def _follow(self, draft: ScopeDraft) -> Terms:
+        asset = draft.frozen
+        edges = [
+            edge
+            for edge in edges_of(asset, list(self._seen), self._frozen.at, self._beginning)
+            if edge.part is not None
+        ]
+        draft.mapping = next((edge.mapping.to_json() for edge in edges if edge.mapping), None)
+        earlier_terms = asset.nothing
         following_terms: Terms = []
         for number in range(self._number):
-            following_term = scope.nothing
+            following_term = asset.nothing
             for edge in edges:
                 upstream = self._seen[edge.part][number : number + 1]  # type: ignore[index]
                 if upstream and upstream[0]:
                     following_term |= edge.following(upstream[0], self._hull.start, self._hull.end)
             following_terms.append(following_term - earlier_terms)
             earlier_terms |= following_term
-        self._seen[scope] = following_terms
+        self._seen[asset], self._drafts[asset] = list(following_terms), draft
         return following_terms
+
+    def _beginning(self, asset: FrozenAsset) -> datetime | None:
+        return beginning_of(self._drafts[asset])
 
 
 def _downstream_assets(outlets: Sequence[Asset]) -> dict[int, tuple[Asset, set[int]]]:
@@ -171,7 +164,7 @@ def _downstream_assets(outlets: Sequence[Asset]) -> dict[int, tuple[Asset, set[i
 
 def _included(
     request: BackfillRequest,
-    chosen: Sequence[AssetScope],
+    chosen: Sequence[ScopeDraft],
     outlets: Sequence[Asset],
     below: dict[int, tuple[Asset, set[int]]],
 ) -> set[str] | None:
@@ -183,7 +176,7 @@ def _included(
     unknown = sorted(wanted - names)
     if unknown:
         follower_names = ", ".join(sorted(names)) or "nothing does"
-        followed = names_of([scope.asset for scope in chosen])
+        followed = names_of([draft.frozen.asset for draft in chosen])
         raise InvalidRequest(
             {
                 "downstream": f"{', '.join(unknown)} does not follow {followed}."
@@ -219,10 +212,10 @@ def _assets_in_order(
         yield (named or members)[0]
 
 
-def _explain_empty(scope: AssetScope) -> str:
-    name = scope.asset.name
-    if scope.not_over:
+def _explain_empty(draft: ScopeDraft) -> str:
+    name = draft.frozen.asset.name
+    if draft.not_over:
         return f"{name}: the downstream partitions have not ended yet."
-    if scope.asset.finds_partitions:
+    if draft.frozen.asset.finds_partitions:
         return f"{name}: no partitions yet; runs discover them."
     return f"{name}: no downstream partitions in this range."

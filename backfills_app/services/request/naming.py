@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from assets_app.models import Asset
 from assets_app.queries.lookups import no_asset_sentence
-from backfills_app.services.errors import refuse_above
+from backfills_app.services.request.limits import refuse_too_many_assets
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import is_storable
 
@@ -57,11 +57,6 @@ def named_assets(asset: object, assets: object, asset_group: object, asset_tag: 
             chosen_assets = _by_tag(asset_tag)
     refuse_too_many_assets(len(chosen_assets), field)
     return Named(field, chosen_assets)
-
-
-def refuse_too_many_assets(number: int, field: str) -> None:
-    """Raise InvalidRequest for more assets than one backfill may have."""
-    refuse_above("MAX_ASSETS_PER_BACKFILL", number, "assets", field)
 
 
 def _by_name(name: object) -> Asset:

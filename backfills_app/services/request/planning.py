@@ -12,8 +12,9 @@ from accounts_app.models import User
 from assets_app.execution.request.requests import Strategy, partitions_per_run
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
+from backfills_app.services.partitions.frozen_assets import BackfillEdge, FrozenAsset
 from backfills_app.services.partitions.needs import blocked_partitions, gaps, there
-from backfills_app.services.partitions.scopes import AssetScope, Edge
+from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import spans
 from backfills_app.services.partitions.surveying import left_out, standing
 from backfills_app.services.request.backfill_request import BackfillRequest
@@ -193,10 +194,10 @@ class _Outcome:
 
 
 def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple[PlannedAsset, ...]:
-    outcomes: dict[AssetScope, _Outcome] = {}
+    outcomes: dict[FrozenAsset, _Outcome] = {}
     at_once = runs_at_once(request.max_active_runs)
 
-    def available(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    def available(edge: BackfillEdge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
         outcome = outcomes.get(edge.part) if edge.part is not None else None
         if outcome is None:
             return there(edge, needed)

@@ -1,0 +1,1 @@
+"""Shared parts of all operations of the API: pages of results, problem details, fields."""

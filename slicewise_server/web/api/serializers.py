@@ -68,20 +68,6 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-class CredentialsSerializer(StrictSerializer):
-    """User name and password, for which a token is issued."""
-
-    username = TextField(max_length=150)
-    password = TextField(max_length=1000, trim_whitespace=False)
-
-
-class TokenSerializer(serializers.Serializer[Any]):
-    """A token, shown this once: only a digest of the token is kept."""
-
-    token = serializers.CharField()
-    expiry = serializers.DateTimeField()
-
-
 class ProblemSerializer(serializers.Serializer[Any]):
     """Problem details (RFC 9457)."""
 

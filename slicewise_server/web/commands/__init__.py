@@ -1,0 +1,1 @@
+"""Shared parts of commands that wait for work."""

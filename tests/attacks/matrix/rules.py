@@ -147,7 +147,7 @@ API_ASSETS: Rules = {
 _ONE_RUN = "api/v1/runs/<int:pk>/"
 API_RUNS: Rules = {
     **readable("api/v1/runs/", "api/v1/gateways/"),
-    **readable(_ONE_RUN, _ONE_RUN + "log/", of="failed_run"),
+    **readable(_ONE_RUN, _ONE_RUN + "log/", _ONE_RUN + "partitions/", of="failed_run"),
     _ONE_RUN + "cancel/": written("going_run", may_materialize()),
     _ONE_RUN + "retry/": written("failed_run", may_materialize()),
     _ONE_RUN + "rerun/": written("failed_run", may_materialize()),
@@ -193,6 +193,40 @@ API_OTHERS: Rules = {
     ),
     # Where nothing is, nothing needs protection.
     r"api/^[\s\S]*\Z": Rule(open_to_all=frozenset({200, 404})),
+}
+
+
+def _channel_fields(_: Things) -> Mapping[str, Any]:
+    return {"name": "new", "kind": "webhook", "address": "https://hooks.example/y"}
+
+
+def _rule_fields(things: Things) -> Mapping[str, Any]:
+    return {"name": "new", "channel": things["channel"]}
+
+
+_ONE_CHANNEL, _ONE_RULE = "api/v1/channels/<str:name>/", "api/v1/alert-rules/<str:name>/"
+API_ALERTS: Rules = {
+    **readable("api/v1/events/", "api/v1/deliveries/"),
+    "api/v1/channels/": Rule(writes={"POST": Write(who=ADMINS, body=_channel_fields)}),
+    _ONE_CHANNEL: Rule(
+        of="channel",
+        writes={
+            "PATCH": Write(who=ADMINS, body=lambda _: {"active": False}),
+            "DELETE": Write(who=ADMINS),
+        },
+    ),
+    _ONE_CHANNEL + "test/": written("used_channel", Write(who=EDITORS, answers=frozenset({202}))),
+    "api/v1/alert-rules/": Rule(writes={"POST": Write(who=EDITORS, body=_rule_fields)}),
+    _ONE_RULE: Rule(
+        of="alert_rule",
+        writes={
+            "PATCH": Write(who=EDITORS, body=lambda _: {"gather_seconds": 5}),
+            "DELETE": Write(who=EDITORS),
+        },
+    ),
+    "api/v1/deliveries/<uuid:delivery_id>/resend/": written(
+        "delivery", Write(who=EDITORS, answers=frozenset({202}))
+    ),
 }
 
 # ---------------------------------------------------------------- pages
@@ -261,7 +295,7 @@ PAGES_BACKFILLS: Rules = {
     **readable(
         *(_BACKFILL_PAGE + part for part in ("", "progress/", "details/", "cells/")), of="made"
     ),
-    "backfills/new/": asked("", may_backfill(_backfill_form)),
+    "backfills/new/": asked("", may_backfill(_backfill_form, named=True)),
     _BACKFILL_PAGE + "change/": asked(
         "going",
         may_backfill(
@@ -275,7 +309,7 @@ PAGES_BACKFILLS: Rules = {
         for deed, of in _DEEDS.items()
     },
     **{
-        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of)))
+        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of), named=True))
         for deed, of in _DEEDS.items()
     },
 }
@@ -407,6 +441,7 @@ FAMILIES: dict[str, Rules] = {
     "API: assets": API_ASSETS,
     "API: runs": API_RUNS,
     "API: backfills": API_BACKFILLS,
+    "API: alerts": API_ALERTS,
     "API: others": API_OTHERS,
     "pages: accounts": PAGES_ACCOUNTS,
     "pages: assets": PAGES_ASSETS,

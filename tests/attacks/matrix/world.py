@@ -28,6 +28,8 @@ from backfills_app.models import Backfill
 from backfills_app.services import pause_backfill
 from backfills_app.services.advance.advancing import advance
 from partitions_app.models import PartitionDefinition, RuntimePartition
+from slicewise_server.alerts import services as alerts
+from slicewise_server.alerts.models import Delivery
 from tests import factories
 from tests.backfills.scenes import ask, drive
 from tests.execution.conftest import make_gateway
@@ -138,6 +140,18 @@ def _run_of(backfill: Backfill) -> int:
     return Run.objects.filter(group=backfill.group_id).order_by("pk")[0].pk
 
 
+def _make_alerts(boss: User) -> dict[str, Any]:
+    """Create a channel that nothing uses, and a channel with a rule and an ended delivery."""
+    address = "https://hooks.example/x"
+    alerts.create_channel("free", "webhook", address=address, user=boss)
+    channel, _ = alerts.create_channel("used", "webhook", address=address, user=boss)
+    alerts.save_rule(None, {"name": "failures", "channel": channel}, user=boss)
+    delivery = alerts.send_test(channel, user=boss)
+    Delivery.objects.update(state="delivered")
+    names = {"channel": "free", "used_channel": "used", "alert_rule": "failures"}
+    return names | {"delivery": delivery.key}
+
+
 def _make_common(boss: User) -> dict[str, Any]:
     address = {"username": "viewer", "ip_address": "10.0.0.1"}
     attempt = AccessAttempt.objects.create(
@@ -160,6 +174,7 @@ def _make_common(boss: User) -> dict[str, Any]:
         "materialization": materialization.pk,
         "gateway": Gateway.objects.get().pk,
         "bundle": Bundle.objects.get().pk,
+        **_make_alerts(boss),
         "app": "assets_app",
         "content_type": ContentType.objects.get_for_model(Asset).pk,
     }

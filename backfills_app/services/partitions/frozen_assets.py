@@ -1,0 +1,220 @@
+"""The assets of a backfill with the code and the definitions that the backfill uses to the end, and
+the partitions that these assets need of other assets.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+import slicewise
+from assets_app.execution.attempt.frozen import Cut, as_frozen, freeze_upstream
+from assets_app.execution.request.requests import Strategy
+from assets_app.models import Asset, AssetPartition, ProducerVersion, RunGroup
+from assets_app.queries.edges import first_start
+from backfills_app.models import BackfillAsset
+from backfills_app.services.partitions.cuts import by_definition, in_present_definition
+from partitions_app.edges import Edge, mapping_of
+from partitions_app.models import PartitionDefinition
+
+Definition = slicewise.PartitionDefinition | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FrozenAsset:
+    """An asset with frozen code: version, partition definition with runtime keys, params.
+
+    ``present`` is the definition in force, which may have other partitions than ``definition``.
+    ``outlets`` are the assets that the function writes: this asset, and assets written together
+    with this one. ``cuts`` are the frozen definitions of upstream assets, by the ids of the assets;
+    other upstream assets have the definitions in force.
+    """
+
+    asset: Asset
+    version: ProducerVersion
+    definition: Definition
+    present: Definition
+    outlets: Sequence[Asset]
+    strategy: Strategy
+    params: dict[str, Any]
+    cuts: Mapping[int, Cut] = field(default_factory=dict)
+
+    @property
+    def nothing(self) -> slicewise.PartitionSet:
+        """The empty set of partitions of this asset."""
+        return slicewise.PartitionSet(self.definition, ())
+
+    @cached_property
+    def upstream_names(self) -> tuple[str, ...]:
+        """The names of the assets that the frozen code reads or is scheduled by, in order."""
+        return tuple(self.version.spec.upstream_names)
+
+    def upstream(self, known_rows: Mapping[str, Asset]) -> "Mapping[str, UpstreamAsset]":
+        """Return the other assets that the frozen code reads or is scheduled by, by name.
+
+        Assets without a row in ``known_rows`` are read, once in the life of this value.
+        """
+        upstream, mappings = self._upstream, self.version.spec.mappings
+        outlet_names = {outlet.name for outlet in self.outlets}
+        new_names = set(self.upstream_names) - outlet_names - upstream.keys()
+        rows = [known_rows[name] for name in new_names & known_rows.keys()]
+        if unread_names := new_names - known_rows.keys():
+            unread = Asset.objects.select_related("partition_definition")
+            rows += unread.filter(name__in=unread_names)
+        for row in rows:
+            mapping = mapping_of(mappings.get(row.name))
+            upstream[row.name] = UpstreamAsset(row, as_frozen(row, self.cuts), mapping)
+        return upstream
+
+    @cached_property
+    def _upstream(self) -> "dict[str, UpstreamAsset]":
+        return {}
+
+
+Source = TypeVar("Source", bound=FrozenAsset)
+
+
+@dataclass(frozen=True, eq=False)
+class UpstreamAsset:
+    """An upstream asset, present and frozen; ``mapping`` is None for overlap."""
+
+    present: Asset
+    frozen: Asset
+    mapping: slicewise.PartitionMapping | None
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether the existing partitions are known: another program writes the asset otherwise,
+        and no materialization of the asset was ever recorded.
+        """
+        is_external = self.present.producer_id is None
+        return not is_external or AssetPartition.objects.made_of(self.frozen).exists()
+
+    @cached_property
+    def first_start(self) -> datetime | None:
+        """The start of the first window that was ever materialized."""
+        return first_start(self.frozen)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BackfillEdge(Edge):
+    """The need of an asset for partitions of one upstream asset, ``asset``.
+
+    ``part`` is the upstream asset as this backfill covers it, None if the backfill does not
+    materialize it. ``upstream`` is the definition by which the need is computed, ``present`` is the
+    upstream definition in force, which may have changed since the request. ``part`` numbers
+    partitions by the definition of the request, although a retry may need partitions of the
+    definition in force.
+    """
+
+    asset: Asset
+    present: Definition
+    part: FrozenAsset | None = None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the upstream asset is defined differently by now."""
+        return self.upstream != self.present
+
+    def removed(self, upstream: slicewise.PartitionSet) -> slicewise.PartitionSet:
+        """Return the upstream partitions that the upstream asset no longer has."""
+        remaining = in_present_definition(self.present, upstream)
+        no_partitions = slicewise.PartitionSet(self.upstream, ())
+        return no_partitions if remaining is upstream else upstream - remaining
+
+    def needing(
+        self, upstream: slicewise.PartitionSet, chosen: slicewise.PartitionSet
+    ) -> slicewise.PartitionSet:
+        """Return the chosen downstream partitions that need some of the upstream partitions, which
+        may be given by the definition of ``part``.
+        """
+        return super().needing(by_definition(self.upstream, upstream), chosen)
+
+
+def edges_of(
+    scope: FrozenAsset,
+    parts: Collection[Source],
+    request_time: datetime,
+    beginning_of: Callable[[Source], datetime | None],
+) -> tuple[BackfillEdge, ...]:
+    """Return an edge for each asset that the frozen code of an asset reads or is scheduled by;
+    ``parts`` are the assets of this backfill that may be upstream.
+
+    Upstream assets are read by their frozen definition, by the definition of their part, or by the
+    definition in force. ``beginning_of`` returns the start of the first partition that the backfill
+    covers of a part. An upstream asset is left out if another program writes it and no
+    materialization of the asset was ever recorded: which of its partitions exist is unknown.
+    """
+    makers = by_outlet(part for part in parts if part is not scope)
+    rows = {outlet.name: outlet for part in makers.values() for outlet in part.outlets}
+    upstream_assets = scope.upstream(rows)
+    outside = sorted(name for name in upstream_assets if name not in makers)
+    inside = [name for name in scope.upstream_names if name in makers and name in upstream_assets]
+    edges: list[BackfillEdge] = []
+    for name in dict.fromkeys([*outside, *inside]):
+        upstream, part = upstream_assets[name], makers.get(name)
+        if part is None and not upstream.is_known:
+            continue
+        is_of_part = part is not None and upstream.present.pk not in scope.cuts
+        edge = BackfillEdge(
+            asset=upstream.frozen,
+            upstream=part.definition if part and is_of_part else upstream.frozen.definition,
+            present=upstream.present.definition,
+            downstream=scope.definition,
+            mapping=upstream.mapping,
+            part=part,
+            since=request_time,
+            until=request_time,
+        )
+        if edge.needs_all_of_time:
+            begins = (upstream.first_start, beginning_of(part) if part else None, request_time)
+            edge = replace(edge, since=min(begin for begin in begins if begin is not None))
+        edges.append(edge)
+    return tuple(edges)
+
+
+def by_outlet(parts: Iterable[Source]) -> dict[str, Source]:
+    """Return the assets by the names of all outlets of their functions."""
+    return {outlet.name: part for part in parts for outlet in part.outlets}
+
+
+def reads_of(parts: Sequence[Source]) -> dict[Source, set[Source]]:
+    """Return, for each asset, the other assets among these that it reads, or that schedule it."""
+    makers = by_outlet(parts)
+    return {
+        part: {makers[name] for name in part.upstream_names if name in makers} - {part}
+        for part in parts
+    }
+
+
+def outlets_of(asset: Asset, version: ProducerVersion) -> list[Asset]:
+    """Return the asset, and the assets that its function writes together with it."""
+    names = [name for name in version.outlets if name != asset.name]
+    if not names:
+        return [asset]
+    other_outlets = Asset.objects.select_related("partition_definition").filter(name__in=names)
+    return [asset, *other_outlets]
+
+
+def freeze_definitions(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
+    """Store the partition definitions of the upstream assets: for assets in the backfill the
+    definitions by which the backfill numbers partitions, for other assets the definitions in force.
+    """
+    asset_rows = list(asset_rows)
+    definitions: dict[str, PartitionDefinition | None] = {}
+    for asset_row in asset_rows:
+        spec = asset_row.partition
+        if spec is None:
+            spec = asset_row.producer_version.spec.partition_of(asset_row.asset.name)
+        row = PartitionDefinition.of(spec) if spec else None
+        definitions |= dict.fromkeys(asset_row.producer_version.outlets, row)
+    freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], definitions)
+
+
+def freeze_definitions_in_force(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
+    """Store the partition definitions in force of all upstream assets, assets in the backfill
+    included: partitions made with the newest code need the upstream partitions of these
+    definitions.
+    """
+    freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], {})

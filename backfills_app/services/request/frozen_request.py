@@ -1,0 +1,183 @@
+"""A request with the chosen assets and the assets upstream, each frozen once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from assets_app.execution.request.requests import checked_strategy, refuse_unknown_params
+from assets_app.models import Asset, BundleVersion
+from backfills_app.services.partitions.frozen_assets import FrozenAsset, by_outlet, reads_of
+from backfills_app.services.partitions.outlets import names_of
+from backfills_app.services.request.backfill_request import BackfillRequest
+from backfills_app.services.request.freezing import freeze_asset
+from backfills_app.services.request.limits import refuse_too_many_assets
+from backfills_app.services.request.ordering import circle_of, in_order
+from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
+
+_SHORTEST_DIGEST = 4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FrozenRequest:
+    """A request as of one moment, with frozen assets.
+
+    ``chosen`` are the chosen assets in the order of the request; ``upstream`` are the assets
+    upstream of the chosen ones, at any distance, if the request includes these; ``in_order`` are
+    all of these assets, each after the assets upstream. ``refused`` are sentences on assets that
+    are left out.
+    """
+
+    request: BackfillRequest
+    at: datetime
+    bundle_version: BundleVersion | None
+    chosen: Sequence[FrozenAsset] = ()
+    upstream: Sequence[FrozenAsset] = ()
+    in_order: Sequence[FrozenAsset] = ()
+    refused: Sequence[str] = ()
+
+
+def freeze_chosen(
+    request: BackfillRequest, request_time: datetime, errors: FieldErrors
+) -> FrozenRequest:
+    """Freeze the chosen assets of a request; errors that leave the request readable are added to
+    ``errors``.
+
+    Of several assets that one function writes, the first is taken. Assets of a group or with a tag
+    that no function here writes are left out. Raises InvalidRequest if such an asset was named, or
+    if no asset is left.
+    """
+    bundle_version: BundleVersion | None = None
+    with errors:
+        bundle_version = _code_version(request.assets, request.code_version)
+    with errors:
+        checked_strategy(request.strategy, default="partition")
+    if "strategy" in errors.messages:
+        request = replace(request, strategy=None)
+    chosen: list[FrozenAsset] = []
+    refused: list[str] = []
+    refusals: dict[str, list[str]] = {}
+    outlet_names: set[str] = set()
+    for asset in request.assets:
+        if asset.name in outlet_names:
+            continue
+        try:
+            chosen_asset = freeze_asset(asset, request, bundle_version)
+        except InvalidRequest as error:
+            if len(request.assets) == 1:
+                raise
+            refused.append(f"{asset.name} is skipped: {error}")
+            for name, messages in error.errors.items():
+                field = request.chosen_field if name == "asset" else name
+                refusals.setdefault(field, []).extend(messages)
+            continue
+        chosen.append(chosen_asset)
+        outlet_names |= {outlet.name for outlet in chosen_asset.outlets}
+    if refusals and (request.is_named or not chosen):
+        raise InvalidRequest(refusals)
+    declared = {name for asset in chosen for name in asset.version.spec.params}
+    with errors:
+        refuse_unknown_params(declared, request.params)
+    return FrozenRequest(
+        request=request,
+        at=request_time,
+        bundle_version=bundle_version,
+        chosen=chosen,
+        refused=refused,
+    )
+
+
+def include_upstream(frozen: FrozenRequest) -> FrozenRequest:
+    """Freeze all assets upstream of the chosen ones as well, if the request includes these.
+
+    Assets that another program writes, or that no function here writes, are left out. Raises
+    InvalidRequest on too many assets, and on assets that read each other: no order materializes all
+    of them.
+    """
+    if frozen.request.upstream:
+        frozen = _with_upstream(frozen)
+    reads = reads_of([*frozen.chosen, *frozen.upstream])
+    circle = circle_of(reads)
+    if not circle:
+        return replace(frozen, in_order=in_order(reads))
+    is_of_chosen = all(asset in frozen.chosen for asset in circle)
+    names = " -> ".join(asset.asset.name for asset in circle)
+    raise InvalidRequest(
+        {
+            frozen.request.chosen_field if is_of_chosen else "upstream": (
+                f"{names}: these read each other, so that no order makes all of them."
+                " Backfill them one after the other."
+            )
+        }
+    )
+
+
+def _with_upstream(frozen: FrozenRequest) -> FrozenRequest:
+    upstream: list[FrozenAsset] = []
+    refused: list[str] = []
+    external_assets: list[Asset] = []
+    outlet_names = set(by_outlet(frozen.chosen))
+    visited_names = set(outlet_names)
+    frontier = list(frozen.chosen)
+    while frontier:
+        names = {name for asset in frontier for name in asset.upstream_names} - visited_names
+        visited_names |= names
+        rows = Asset.objects.select_related("partition_definition", "producer__current_version")
+        frontier = []
+        for row in rows.filter(name__in=names).order_by("name"):
+            if row.name in outlet_names:
+                continue
+            if row.active and row.producer is None:
+                external_assets.append(row)
+                continue
+            try:
+                upstream_asset = freeze_asset(row, frozen.request, frozen.bundle_version)
+            except InvalidRequest as error:
+                refused.append(f"{row.name} is skipped: {error}")
+                continue
+            frontier.append(upstream_asset)
+            outlet_names |= {outlet.name for outlet in upstream_asset.outlets}
+        visited_names |= outlet_names
+        upstream += frontier
+        refuse_too_many_assets(len(frozen.chosen) + len(upstream), "upstream")
+    if external_assets:
+        verb, pronoun = ("is", "it") if len(external_assets) == 1 else ("are", "them")
+        refused.append(
+            f"{names_of(external_assets)} {verb} skipped: something else writes {pronoun}."
+        )
+    return replace(frozen, upstream=upstream, refused=[*frozen.refused, *refused])
+
+
+def _code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
+    """Return the version that a number or the beginning of a digest names, of a bundle of these
+    assets.
+
+    None for an empty text, which stands for the newest version. Raises InvalidRequest on
+    ``code_version``.
+    """
+    if not text:
+        return None
+    bundles = {asset.bundle_id for asset in assets}
+    versions = BundleVersion.objects.filter(bundle__in=bundles).defer("archive")
+    version = versions.filter(pk=int(text)).first() if _is_number(text) else None
+    if version is None and len(text) >= _SHORTEST_DIGEST:
+        similar_versions = list(versions.filter(digest__startswith=text.lower())[:2])
+        if len(similar_versions) > 1:
+            raise InvalidRequest(
+                {
+                    "code_version": f"Several versions of {names_of(assets)} begin with {text}: say"
+                    " more."
+                }
+            )
+        version = similar_versions[0] if similar_versions else None
+    if version is None:
+        raise InvalidRequest(
+            {
+                "code_version": f"There is no version {text!r} of the files that declare"
+                f" {names_of(assets)}: give its number, or the first digits of its digest."
+            }
+        )
+    return version
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19

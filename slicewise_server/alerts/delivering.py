@@ -1,0 +1,128 @@
+"""Sending of deliveries: claimed, sent outside of any transaction, and recorded.
+
+A worker that dies while sending leaves a claim that runs out: the same delivery is sent again under
+the same id. So a receiver may get an id twice, and never two messages under one id.
+"""
+
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.models import F, Q
+
+from assets_app.queries.clock import database_now
+from slicewise_server.alerts.models import Channel, Delivery, DeliveryState
+from slicewise_server.alerts.sending import Answer, send
+
+log = logging.getLogger(__name__)
+
+_CLAIM = timedelta(minutes=2)
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
+_CHANNELS_AT_ONCE = 8
+# A round over all channels ends soon, so that a channel that has come back is tried.
+_ROUND_SECONDS = 20.0
+_DELETED_AT_ONCE = 5_000
+
+
+def send_due() -> int:
+    """Send the deliveries that are due, side by side for different channels; return their number.
+
+    The deliveries of one channel are sent one after the other, the oldest first, until one fails.
+    """
+    now = database_now()
+    waiting = Delivery.objects.filter(_is_due(now), channel__active=True)
+    ready = Q(channel__retry_at__isnull=True) | Q(channel__retry_at__lte=now)
+    ids = list(
+        waiting.filter(ready).order_by("channel").values_list("channel", flat=True).distinct()
+    )
+    if not ids:
+        return 0
+    with ThreadPoolExecutor(_CHANNELS_AT_ONCE, thread_name_prefix="alerts") as pool:
+        return sum(pool.map(_send_channel, ids))
+
+
+def pause_after(failures: int) -> timedelta:
+    """Return the pause after so many failures in a row, doubled each time up to ten minutes."""
+    factor: int = 2 ** min(max(failures - 1, 0), 20)
+    return min(_FIRST_PAUSE * factor, _LONGEST_PAUSE)
+
+
+def _send_channel(channel_id: int) -> int:
+    """Send the due deliveries of one channel in this thread; return the number of tries."""
+    tries, latest = 0, time.monotonic() + _ROUND_SECONDS
+    try:
+        while time.monotonic() < latest and (delivery := _claim(channel_id)) is not None:
+            tries += 1
+            answer = send(delivery.channel, str(delivery.key), delivery.body or {})
+            if not _record(delivery, answer):
+                break
+    except Exception:  # one channel keeps no other from its messages
+        log.exception("deliveries of a channel not sent", extra={"channel": channel_id})
+    finally:
+        connection.close()
+    return tries
+
+
+def _is_due(now: datetime) -> Q:
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
+    return Q(state=DeliveryState.WAITING, send_at__lte=now) & free
+
+
+def _claim(channel_id: int) -> Delivery | None:
+    """Claim the oldest due delivery of a channel that is free to try."""
+    with transaction.atomic():
+        now = database_now()
+        channel = Channel.objects.select_for_update().filter(pk=channel_id, active=True).first()
+        if channel is None or (channel.retry_at is not None and channel.retry_at > now):
+            return None
+        # While one worker sends to the channel, no other worker does.
+        if channel.deliveries.filter(state=DeliveryState.WAITING, claimed_until__gte=now).exists():
+            return None
+        delivery = channel.deliveries.filter(_is_due(now)).order_by("send_at", "id").first()
+        if delivery is None:
+            return None
+        delivery.claimed_until, delivery.channel = now + _CLAIM, channel
+        delivery.tries += 1
+        delivery.save(update_fields=["claimed_until", "tries"])
+        return delivery
+
+
+@transaction.atomic
+def _record(delivery: Delivery, answer: Answer) -> bool:
+    """Record the answer; return whether the channel accepted the message."""
+    now = database_now()
+    fields: dict[str, object] = {
+        "claimed_until": None,
+        "status": answer.status,
+        "answer": answer.text,
+    }
+    if answer.accepted:
+        fields |= {"state": DeliveryState.DELIVERED, "delivered_at": now}
+    elif now >= delivery.give_up_at:
+        fields |= {"state": DeliveryState.FAILED}
+    else:
+        fields |= {"send_at": now + pause_after(delivery.tries)}
+    claimed = Delivery.objects.filter(pk=delivery.pk, claimed_until=delivery.claimed_until)
+    if not claimed.update(**fields):
+        return False
+    channel = Channel.objects.filter(pk=delivery.channel_id)
+    if answer.accepted:
+        channel.exclude(failures=0).update(failures=0, error="", retry_at=None)
+    else:
+        failures = delivery.channel.failures + 1
+        error = answer.text or f"Status {answer.status}"
+        retry_at = now + pause_after(failures)
+        channel.update(failures=F("failures") + 1, error=error, retry_at=retry_at)
+    return answer.accepted
+
+
+def forget_deliveries(before: datetime) -> int:
+    """Delete deliveries that have ended before a time; return the number of deleted rows."""
+    ended = (DeliveryState.DELIVERED, DeliveryState.FAILED)
+    too_old = Delivery.objects.filter(state__in=ended, created_at__lt=before).order_by("id")
+    deleted, _by_model = Delivery.objects.filter(
+        pk__in=too_old.values("pk")[:_DELETED_AT_ONCE]
+    ).delete()
+    return deleted

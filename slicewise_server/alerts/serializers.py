@@ -1,0 +1,146 @@
+"""Serializers of channels, alert rules and deliveries."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from slicewise_server.alerts.models import AlertRule, Channel, ChannelKind, Delivery
+from slicewise_server.events.models import EventKind
+from slicewise_server.web.api.serializers import (
+    MODEL_FIELDS,
+    MaskedText,
+    StrictSerializer,
+    TextField,
+    WholeNumberField,
+)
+
+_MOST_NAMES = 1_000
+
+
+class ChannelSerializer(serializers.ModelSerializer[Channel]):
+    """A channel, without its secrets."""
+
+    serializer_field_mapping = MODEL_FIELDS
+
+    address = serializers.CharField(
+        source="shown_address", help_text="Without secrets; or `$NAME` of a variable."
+    )
+    error = MaskedText(help_text="The last failure; empty after a success.")
+
+    class Meta:
+        model = Channel
+        fields: tuple[str, ...] = (
+            *("name", "kind", "address", "active", "error", "failures", "retry_at", "created_at"),
+        )
+        read_only_fields: tuple[str, ...] = fields
+
+
+class NewChannelSerializer(ChannelSerializer):
+    """A new channel. The signing key of a webhook is shown this once."""
+
+    signing_key = serializers.CharField(required=False)
+
+    class Meta(ChannelSerializer.Meta):
+        fields = (*ChannelSerializer.Meta.fields, "signing_key")
+        read_only_fields = fields
+
+
+class ChannelFieldsSerializer(StrictSerializer):
+    """The fields of a new channel: `address`, or the `variable` that holds the address."""
+
+    name = TextField(max_length=100)
+    kind = serializers.ChoiceField(choices=ChannelKind.choices)
+    address = TextField(max_length=2_000, required=False, default="")
+    variable = TextField(max_length=100, required=False, default="")
+
+
+class ChannelChangeSerializer(StrictSerializer):
+    """The fields of a channel that can change."""
+
+    address = TextField(max_length=2_000, required=False)
+    variable = TextField(max_length=100, required=False)
+    active = serializers.BooleanField(required=False)
+
+
+class NamesField(serializers.ListField):
+    """A list of names."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            child=TextField(max_length=250), max_length=_MOST_NAMES, required=False, **options
+        )
+
+
+class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
+    """An alert rule."""
+
+    serializer_field_mapping = MODEL_FIELDS
+
+    channel = serializers.CharField(source="channel.name")
+
+    class Meta:
+        model = AlertRule
+        fields: tuple[str, ...] = (
+            *("name", "channel", "kinds", "assets", "groups", "tags", "owners"),
+            *("gather_seconds", "backfill_runs", "active", "created_at"),
+        )
+        read_only_fields: tuple[str, ...] = fields
+
+
+class AlertRuleChangeSerializer(StrictSerializer):
+    """The fields of an alert rule that can change."""
+
+    channel = serializers.SlugRelatedField(
+        slug_field="name", queryset=Channel.objects.all(), required=False
+    )
+    kinds = serializers.ListField(
+        child=TextField(),
+        required=False,
+        help_text=f"{', '.join(EventKind.values)}. An empty list means all kinds.",
+    )
+    assets = NamesField(help_text="Names of assets.")
+    groups = NamesField(help_text="Groups of assets.")
+    tags = NamesField(help_text="Tags of assets.")
+    owners = NamesField(help_text="Owners of assets.")
+    gather_seconds = WholeNumberField(
+        required=False,
+        help_text="Events of so many seconds become one message; 0 sends each event alone."
+        " A webhook gets each event alone.",
+    )
+    backfill_runs = serializers.BooleanField(
+        required=False,
+        help_text="Whether failed runs of backfills count; else `backfill_failed` tells of them.",
+    )
+    active = serializers.BooleanField(required=False)
+
+
+class AlertRuleFieldsSerializer(AlertRuleChangeSerializer):
+    """The fields of a new alert rule."""
+
+    name = TextField(max_length=100)
+    channel = serializers.SlugRelatedField(slug_field="name", queryset=Channel.objects.all())
+
+
+class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+    """A delivery: one message to one channel, under an id that never changes."""
+
+    serializer_field_mapping = MODEL_FIELDS
+
+    id = serializers.UUIDField(source="key")
+    channel = serializers.CharField(source="channel.name")
+    rule = serializers.CharField(source="rule_name", help_text="Empty for a test message.")
+    title = serializers.SerializerMethodField()
+    answer = MaskedText()
+
+    class Meta:
+        model = Delivery
+        fields: tuple[str, ...] = (
+            *("id", "channel", "rule", "state", "title", "event_count", "created_at", "send_at"),
+            *("tries", "status", "answer", "delivered_at"),
+        )
+        read_only_fields: tuple[str, ...] = fields
+
+    @extend_schema_field(serializers.CharField())
+    def get_title(self, delivery: Delivery) -> str:
+        return str((delivery.body or {}).get("title", ""))

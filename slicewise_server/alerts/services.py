@@ -1,0 +1,236 @@
+"""Operations on channels, rules and deliveries: checked, recorded in the audit trail."""
+
+import secrets as random_secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import apprise
+from django.db import transaction
+from django.db.models import ProtectedError
+from django.utils import timezone
+
+from accounts_app import audit, policy
+from accounts_app.models import User
+from accounts_app.policy import Action
+from slicewise.texts import masked_uri
+from slicewise_server.alerts.matching import KEPT_FOR, close_message
+from slicewise_server.alerts.models import (
+    VARIABLE_PREFIX,
+    AlertRule,
+    Channel,
+    ChannelKind,
+    Delivery,
+    DeliveryState,
+)
+from slicewise_server.alerts.secrets import encrypt
+from slicewise_server.events.feed import end_of_feed
+from slicewise_server.events.models import EventKind
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
+
+LONGEST_GATHERING = timedelta(hours=1)
+_TEST_BODY = {
+    "title": "Slicewise: test message",
+    "text": "This message shows that Slicewise reaches this channel.",
+    "event": None,
+}
+
+
+@transaction.atomic
+def create_channel(
+    name: str, kind: str, *, address: str = "", variable: str = "", user: User
+) -> tuple[Channel, str]:
+    """Create a channel; return the channel, and the signing key of a webhook, shown this once.
+
+    Raises PermissionDenied, and InvalidRequest for an address that no message can be sent to.
+    """
+    policy.require(user, Action.ADMINISTER)
+    if Channel.objects.filter(name=name).exists():
+        raise InvalidRequest({"name": f"There is a channel {name!r} already."})
+    channel = Channel(name=name, kind=kind)
+    _set_address(channel, address, variable)
+    signing_key = ""
+    if kind == ChannelKind.WEBHOOK:
+        signing_key = random_secrets.token_urlsafe(32)
+        channel.signing_key = encrypt(signing_key)
+    channel.save()
+    audit.record(user, "create", "channel", name, _facts_of(channel))
+    return channel, signing_key
+
+
+@transaction.atomic
+def change_channel(
+    channel: Channel,
+    *,
+    address: str | None = None,
+    variable: str | None = None,
+    active: bool | None = None,
+    user: User,
+) -> Channel:
+    """Change the address of a channel, or pause the channel; pauses after failures end."""
+    policy.require(user, Action.ADMINISTER)
+    channel = Channel.objects.select_for_update().get(pk=channel.pk)
+    before = _facts_of(channel)
+    if address is not None or variable is not None:
+        _set_address(channel, address or "", variable or "")
+    if active is not None:
+        channel.active = active
+    channel.retry_at, channel.failures, channel.error = None, 0, ""
+    channel.save()
+    detail = {"before": before, "after": _facts_of(channel)}
+    audit.record(user, "change", "channel", channel.name, detail)
+    return channel
+
+
+@transaction.atomic
+def delete_channel(channel: Channel, *, user: User) -> None:
+    """Delete a channel and its deliveries; raise ConflictingRequest while a rule uses it."""
+    policy.require(user, Action.ADMINISTER)
+    try:
+        channel.delete()
+    except ProtectedError:
+        names = ", ".join(channel.rules.values_list("name", flat=True))
+        raise ConflictingRequest({"": f"Alert rules use the channel: {names}."}) from None
+    audit.record(user, "delete", "channel", channel.name)
+
+
+@transaction.atomic
+def send_test(channel: Channel, *, user: User) -> Delivery:
+    """Queue a test message, which the next round sends."""
+    policy.require(user, Action.ALERTS)
+    now = timezone.now()
+    Channel.objects.filter(pk=channel.pk).update(retry_at=None)
+    delivery = Delivery.objects.create(
+        channel=channel,
+        state=DeliveryState.WAITING,
+        body=_TEST_BODY,
+        send_at=now,
+        give_up_at=now,
+    )
+    audit.record(user, "test", "channel", channel.name)
+    return delivery
+
+
+@transaction.atomic
+def resend(delivery: Delivery, *, user: User) -> Delivery:
+    """Send a delivery again, under its id and with its body, for one more day."""
+    policy.require(user, Action.ALERTS)
+    delivery = Delivery.objects.select_for_update().get(pk=delivery.pk)
+    if delivery.state not in (DeliveryState.DELIVERED, DeliveryState.FAILED):
+        raise ConflictingRequest({"": "The delivery is still to be sent."})
+    now = timezone.now()
+    delivery.state, delivery.send_at, delivery.give_up_at = (
+        DeliveryState.WAITING,
+        now,
+        now + KEPT_FOR,
+    )
+    delivery.delivered_at, delivery.tries = None, 0
+    delivery.save()
+    Channel.objects.filter(pk=delivery.channel_id).update(retry_at=None)
+    audit.record(user, "resend", "delivery", str(delivery.key))
+    return delivery
+
+
+@transaction.atomic
+def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: User) -> AlertRule:
+    """Create a rule, or change the named fields of one. A new rule begins with the next event."""
+    policy.require(user, Action.ALERTS)
+    _check_rule(fields, exclude=alert_rule)
+    if alert_rule is None:
+        alert_rule = AlertRule.objects.create(position=end_of_feed(), **fields)
+        audit.record(user, "create", "alert rule", alert_rule.name, rule_facts(alert_rule))
+        return alert_rule
+    alert_rule = (
+        AlertRule.objects.select_for_update(of=("self",))
+        .select_related("channel")
+        .get(pk=alert_rule.pk)
+    )
+    before = rule_facts(alert_rule)
+    if fields.get("active") and not alert_rule.active:
+        # Events of the pause are not told of afterwards.
+        alert_rule.position = end_of_feed()
+    for name, value in fields.items():
+        setattr(alert_rule, name, value)
+    alert_rule.save()
+    detail = {"before": before, "after": rule_facts(alert_rule)}
+    audit.record(user, "change", "alert rule", alert_rule.name, detail)
+    return alert_rule
+
+
+@transaction.atomic
+def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
+    """Delete a rule; its deliveries stay, and an open message is closed with its events."""
+    policy.require(user, Action.ALERTS)
+    alert_rule = (
+        AlertRule.objects.select_for_update(of=("self",))
+        .select_related("channel")
+        .get(pk=alert_rule.pk)
+    )
+    for delivery in alert_rule.deliveries.select_for_update().filter(state=DeliveryState.GATHERING):
+        close_message(alert_rule, delivery)
+    audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
+    alert_rule.delete()
+
+
+def _locked(alert_rule: AlertRule) -> AlertRule:
+    alert_rules = AlertRule.objects.select_related("channel").select_for_update(of=("self",))
+    return alert_rules.get(pk=alert_rule.pk)
+
+
+def rule_facts(alert_rule: AlertRule) -> dict[str, Any]:
+    """Return the fields of a rule as JSON values, for the audit trail."""
+    names = ("kinds", "assets", "groups", "tags", "owners", "gather_seconds", "backfill_runs")
+    return {
+        "channel": alert_rule.channel.name,
+        "active": alert_rule.active,
+        **{name: getattr(alert_rule, name) for name in names},
+    }
+
+
+def _check_rule(fields: Mapping[str, Any], *, exclude: AlertRule | None) -> None:
+    errors = {}
+    same_name = AlertRule.objects.filter(name=fields.get("name"))
+    if same_name.exclude(name=exclude.name if exclude else "").exists():
+        errors["name"] = f"There is an alert rule {fields['name']!r} already."
+    if unknown := sorted(set(fields.get("kinds", ())) - set(EventKind.values)):
+        errors["kinds"] = f"{unknown[0]!r} is no kind; there are {', '.join(EventKind.values)}."
+    seconds, longest = fields.get("gather_seconds", 0), int(LONGEST_GATHERING.total_seconds())
+    if not 0 <= seconds <= longest:
+        errors["gather_seconds"] = f"Give a whole number from 0 to {longest}."
+    if errors:
+        raise InvalidRequest(errors)
+
+
+def _set_address(channel: Channel, address: str, variable: str) -> None:
+    if bool(address) == bool(variable):
+        raise InvalidRequest({"address": "Give an address, or a variable that holds the address."})
+    if variable:
+        if not variable.startswith(VARIABLE_PREFIX):
+            raise InvalidRequest({"variable": f"The name must begin with {VARIABLE_PREFIX}."})
+        channel.variable, channel.address, channel.shown_address = variable, b"", f"${variable}"
+        return
+    channel.shown_address = _checked_address(channel.kind, address)
+    channel.variable, channel.address = "", encrypt(address)
+
+
+def _checked_address(kind: str, address: str) -> str:
+    """Return the address without secrets; raise InvalidRequest if nothing can be sent to it."""
+    if kind == ChannelKind.WEBHOOK:
+        try:
+            url = urlsplit(address)
+            is_web = url.scheme in ("http", "https") and bool(url.hostname)
+        except ValueError:
+            is_web = False
+        if not is_web:
+            raise InvalidRequest({"address": "A webhook has an address with http:// or https://."})
+        # The path of a webhook is often its secret.
+        return masked_uri(f"{url.scheme}://{url.hostname}/…")[:500]
+    service = apprise.Apprise.instantiate(address, suppress_exceptions=True)
+    if service is None:
+        raise InvalidRequest({"address": "Apprise knows no service with such an address."})
+    return str(service.url(privacy=True))[:500]  # type: ignore[no-untyped-call]
+
+
+def _facts_of(channel: Channel) -> dict[str, Any]:
+    return {"kind": channel.kind, "address": channel.shown_address, "active": channel.active}

@@ -1,0 +1,127 @@
+"""The feed of events, which programs read on from where they stopped."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView
+from slicewise_server.events.feed import end_of_feed, events_after
+from slicewise_server.events.models import EventKind
+from slicewise_server.events.serializers import EventPageSerializer, EventSerializer
+from slicewise_server.serving.long_poll import ASK_AGAIN
+from slicewise_server.web.api.filtering import refuse_unknown_parameters
+from slicewise_server.web.api.pages import MAX_PAGE_SIZE, PAGE_SIZE, read_page_size
+from slicewise_server.web.request_errors import InvalidRequest
+
+LONGEST_WAIT_SECONDS = 30
+_END = "end"
+_PARAMETERS = {"after", "kind", "asset", "wait", "page_size"}
+_MOST_DIGITS = 18
+
+_EXAMPLE = OpenApiExample(
+    "A failed run",
+    {
+        "cursor": "482",
+        "results": [
+            {
+                "id": 482,
+                "kind": "run_failed",
+                "at": "2024-07-01T04:00:00Z",
+                "asset": "daily_delays",
+                "run": 17,
+                "backfill": None,
+                "bundle": "",
+                "worker": "",
+                "error": "ValueError: no rows for 2013-01-01",
+                "detail": {
+                    "trigger": "schedule",
+                    "error_kind": "code",
+                    "partitions": 1,
+                    "selection": "2013-01-01",
+                },
+            }
+        ],
+    },
+    response_only=True,
+    status_codes=["200"],
+)
+
+
+class EventsView(ApiView):
+    """Events of all assets, backfills, bundles and workers."""
+
+    @extend_schema(
+        operation_id="events_list",
+        summary="Read the feed of events",
+        parameters=[
+            OpenApiParameter(
+                "after",
+                str,
+                description="The `cursor` of the page before. Without it the feed is read from"
+                " the oldest event that is kept; `end` gives the cursor of the end, and no event.",
+            ),
+            OpenApiParameter(
+                "kind", str, many=True, enum=EventKind.values, description="Only these kinds."
+            ),
+            OpenApiParameter("asset", str, many=True, description="Only events of these assets."),
+            OpenApiParameter(
+                "wait",
+                int,
+                description="Where there is no event yet, wait for one, up to so many seconds"
+                f" (at most {LONGEST_WAIT_SECONDS}).",
+            ),
+            OpenApiParameter(
+                "page_size", int, description=f"{PAGE_SIZE} unless given, at most {MAX_PAGE_SIZE}."
+            ),
+        ],
+        responses={200: EventPageSerializer},
+        examples=[_EXAMPLE],
+    )
+    def get(self, request: Request) -> Response:
+        """List events, the earliest first. No event is left out, and none is listed twice, by a
+        client that gives the `cursor` of one page as `after` of the next. Every event is kept for
+        some weeks (`EVENT_DAYS`).
+        """
+        refuse_unknown_parameters(request, _PARAMETERS)
+        wait, size = _wait_seconds(request), read_page_size(request)
+        kinds = _kinds(request)
+        text = request.query_params.get("after", "")
+        if text == _END:
+            return Response({"cursor": str(end_of_feed()), "results": []})
+        position = _position(text)
+        # The end is read before the events: an event that comes in between is not passed over.
+        end = end_of_feed()
+        assets = request.query_params.getlist("asset")
+        events = list(events_after(position, kinds=kinds, assets=assets)[:size])
+        reached = events[-1].position if events else max(position, end)
+        body = {"cursor": str(reached), "results": EventSerializer(events, many=True).data}
+        headers = {} if events or not wait else {ASK_AGAIN: str(wait)}
+        return Response(body, headers=headers)
+
+
+def _kinds(request: Request) -> list[str]:
+    kinds = request.query_params.getlist("kind")
+    if unknown := sorted(set(kinds) - set(EventKind.values)):
+        raise InvalidRequest(
+            {"kind": f"{unknown[0]!r} is no kind; there are {', '.join(EventKind.values)}."}
+        )
+    return kinds
+
+
+def _position(text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise InvalidRequest({"after": "This is no cursor: take it from `cursor` of a page."})
+    return int(text)
+
+
+def _wait_seconds(request: Request) -> int:
+    text: Any = request.query_params.get("wait", "0")
+    if not (
+        text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= LONGEST_WAIT_SECONDS
+    ):
+        raise InvalidRequest({"wait": f"Give whole seconds from 0 to {LONGEST_WAIT_SECONDS}."})
+    return int(text)

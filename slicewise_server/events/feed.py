@@ -1,0 +1,81 @@
+"""The feed: positions for committed events, and the events after a position."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Max, QuerySet
+
+from assets_app.models.gateways import GATEWAY_SILENCE
+from slicewise_server.events.models import Event
+from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
+
+_AT_ONCE = 5_000
+_DELETED_AT_ONCE = 5_000
+# A worker that fell silent longer ago is old news, such as after the first start with events.
+_NEWS = timedelta(hours=1)
+
+_POSITIONS = """
+WITH fresh AS (
+    SELECT id, row_number() OVER (ORDER BY id) AS place FROM (
+        SELECT id FROM events_event WHERE position IS NULL ORDER BY id LIMIT %s
+    ) AS next
+), last AS (SELECT coalesce(max(position), 0) AS position FROM events_event)
+UPDATE events_event AS event SET position = last.position + fresh.place
+FROM fresh, last WHERE event.id = fresh.id
+"""
+_LOST_WORKERS = """
+INSERT INTO events_event (kind, worker, detail)
+SELECT 'worker_lost', gateway.name, jsonb_build_object(
+    'host', gateway.host, 'queue', gateway.queue, 'last_seen', gateway.last_seen)
+FROM assets_app_gateway AS gateway
+WHERE NOT gateway.draining AND gateway.last_seen < %(silent)s AND gateway.last_seen > %(news)s
+  AND NOT EXISTS (
+    SELECT FROM events_event AS event
+    WHERE event.kind = 'worker_lost' AND event.worker = gateway.name
+      AND event.at > gateway.last_seen
+  )
+"""
+
+
+def publish_events(now: datetime) -> int:
+    """Look for lost workers, and give positions to committed events; return their number."""
+    with transaction.atomic():
+        if not try_lock_until_commit(AdvisoryLock.EVENTS):
+            return 0
+        with connection.cursor() as cursor:
+            bounds = {"silent": now - GATEWAY_SILENCE, "news": now - _NEWS}
+            cursor.execute(_LOST_WORKERS, bounds)
+            cursor.execute(_POSITIONS, [_AT_ONCE])
+            count: int = cursor.rowcount
+            return count
+
+
+def events_after(
+    position: int, *, kinds: Collection[str] = (), assets: Collection[str] = ()
+) -> QuerySet[Event]:
+    """Return the events of the feed after a position, the earliest first."""
+    events = Event.objects.filter(position__gt=position).order_by("position")
+    if kinds:
+        events = events.filter(kind__in=kinds)
+    return events.filter(asset__in=assets) if assets else events
+
+
+def end_of_feed() -> int:
+    """Return the position of the newest event in the feed; 0 for an empty feed."""
+    newest: int | None = Event.objects.aggregate(newest=Max("position"))["newest"]
+    return newest or 0
+
+
+def forget_events(now: datetime) -> int:
+    """Delete events that are older than EVENT_DAYS; return the number of deleted events.
+
+    The newest event stays, so that no position is given out twice.
+    """
+    too_old = Event.objects.filter(
+        at__lt=now - timedelta(days=settings.EVENT_DAYS), position__lt=end_of_feed()
+    )
+    ids = too_old.order_by("id").values("id")[:_DELETED_AT_ONCE]
+    deleted, _by_model = Event.objects.filter(pk__in=ids).delete()
+    return deleted

@@ -1,0 +1,67 @@
+"""Events, in the order in which the feed gives them out."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class EventKind(models.TextChoices):
+    """Changes that a person may have to act on, and the ends of such states."""
+
+    RUN_FAILED = "run_failed", "Run failed"
+    RUN_RECOVERED = "run_recovered", "Run succeeded after a failure"
+    VALIDATION_FAILED = "validation_failed", "Validation failed"
+    VALIDATION_WARNED = "validation_warned", "Validation warned"
+    BACKFILL_SUCCEEDED = "backfill_succeeded", "Backfill succeeded"
+    BACKFILL_FAILED = "backfill_failed", "Backfill failed, in part or whole"
+    BACKFILL_CANCELED = "backfill_canceled", "Backfill canceled"
+    WORKER_LOST = "worker_lost", "Worker offline"
+    BUNDLE_BROKEN = "bundle_broken", "Bundle has import errors"
+    BUNDLE_MENDED = "bundle_mended", "Bundle loads again"
+    SCHEDULE_TRUNCATED = "schedule_truncated", "Schedule left out partitions"
+
+
+class Event(models.Model):
+    """One event. Names and ids are copied, so that an event outlives its subject.
+
+    ``position`` is the place in the feed. Only one transaction at a time gives out positions, and
+    only to events of committed transactions: a reader that has read up to a position has missed no
+    event before it, although ids commit out of order.
+    """
+
+    position = models.BigIntegerField(null=True, unique=True)
+    kind = models.CharField(max_length=30, choices=EventKind)
+    at = models.DateTimeField(db_default=Now())
+    asset = models.CharField(max_length=250, blank=True, default="", db_default="")
+    run_id = models.BigIntegerField(null=True)
+    backfill_id = models.BigIntegerField(null=True)
+    bundle = models.CharField(max_length=200, blank=True, default="", db_default="")
+    worker = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # The error in the words of the code or of Slicewise; may hold secrets, so is masked when read.
+    error = models.TextField(blank=True, default="", db_default="")
+    # Further facts of the kind, with names that the guide lists.
+    detail = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("position",)
+        indexes = (
+            models.Index(
+                fields=("id",),
+                condition=models.Q(position__isnull=True),
+                name="event_without_position",
+            ),
+            models.Index(fields=("at",), name="event_by_time"),
+            models.Index(
+                fields=("backfill_id", "id"),
+                condition=models.Q(kind="run_failed"),
+                name="event_by_backfill",
+            ),
+            models.Index(
+                fields=("worker", "-at"),
+                condition=models.Q(kind="worker_lost"),
+                name="event_by_lost_worker",
+            ),
+        )
+
+    def __str__(self) -> str:
+        subject = self.asset or self.bundle or self.worker or f"backfill {self.backfill_id}"
+        return f"{self.kind}: {subject}"

@@ -1,0 +1,11 @@
+"""The addresses of the overview, which is the home page."""
+
+from django.urls import path
+
+from slicewise_server.home import views
+
+app_name = "home"
+urlpatterns = [
+    path("", views.overview, name="overview"),
+    path("going-on/", views.going_on, name="going-on"),
+]

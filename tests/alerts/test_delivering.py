@@ -1,0 +1,244 @@
+"""Deliveries to real receivers: signed, tried again, and never two messages under one id."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts_app.models import AuditEntry, User
+from slicewise_server.alerts import services
+from slicewise_server.alerts.delivering import forget_deliveries, send_due
+from slicewise_server.alerts.matching import match_events
+from slicewise_server.alerts.models import AlertRule, Channel, Delivery
+from slicewise_server.events.feed import publish_events
+from slicewise_server.events.models import Event
+from tests.alerts.conftest import Mailbox, Receiver
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def webhook(receiver: Receiver, admin: User, **rule: Any) -> str:
+    """Create a webhook to the receiver with a rule; return the signing key."""
+    channel, key = services.create_channel("hook", "webhook", address=receiver.address, user=admin)
+    services.save_rule(None, {"name": "all", "channel": channel, **rule}, user=admin)
+    return key
+
+
+def happen(*assets: str, kind: str = "run_failed", **fields: Any) -> None:
+    """Write and publish an event for each asset, and write the deliveries."""
+    for asset in assets:
+        Event.objects.create(kind=kind, asset=asset, **fields)
+    publish_events(timezone.now())
+    match_events(timezone.now())
+
+
+def let_pauses_pass() -> None:
+    """Move every time of a next try into the past, as if the pauses were over."""
+    past = timezone.now() - timedelta(seconds=1)
+    Delivery.objects.filter(state="waiting").update(send_at=past)
+    Channel.objects.update(retry_at=None)
+
+
+def test_a_webhook_gets_each_event_once_and_signed(receiver: Receiver, admin: User) -> None:
+    key = webhook(receiver, admin)
+    happen("a", "b", error="ValueError: no rows", detail={"partitions": 1})
+    assert send_due() == 2
+    assert send_due() == 0
+    assert [body["event"]["asset"] for body in receiver.bodies] == ["a", "b"]
+    for headers, body in receiver.requests:
+        signed = headers["x-slicewise-timestamp"].encode() + b"." + body
+        digest = hmac.new(key.encode(), signed, hashlib.sha256).hexdigest()
+        assert headers["x-slicewise-signature"] == f"sha256={digest}"
+        assert headers["x-slicewise-delivery"] == json.loads(body)["delivery"]
+    assert set(Delivery.objects.values_list("state", "status", "answer")) == {
+        ("delivered", 200, "heard")
+    }
+
+
+def test_a_receiver_that_fails_gets_the_same_message_under_the_same_id(
+    receiver: Receiver, admin: User
+) -> None:
+    receiver.statuses = [500, 503, 200]
+    webhook(receiver, admin)
+    happen("a")
+    for expected in ("waiting", "waiting", "delivered"):
+        assert send_due() == 1
+        assert send_due() == 0
+        assert Delivery.objects.get().state == expected
+        let_pauses_pass()
+    assert len({body for _, body in receiver.requests}) == 1
+    assert Channel.objects.get().failures == 0
+
+
+def test_a_receiver_that_is_away_loses_nothing(receiver: Receiver, admin: User) -> None:
+    webhook(receiver, admin)
+    address = receiver.address
+    channel = Channel.objects.get()
+    services.change_channel(channel, address="http://127.0.0.1:9/gone", user=admin)
+    happen(*"abcde")
+    send_due()
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"waiting"}
+    assert "ConnectionError" in Channel.objects.get().error
+    services.change_channel(channel, address=address, user=admin)
+    let_pauses_pass()
+    send_due()
+    assert [body["event"]["asset"] for body in receiver.bodies] == list("abcde")
+
+
+def test_a_channel_that_hangs_keeps_no_other_waiting(receiver: Receiver, admin: User) -> None:
+    receiver.pause_seconds = 30.0
+    webhook(receiver, admin)
+    services.create_channel("away", "webhook", address="http://127.0.0.1:9/", user=admin)
+    away = Channel.objects.get(name="away")
+    services.save_rule(None, {"name": "second", "channel": away}, user=admin)
+    happen("a")
+    began = time.monotonic()
+    assert send_due() == 2
+    assert time.monotonic() - began < 25
+    hanging = Delivery.objects.get(channel__name="hook")
+    assert hanging.state == "waiting"
+    assert "Timeout" in hanging.answer
+    assert Delivery.objects.get(channel__name="away").tries == 1
+
+
+def test_a_delivery_is_given_up_after_a_day_and_sent_again_by_hand(
+    receiver: Receiver, admin: User
+) -> None:
+    receiver.statuses = [500, 200]
+    webhook(receiver, admin)
+    happen("a")
+    Delivery.objects.update(give_up_at=timezone.now() - timedelta(seconds=1))
+    send_due()
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.status) == ("failed", 500)
+    services.resend(delivery, user=admin)
+    send_due()
+    assert Delivery.objects.get().state == "delivered"
+    assert len({body for _, body in receiver.requests}) == 1
+    assert AuditEntry.objects.filter(action="resend").exists()
+
+
+def test_a_worker_that_dies_while_sending_leaves_a_claim_that_runs_out(
+    receiver: Receiver, admin: User
+) -> None:
+    webhook(receiver, admin)
+    happen("a")
+    now = timezone.now()
+    Delivery.objects.update(claimed_until=now + timedelta(minutes=1))
+    assert send_due() == 0
+    Delivery.objects.update(claimed_until=now - timedelta(seconds=1))
+    assert send_due() == 1
+    assert Delivery.objects.get().state == "delivered"
+
+
+def test_redirects_are_not_followed(receiver: Receiver, admin: User) -> None:
+    receiver.statuses = [302]
+    webhook(receiver, admin)
+    happen("a")
+    send_due()
+    assert (Delivery.objects.get().state, Delivery.objects.get().status) == ("waiting", 302)
+
+
+def test_a_mail_tells_of_many_failures_in_one_message(
+    mailbox: tuple[Mailbox, str], admin: User, settings: Any
+) -> None:
+    settings.SLICEWISE_URL = "https://slicewise.example"
+    box, address = mailbox
+    channel, _ = services.create_channel("mail", "message", address=address, user=admin)
+    services.save_rule(None, {"name": "mail", "channel": channel}, user=admin)
+    for number in range(100):
+        Event.objects.create(
+            kind="run_failed",
+            asset="sales",
+            run_id=number + 1,
+            error=f"Traceback …\nValueError: no rows for day {number} (password='hunter2')",
+        )
+    happen("stock", run_id=500, error="KeyError: 'x'")
+    assert send_due() == 0
+    match_events(timezone.now() + timedelta(seconds=31))
+    let_pauses_pass()
+    assert send_due() == 1
+    ((subject, text),) = box.mails
+    assert "101 runs failed" in subject
+    assert "sales: 100 runs failed: ValueError: no rows for day 99" in text
+    assert "https://slicewise.example/runs/100/" in text
+    assert "stock: 1 run failed: KeyError" in text
+    assert "hunter2" not in text
+
+
+def test_no_secret_is_shown(receiver: Receiver, admin: User) -> None:
+    webhook(receiver, admin)
+    channel = Channel.objects.get()
+    assert channel.shown_address == "http://127.0.0.1/…"
+    assert b"s3cret-path" not in bytes(channel.address)
+    services.change_channel(channel, address="http://127.0.0.1:9/hooks/s3cret-path", user=admin)
+    happen("a")
+    send_due()
+    assert "s3cret-path" not in Delivery.objects.get().answer
+    assert "s3cret-path" not in Channel.objects.get().error
+    assert "s3cret-path" not in json.dumps(
+        list(AuditEntry.objects.values_list("detail", flat=True))
+    )
+
+
+def test_an_address_in_a_variable_is_read_by_the_worker(
+    receiver: Receiver, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = "SLICEWISE_ALERT_HOOK"
+    channel, _ = services.create_channel("hook", "webhook", variable=variable, user=admin)
+    services.save_rule(None, {"name": "all", "channel": channel}, user=admin)
+    happen("a")
+    send_due()
+    assert variable in Delivery.objects.get().answer
+    monkeypatch.setenv(variable, receiver.address)
+    let_pauses_pass()
+    send_due()
+    assert len(receiver.requests) == 1
+
+
+def test_an_address_of_an_earlier_key_is_read_while_the_settings_name_the_key(
+    receiver: Receiver, admin: User, settings: Any
+) -> None:
+    webhook(receiver, admin)
+    settings.SECRET_KEY, earlier = "k" * 50, settings.SECRET_KEY
+    happen("a")
+    send_due()
+    assert "SECRET_KEY" in Delivery.objects.get().answer
+    settings.SECRET_KEY_FALLBACKS = [earlier]
+    let_pauses_pass()
+    send_due()
+    assert Delivery.objects.get().state == "delivered"
+
+
+def test_a_paused_channel_gets_its_messages_later(receiver: Receiver, admin: User) -> None:
+    webhook(receiver, admin)
+    services.change_channel(Channel.objects.get(), active=False, user=admin)
+    happen("a")
+    assert send_due() == 0
+    services.change_channel(Channel.objects.get(), active=True, user=admin)
+    assert send_due() == 1
+
+
+def test_a_test_message_is_sent_once(receiver: Receiver, admin: User) -> None:
+    webhook(receiver, admin)
+    services.send_test(Channel.objects.get(), user=admin)
+    send_due()
+    (body,) = receiver.bodies
+    assert body["title"] == "Slicewise: test message"
+
+
+def test_old_deliveries_are_deleted_once_they_have_ended(receiver: Receiver, admin: User) -> None:
+    webhook(receiver, admin)
+    happen("a")
+    later = timezone.now() + timedelta(days=1)
+    assert forget_deliveries(later) == 0
+    send_due()
+    assert forget_deliveries(later) == 1
+    assert AlertRule.objects.exists()

@@ -1,0 +1,208 @@
+"""Runs with control groups, on the kernel's own files: whoever is in a group ends with the run.
+
+These groups have no controllers, so that the tests run where controllers are of version 1 too.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slicewise.process import cgroups
+from slicewise.process.cgroups import Cgroup
+from slicewise.runner.parent_client import WarmParentError
+from slicewise.runner.run_groups import RunGroups
+from slicewise.runner.run_limits import RunLimits
+from tests.attacks.control_groups import (
+    MOUNTS,
+    groups_below,
+    runs_in_groups,
+    started_groups,
+    workers_folder,
+)
+from tests.processes import is_alive
+from tests.runtime.runs import Runs
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not MOUNTS, reason="nobody but root may make control groups")
+
+DETACHED = """
+    import ctypes
+
+    def detach():
+        ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.setsid()
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                os.write(writing, str(os.getpid()).encode())
+                time.sleep(60)
+            os._exit(0)
+        return int(os.read(reading, 20))
+"""
+# A worker with a process in a run's group, as a worker has that is killed.
+WORKER = """
+    import os, subprocess, sys, time
+    from pathlib import Path
+    from slicewise.runner.run_groups import RunGroups
+    from slicewise.runner.run_limits import RunLimits
+
+    groups = RunGroups(Path(sys.argv[1]), ())
+    groups.start()
+    group = groups.create("1-1", RunLimits())
+    sleeper = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+    with group.entry() as (processes, _):
+        os.write(processes, str(sleeper.pid).encode())
+    print(sleeper.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A group for workers."""
+    with workers_folder() as path:
+        yield path
+
+
+@pytest.fixture
+def grouped_runs(folder: Path, tmp_path: Path) -> Iterator[Runs]:
+    """Runs of which each has a group."""
+    with started_groups(folder, ()) as groups, runs_in_groups(groups, tmp_path) as runs:
+        yield runs
+
+
+def killed_worker(folder: Path) -> tuple["subprocess.Popen[str]", int]:
+    """A worker, and a process of a run of this worker."""
+    lines = "\n".join(line.removeprefix("    ") for line in WORKER.splitlines())
+    command = [sys.executable, "-c", lines, str(folder)]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    return worker, int(worker.stdout.readline())
+
+
+def test_each_run_has_a_group_that_goes_with_the_run(grouped_runs: Runs, folder: Path) -> None:
+    grouped_runs.define("""
+        @asset()
+        def member():
+            print(open("/proc/self/cgroup").read())
+    """)
+    outcome = grouped_runs.run("member")
+    assert outcome.types == ["started", "finished", "exited"]
+    run_id = outcome.request["run_id"]
+    line = next(line for line in outcome.log.splitlines() if line.startswith("0::"))
+    assert f"/{folder.name}/slicewise-{os.getpid()}-" in line
+    assert f"/run-{run_id}-1-" in line
+    assert [name for name in groups_below(folder) if name.startswith("run-")] == []
+
+
+def test_a_detached_process_ends_even_if_the_warm_parent_is_killed(grouped_runs: Runs) -> None:
+    grouped_runs.define(
+        DETACHED
+        + """
+    @asset()
+    def leaver():
+        print(detach(), flush=True)
+        time.sleep(60)
+    """
+    )
+    runner = grouped_runs.launch("leaver")
+    messages = runner.messages(60)
+    detached = next(int(message["text"]) for message in messages if message["type"] == "log")
+    assert grouped_runs.parent.pid is not None
+    os.kill(grouped_runs.parent.pid, signal.SIGKILL)
+    assert [message["type"] for message in messages] == ["exited"]
+    wait_until(lambda: not is_alive(detached), 5)
+
+
+def test_a_run_neither_leaves_its_group_nor_locks_that_of_its_worker(
+    grouped_runs: Runs, folder: Path
+) -> None:
+    grouped_runs.define(f"""
+        def refused(act):
+            try:
+                act()
+            except OSError as error:
+                return type(error).__name__
+            return "done"
+
+        @asset()
+        def leaver():
+            import fcntl, pathlib
+            worker, = pathlib.Path({str(folder)!r}).glob("slicewise-*")
+            group = pathlib.Path({str(folder.parent)!r}) / next(
+                line.strip().rpartition("::/")[2]
+                for line in open("/proc/self/cgroup") if line.startswith("0::")
+            )
+            print(
+                refused(lambda: pathlib.Path({str(folder)!r}, "cgroup.procs").write_text("0")),
+                refused(lambda: (worker / "cgroup.kill").write_text("1")),
+                refused(lambda: (group / "below").mkdir()),
+                refused(lambda: (group / "cgroup.max.depth").write_text("1")),
+                refused(lambda: fcntl.flock(os.open(worker, os.O_RDONLY), fcntl.LOCK_EX)),
+                refused(lambda: (group / "cgroup.events").read_text()),
+            )
+    """)
+    outcome = grouped_runs.run("leaver")
+    if os.geteuid() == 0:
+        assert outcome.log.split() == ["PermissionError"] * 5 + ["done"]
+
+
+def test_a_worker_removes_what_a_killed_worker_has_left(folder: Path) -> None:
+    living, kept = killed_worker(folder)
+    killed, left = killed_worker(folder)
+    killed.kill()
+    killed.wait()
+    assert is_alive(left)  # so the kernel alone ends nothing
+    try:
+        groups = RunGroups(folder, ())
+        groups.start()
+        wait_until(lambda: not is_alive(left), 5)
+        names = groups_below(folder)
+        assert [name for name in names if name.startswith(f"slicewise-{killed.pid}-")] == []
+        assert [name for name in names if name.startswith(f"slicewise-{living.pid}-")] != []
+        assert is_alive(kept)
+        groups.close()
+    finally:
+        living.kill()
+        living.wait()
+
+
+def test_processes_are_ended_where_the_kernel_does_not_end_groups(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "KILL", "cgroup.not-there")
+    below = folder / "below" / "below"
+    below.mkdir(parents=True)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    Cgroup(below).set("cgroup.procs", sleeper.pid)
+    assert Cgroup(folder / "below").remove()
+    assert sleeper.wait(5) == -signal.SIGKILL
+
+
+def test_a_run_that_gets_no_group_does_not_begin(grouped_runs: Runs, folder: Path) -> None:
+    grouped_runs.define("""
+        @asset()
+        def never():
+            print("begun")
+    """)
+    for worker in folder.glob("slicewise-*"):
+        worker.rmdir()
+    with pytest.raises(WarmParentError, match="no control group for the run"):
+        grouped_runs.launch("never")
+
+
+def test_a_worker_without_groups_refuses_to_make_one(folder: Path) -> None:
+    groups = RunGroups(folder, ())
+    groups.start()
+    groups.close()
+    groups.close()
+    assert groups_below(folder) == []
+    with pytest.raises(OSError, match="the worker has no control group"):
+        groups.create("1-1", RunLimits())

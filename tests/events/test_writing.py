@@ -1,0 +1,163 @@
+"""The events that changes write, in the transaction of the change."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.catalogue.services import sync_bundle
+from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.validations import ResultKeeper
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, FailureKind, Gateway, Run
+from assets_app.scheduling.recording import record_left_out
+from backfills_app.services import create_backfill, request_from_text
+from slicewise_server.events.feed import publish_events
+from slicewise_server.events.models import Event, EventKind
+from tests.attempts import begin_next, publish
+from tests.backfills.scenes import run_all
+from tests.factories import DAILY_2013, asset
+
+pytestmark = pytest.mark.django_db
+
+FAILED_CHECK = {
+    "name": "row_count",
+    "severity": "error",
+    "passed": False,
+    "evaluated": True,
+    "message": "There is 1 row instead of at least 2 rows.",
+    "description": "The data has at least 2 rows.",
+    "observed": {"rows": 1},
+}
+
+
+def kinds(**fields: object) -> list[str]:
+    """List the kinds of the written events, the earliest first."""
+    return list(Event.objects.filter(**fields).order_by("id").values_list("kind", flat=True))
+
+
+def attempt_at(made: Asset, alice: User, gateway: Gateway) -> attempts.Attempt:
+    """Begin a new run of an asset that is not partitioned."""
+    run = materialize(MaterializeRequest(asset=made), user=alice).runs.get()
+    return begin_next(run, gateway)
+
+
+def test_a_run_that_fails_for_good_and_the_next_success_are_two_events(
+    alice: User, gateway: Gateway
+) -> None:
+    sales = asset("sales")
+    failing = attempt_at(sales, alice, gateway)
+    ending.fail(failing.row, Failure(error="ValueError: no rows"))
+    publish(attempt_at(sales, alice, gateway))
+    publish(attempt_at(sales, alice, gateway))
+    assert kinds() == [EventKind.RUN_FAILED, EventKind.RUN_RECOVERED]
+    event = Event.objects.get(kind=EventKind.RUN_FAILED)
+    assert (event.asset, event.run_id, event.backfill_id) == ("sales", failing.run.pk, None)
+    assert event.error == "ValueError: no rows"
+    assert event.detail["error_kind"] == "code"
+
+
+def test_a_failure_that_is_tried_again_is_no_event(alice: User, gateway: Gateway) -> None:
+    failing = attempt_at(asset("sales", options={"retries": 1}), alice, gateway)
+    ending.fail(failing.row, Failure(error="ValueError: no rows"))
+    assert Run.objects.get().state == "queued"
+    assert kinds() == []
+
+
+def test_a_canceled_run_is_no_event(alice: User, gateway: Gateway) -> None:
+    running = attempt_at(asset("sales"), alice, gateway)
+    Run.objects.filter(pk=running.run.pk).update(state="canceling")
+    assert ending.cancel(running.row)
+    assert kinds() == []
+
+
+def test_validations_that_fail_are_one_event_for_each_severity(
+    alice: User, gateway: Gateway
+) -> None:
+    checked = attempt_at(asset("sales"), alice, gateway)
+    warning = FAILED_CHECK | {"name": "unique", "severity": "warn", "message": "2 twice"}
+    results = [FAILED_CHECK, warning, FAILED_CHECK | {"name": "passes", "passed": True}]
+    message = {"type": "validated", "when": "outlet", "asset": "sales", "results": results}
+    ResultKeeper(checked, lambda: True).hear(message)
+    failure = Failure(error="sales does not pass row_count", kind=FailureKind.DATA)
+    ending.fail(checked.row, failure)
+    assert sorted(kinds()) == ["run_failed", "validation_failed", "validation_warned"]
+    names = {event.kind: event.detail.get("validations") for event in Event.objects.all()}
+    assert names["validation_failed"] == ["row_count"]
+    assert names["validation_warned"] == ["unique"]
+
+
+def test_a_backfill_is_one_event_with_its_counts_beside_its_failed_runs(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
+    backfill = create_backfill(request, user=alice)
+    run_all(worker, failing=("2013-01-02",))
+    assert kinds(backfill_id=backfill.pk) == ["run_failed", "backfill_failed"]
+    ended = Event.objects.get(kind=EventKind.BACKFILL_FAILED)
+    assert ended.asset == "raw_flights"
+    assert ended.detail["state"] == "partially_failed"
+    counts = {"total": 3, "succeeded": 2, "failed": 1, "canceled": 0, "skipped": 0}
+    assert ended.detail["partitions"] == counts
+
+
+def test_an_event_goes_with_its_transaction(alice: User, gateway: Gateway) -> None:
+    failing = attempt_at(asset("sales"), alice, gateway)
+    with transaction.atomic():
+        ending.fail(failing.row, Failure(error="ValueError: no rows"))
+        assert kinds() == [EventKind.RUN_FAILED]
+        transaction.set_rollback(True)
+    assert kinds() == []
+
+
+def test_a_bundle_that_breaks_and_loads_again_is_two_events(
+    bundle: Callable[..., Path],
+) -> None:
+    folder = bundle(good="from slicewise import asset\n\n@asset()\ndef greeting(): ...\n")
+    sync_bundle("trials", folder)
+    sync_bundle("trials", folder)
+    assert kinds() == []
+    (folder / "bad.py").write_text("1 / 0\n")
+    sync_bundle("trials", folder)
+    sync_bundle("trials", folder)
+    (folder / "bad.py").unlink()
+    sync_bundle("trials", folder)
+    assert kinds(bundle="trials") == [EventKind.BUNDLE_BROKEN, EventKind.BUNDLE_MENDED]
+    broken = Event.objects.get(kind=EventKind.BUNDLE_BROKEN)
+    assert broken.error.startswith("bad.py: ")
+    assert "division by zero" in broken.error
+
+
+def test_left_out_partitions_are_an_event() -> None:
+    raw = asset("raw_flights", DAILY_2013)
+    partitions = DAILY_2013.select("2013-01-01..2013-01-10")
+    record_left_out(raw, partitions, queued=5, now=timezone.now())
+    (event,) = Event.objects.all()
+    assert (event.kind, event.asset) == ("schedule_truncated", "raw_flights")
+    assert event.detail["partitions"] == len(partitions)
+
+
+def test_a_silent_worker_is_one_event_each_time_it_falls_silent(gateway: Gateway) -> None:
+    now = timezone.now()
+    publish_events(now)
+    assert kinds() == []
+    Gateway.objects.update(last_seen=now - timedelta(minutes=2))
+    publish_events(now)
+    publish_events(now)
+    assert kinds(worker=gateway.name) == [EventKind.WORKER_LOST]
+    Gateway.objects.update(last_seen=timezone.now() + timedelta(seconds=1))
+    publish_events(timezone.now() + timedelta(minutes=2))
+    assert kinds() == [EventKind.WORKER_LOST, EventKind.WORKER_LOST]
+
+
+def test_a_worker_that_signed_off_is_no_event(gateway: Gateway) -> None:
+    now = timezone.now()
+    Gateway.objects.update(last_seen=now - timedelta(minutes=2), draining=True)
+    publish_events(now)
+    assert kinds() == []
