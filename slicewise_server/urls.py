@@ -13,6 +13,7 @@ urlpatterns = [
     path("api/", include("slicewise_server.api_urls")),
     path("admin/", admin.site.urls),
     path("", include("slicewise_server.home.urls")),
+    path("", include("slicewise_server.alerts.urls")),
     path("", include("accounts_app.urls")),
     path("", include("backfills_app.urls")),
     path("", include("partitions_app.urls")),

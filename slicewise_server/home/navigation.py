@@ -16,6 +16,7 @@ _PAGES = (
     ("Backfills", "history", "backfills:backfills"),
     ("Workers", "server", "assets:gateways"),
     ("Bundles", "package", "assets:bundles"),
+    ("Alerts", "alert-triangle", "alerts:alerts"),
 )
 
 

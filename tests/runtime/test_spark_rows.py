@@ -176,8 +176,8 @@ def test_a_run_of_several_partitions_may_write_them_one_by_one(spark_runs: Runs)
         zip(keys, (3, 4), strict=True)
     )
     assert outcome.log.splitlines() == [
-        "1 row lies outside the run's 1 partition: the column 'partition' holds '2013-01-07'. Cut"
-        ' the frame to them by context["partition"].filter(frame), or declare outside="drop"',
+        "1 row lies outside the run's 1 partition: the column 'partition' holds '2013-01-07'."
+        ' Filter the frame by context["partition"].filter(frame), or declare outside="drop"',
         "this run does not write '2013-01-08', a partition of days",
     ]
 

@@ -189,6 +189,7 @@ def test_a_password_is_neither_shown_nor_part_of_a_canonical_uri(written: str, m
 @example(scheme="service", rest="a\u2100b@h/x/?b=1&a=2")
 @example(scheme="service", rest="h/x?pass\nword=1")
 @example(scheme="service", rest="h/%\n41")
+@example(scheme="abfss", rest="@@")
 @settings(deadline=None, max_examples=400)
 def test_normalising_twice_changes_nothing_and_raises_nothing(scheme: str, rest: str) -> None:
     canonical, problem = checked_uri(f"{scheme}://{rest}")

@@ -244,7 +244,9 @@ PAGES_ACCOUNTS: Rules = {
     "account/tokens/<str:key>/revoke/": written(
         "own_token", Write(who=frozenset({"operator"}), refusal=404)
     ),
-    **readable("help/partitions/"),
+    **readable("help/partitions/", "alerts/", "alerts/listed/"),
+    "alerts/channels/<str:name>/test/": written("used_channel", Write(who=EDITORS)),
+    "alerts/deliveries/<uuid:delivery_id>/resend/": written("delivery", Write(who=EDITORS)),
 }
 
 _ASSET_PAGE = "assets/<str:name>/"

@@ -1,0 +1,93 @@
+"""The page of alerts: channels, rules and deliveries, with test messages and second sendings."""
+
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts_app.models import User
+from accounts_app.page_policy import posts_need
+from accounts_app.policy import Action, may
+from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
+from slicewise_server.alerts.services import resend, send_test
+from slicewise_server.web.listing import page_of_rows, unchanged
+from slicewise_server.web.request_errors import ConflictingRequest
+
+
+@login_required
+@require_safe
+def alerts(request: HttpRequest) -> HttpResponse:
+    """Render all channels and rules, and the newest deliveries."""
+    return render(request, "alerts/alerts.html", _context(request))
+
+
+@login_required
+@require_safe
+def alerts_listed(request: HttpRequest) -> HttpResponse:
+    """Render the part of the page that polling replaces: everything but the frame."""
+    context = _context(request)
+    if answer := unchanged(request, context["version"]):
+        return answer
+    return render(request, "alerts/alerts.html#listed", context)
+
+
+@login_required
+@require_POST
+@posts_need(Action.ALERTS)
+def channel_test(request: HttpRequest, name: str) -> HttpResponse:
+    """Send a test message to a channel."""
+    channel = Channel.objects.filter(name=name).first()
+    if channel is None:
+        raise Http404(f"There is no channel {name!r}.")
+    send_test(channel, user=_person(request))
+    messages.success(request, f"Test message to {name} queued. Its delivery is listed below.")
+    return redirect("alerts:alerts")
+
+
+@login_required
+@require_POST
+@posts_need(Action.ALERTS)
+def delivery_resend(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
+    """Send a delivery again."""
+    delivery = Delivery.objects.filter(key=delivery_id).first()
+    if delivery is None:
+        raise Http404(f"There is no delivery {delivery_id}.")
+    try:
+        resend(delivery, user=_person(request))
+    except ConflictingRequest as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, "The message is sent again.")
+    return redirect("alerts:alerts")
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    deliveries = Delivery.objects.select_related("channel")
+    if request.GET.get("state") in DeliveryState.values:
+        deliveries = deliveries.filter(state=request.GET["state"])
+    page = page_of_rows(request, deliveries, size=25)
+    channels = list(Channel.objects.all())
+    alert_rules = list(AlertRule.objects.select_related("channel"))
+    polled_values = [
+        [(channel.pk, channel.active, channel.failures, channel.error) for channel in channels],
+        [(alert_rule.pk, alert_rule.active) for alert_rule in alert_rules],
+        [(delivery.pk, delivery.state, delivery.tries) for delivery in page.items],
+    ]
+    return {
+        "channels": channels,
+        "alert_rules": alert_rules,
+        "page": page,
+        "states": DeliveryState.choices,
+        "may_change": may(request.user, Action.ALERTS),
+        "version": f"{crc32(repr(polled_values).encode()):08x}",
+    }
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    return request.user

@@ -1,0 +1,71 @@
+"""The page of alerts."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from accounts_app.models import User
+from slicewise_server.alerts import services
+from slicewise_server.alerts.models import Channel, Delivery
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "https://hooks.example/T0/s3cret"
+
+
+@pytest.fixture
+def channel(admin: User) -> Channel:
+    created, _ = services.create_channel("hook", "webhook", address=ADDRESS, user=admin)
+    services.save_rule(None, {"name": "failures", "channel": created, "tags": ["prod"]}, user=admin)
+    return created
+
+
+def browser_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def test_an_empty_page_says_how_to_begin(vera: User) -> None:
+    text = browser_of(vera).get("/alerts/").content.decode()
+    assert "POST /api/v1/channels/" in text
+    assert "POST /api/v1/alert-rules/" in text
+
+
+def test_channels_rules_and_deliveries_are_listed_without_secrets(
+    channel: Channel, admin: User, vera: User
+) -> None:
+    services.send_test(channel, user=admin)
+    Channel.objects.update(failures=1, error="Status 500")
+    text = browser_of(vera).get("/alerts/").content.decode()
+    for expected in ("hook", "failures", "Tags: prod", "Slicewise: test message", "Status 500"):
+        assert expected in text
+    assert "s3cret" not in text
+    assert "Send test message" not in text
+
+
+def test_an_unchanged_page_is_not_sent_again(channel: Channel, vera: User) -> None:
+    browser = browser_of(vera)
+    version = browser.get("/alerts/").context["version"]
+    assert browser.get("/alerts/listed/", {"version": version}).status_code == 204
+    Channel.objects.update(failures=1)
+    assert browser.get("/alerts/listed/", {"version": version}).status_code == 200
+
+
+def test_a_test_message_and_a_second_sending_by_page(channel: Channel, admin: User) -> None:
+    browser = browser_of(admin)
+    answer = browser.post("/alerts/channels/hook/test/", follow=True)
+    assert "Test message to hook queued" in answer.content.decode()
+    delivery = Delivery.objects.get()
+    again = f"/alerts/deliveries/{delivery.key}/resend/"
+    assert "still to be sent" in browser.post(again, follow=True).content.decode()
+    Delivery.objects.update(state="failed")
+    assert "sent again" in browser.post(again, follow=True).content.decode()
+    assert Delivery.objects.get().state == "waiting"
+
+
+def test_deliveries_are_narrowed_by_state(channel: Channel, admin: User) -> None:
+    services.send_test(channel, user=admin)
+    browser = browser_of(admin)
+    assert "Slicewise: test message" in browser.get("/alerts/?state=waiting").content.decode()
+    assert "No deliveries" in browser.get("/alerts/?state=failed").content.decode()
