@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -22,8 +22,12 @@ from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
 from slicewise_server.stack.services import Services
 from slicewise_server.stack.stack import Stack
 from slicewise_server.static_collection import collect_static_files
+from tests.folders import reachable_folder
 
 PROJECT = Path(__file__).resolve().parent.parent
+# Helpers are no test modules: without this, a failed assertion of a helper would show no values.
+_names = (f"tests.{entry.stem}" for entry in (PROJECT / "tests").iterdir())
+pytest.register_assert_rewrite(*(name for name in _names if name not in sys.modules))
 # Tests that break, load or time a whole stack, and those with Spark servers of their own: each of
 # the two stays in one process, so that no server is started twice.
 STACK = ("tests/e2e/", "tests/faults/")
@@ -44,7 +48,7 @@ settings.load_profile("any machine")
 
 
 class OneAfterTheOther(LoadScopeScheduling):  # type: ignore[misc]
-    """Shares the tests file by file, but for those with heavy servers."""
+    """A scheduler that shares tests by file, and keeps tests with heavy servers together."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
@@ -54,8 +58,9 @@ class OneAfterTheOther(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneAfterTheOther:
-    """Shares them out so. Groups by mark do not work: pytest 9.2 reads no id that pytest-xdist 3.8
-    writes.
+    """Use that scheduler.
+
+    Groups by mark do not work: pytest 9.2 reads no id that pytest-xdist 3.8 writes.
     """
     return OneAfterTheOther(config, log)
 
@@ -92,9 +97,10 @@ def needs_server(item: pytest.Item) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_key_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests with a database are servers, which never have a class of people's keys.
+    """Forget the key classes of other tests, as a server does, for a test with a database.
 
-    Other tests of the process declare some, of the same names.
+    A server never has a key class of a bundle. Other tests of the process declare key classes of
+    the same names.
     """
     if "db" in request.fixturenames or "transactional_db" in request.fixturenames:
         monkeypatch.setattr("slicewise.keys.key_types._declared", WeakValueDictionary())
@@ -102,10 +108,10 @@ def no_key_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture(autouse=True)
 def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gateway that a test has written down is heard of once, when the test begins.
+    """Count a gateway that a test has put on record as alive for as long as the test lasts.
 
-    It gets runs as long as the test lasts, which is more than 10 s where the machine is busy. Those
-    that are to be silent are so for a minute.
+    A gateway sends no heartbeat in most tests, and a test may take more than 10 s on a busy
+    machine. Tests of silent gateways make the gateways silent for a minute.
     """
     is_marked = request.node.get_closest_marker("django_db") is not None
     if is_marked or {"db", "transactional_db"} & set(request.fixturenames):
@@ -118,7 +124,7 @@ def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="session", autouse=True)
 def flushes_as_owner() -> Iterator[None]:
-    """Between tests Django truncates all tables; the audit trail lets its owner alone do so."""
+    """Let Django truncate the audit trail between tests; the trail lets its owner alone do so."""
     table, trigger = "accounts_app_auditentry", "audit_trail_stays"
     flush = BaseDatabaseOperations.execute_sql_flush
 
@@ -134,7 +140,9 @@ def flushes_as_owner() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def static_files() -> None:
-    """The hashed names of static files, which each page writes; the web server makes its own."""
+    """Collect static files under hashed names, which each page writes; the web server makes its
+    own.
+    """
     # Django's own server of tests would look for hashed names among the sources.
     StaticFilesHandler._should_handle = lambda self, path: False  # type: ignore[method-assign]
     collect_static_files()
@@ -144,25 +152,23 @@ def static_files() -> None:
 def django_db_modify_db_settings(
     services: Services, django_db_modify_db_settings_parallel_suffix: None
 ) -> None:
-    """pytest-django asks for this before it makes the test database: PostgreSQL runs by then."""
+    """Start PostgreSQL: pytest-django asks for this fixture before it makes the test database."""
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Iterator[Path]:
-    """A folder for a stack of the test's own, which PostgreSQL's user can reach even for root."""
-    path = Path(tempfile.mkdtemp(prefix="slicewise-stack-"))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    """Make a folder for a stack of the tests, which PostgreSQL's user can reach even below root."""
+    with reachable_folder("slicewise-stack-") as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
 def stack(data_folder: Path) -> Iterator[Stack]:
-    """All of Slicewise, running as separate processes on the flights example and the trials.
+    """Start a whole stack, as separate processes, on the flights example and the trials.
 
-    The trials are a copy below `stack.data`, which a test may change, and so are the assets of
-    the tests of faults; the bundle `hostile` is empty. It shares nothing with the servers of other
-    tests. Its assets lie below `stack.data / "lake"`.
+    The trials are a copy below `stack.data`, which a test may change, and so are the assets of the
+    tests of faults; the bundle `hostile` is empty. The stack shares nothing with the servers of
+    other tests. Assets of the stack lie below `stack.data / "lake"`.
     """
     trials = shutil.copytree(PROJECT / "tests" / "e2e" / "trials", data_folder / "trials")
     faults = shutil.copytree(PROJECT / "tests" / "faults" / "bundle", data_folder / "faults")
@@ -171,7 +177,7 @@ def stack(data_folder: Path) -> Iterator[Stack]:
     connections = data_folder / "connections.json"
     connections.write_text("{}")
     examples = PROJECT / "examples" / "nyc_flights"
-    whole = Stack(
+    whole_stack = Stack(
         data_folder,
         bundles={
             "nyc_flights": examples,
@@ -188,6 +194,6 @@ def stack(data_folder: Path) -> Iterator[Stack]:
             "SPARK_MASTER": "local[1]",
         },
     )
-    whole.start()
-    yield whole
-    whole.stop()
+    whole_stack.start()
+    yield whole_stack
+    whole_stack.stop()

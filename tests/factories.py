@@ -28,19 +28,27 @@ def outlet_of(
     root: str = "/lake",
     staging: str = "/lake/_s",
 ) -> StagedOutlet:
-    """What an attempt has staged of its asset, or of another outlet."""
-    made = of or attempt.run.asset
-    name = attempt.row.disk_names(attempt.run.producer_version)[made.name]
+    """Return the data that an attempt has staged of its asset, or of another outlet."""
+    outlet = of or attempt.run.asset
+    name = attempt.row.disk_names(attempt.run.producer_version)[outlet.name]
     return StagedOutlet(
-        asset_id=made.pk, name_on_disk=name, root=root, staging=staging, partitions=staged
+        asset_id=outlet.pk, name_on_disk=name, root=root, staging=staging, partitions=staged
     )
 
 
 def person(name: str, role: Role | None = None, **fields: Any) -> User:
-    """Somebody without a password, since hashing one takes a tenth of a second."""
+    """Create a person without a password: to hash a password takes a tenth of a second."""
     user = User.objects.create_user(name, **fields)
     if role is not None:
         user.groups.add(Group.objects.get_or_create(name=role.value)[0])
+    return user
+
+
+def give_password(user: User, password: str, settings: Any) -> User:
+    """Give a person a password that is cheap to hash, for as long as the settings last."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    user.set_password(password)
+    user.save()
     return user
 
 
@@ -60,10 +68,10 @@ def asset(
     options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Asset:
-    """An asset with a producer, as if a definition file had declared it.
+    """Create an asset with a producer, as if a definition file had declared both.
 
-    ``upstream`` names what its function reads, each by a mapping or by overlap; ``options`` are
-    more of what the loader reports of it.
+    ``upstream`` names the assets that the function reads, each by a mapping or by overlap;
+    ``options`` are further facts that the loader reports of the producer.
     """
     return together(
         name, [name], partition, params=params, upstream=upstream, options=options, **fields
@@ -80,7 +88,7 @@ def together(
     options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> list[Asset]:
-    """Assets that one function of that name makes together."""
+    """Create the assets that one function of that name makes together."""
     inlets = upstream or {}
     bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
     version, _ = BundleVersion.objects.get_or_create(
@@ -121,7 +129,7 @@ def together(
 def external(
     name: str, partition: slicewise.PartitionDefinition | None = None, **fields: Any
 ) -> Asset:
-    """An asset declared with ``Asset(...)``, which something else writes."""
+    """Create an asset declared with ``Asset(...)``, whose data comes from outside."""
     bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
     row = None if partition is None else PartitionDefinition.of(partition.to_json())
     return Asset.objects.create(

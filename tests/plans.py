@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for a statement."""
+"""Rows that PostgreSQL reads for a statement."""
 
 import json
 import re
@@ -9,10 +9,11 @@ from django.db import connection
 
 
 def rows_read(statement: str, parameters: Any = None) -> int:
-    """Rows that the scans of a statement went through, those filtered out among them.
+    """Count the rows that the scans of a statement went through, with the rows filtered out.
 
-    The statistics of each table that it names are brought up to date before: what an earlier test
-    left in one would decide the plan. A table is read as a whole only where no index serves.
+    The statistics of each table that the statement names are brought up to date before: rows that
+    an earlier test left would decide the plan. A table is read as a whole only where no index
+    serves.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {', '.join(_tables(statement))}")
@@ -29,7 +30,7 @@ def rows_read(statement: str, parameters: Any = None) -> int:
 
 
 def nodes_of(statement: str, parameters: Any = None) -> list[dict[str, Any]]:
-    """The steps that a statement was carried out in, as PostgreSQL explains them."""
+    """Return the steps of a statement's execution, as PostgreSQL explains the steps."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
         answer = cursor.fetchone()[0]

@@ -10,20 +10,20 @@ START_SECONDS = 300  # of a stack on a busy machine
 
 
 def descendants(pid: int) -> set[int]:
-    """All processes below one, however deep."""
+    """Return all processes below a process, however deep."""
     parents = _parents()
-    found: set[int] = set()
+    below: set[int] = set()
     fresh = {pid}
     while fresh:
-        fresh = {child for child, parent in parents.items() if parent in fresh} - found
-        found |= fresh
-    return found
+        fresh = {child for child, parent in parents.items() if parent in fresh} - below
+        below |= fresh
+    return below
 
 
 def are_gone(pids: set[int], seconds: float = 60) -> bool:
-    """Whether none of these runs any more, given time enough to end a hang.
+    """Return whether all these processes end before a time that is long enough to end a hang.
 
-    A zombie does not run.
+    A zombie counts as ended.
     """
     end = time.monotonic() + seconds
     while any(is_alive(pid) for pid in pids):
@@ -34,25 +34,25 @@ def are_gone(pids: set[int], seconds: float = 60) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs.
+    """Return whether a process runs.
 
-    One that has ended may wait for its parent, or the host's init, to reap the process.
+    An ended process may wait for its parent, or the host's init, to reap it.
     """
     fields = _stat(pid)
     return fields is not None and fields[0] not in "ZX"
 
 
 def _parents() -> dict[int, int]:
-    found = {}
+    parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         fields = _stat(int(folder.name))
         if fields is not None:
-            found[int(folder.name)] = int(fields[1])
-    return found
+            parents[int(folder.name)] = int(fields[1])
+    return parents
 
 
 def _stat(pid: int) -> list[str] | None:
-    """State, parent and so on: what follows the command, which may hold blanks."""
+    """Return state, parent and so on: the fields after the command, which may hold blanks."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

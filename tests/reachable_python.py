@@ -1,4 +1,4 @@
-"""This Python for users who may not pass through the folders that it lies in."""
+"""This Python for users who may not pass through the folders above this Python."""
 
 import os
 import shutil
@@ -7,8 +7,10 @@ from pathlib import Path
 
 
 def reaching_python(folder: Path) -> list[str]:
-    """Words before a command such that others than root can reach this Python: where it lies in a
-    folder that is root's alone, as in a home, the command sees another folder in its place.
+    """Return words before a command with which other users than root reach this Python.
+
+    Where this Python lies in a folder of root alone, as in a home, the command sees another folder
+    in that place.
     """
     places = [*Path(os.path.realpath(sys.executable)).parents][::-1]
     closed = next((place for place in places if not place.stat().st_mode & 0o001), None)

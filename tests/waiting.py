@@ -1,4 +1,4 @@
-"""Waiting for what another process does."""
+"""Waiting for an event in another process."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ LONG_SECONDS = 60.0
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = LONG_SECONDS) -> bool:
-    """Wait until it is so, at most for so long; return whether it is."""
+    """Wait for the condition at most for the seconds; return whether it holds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():

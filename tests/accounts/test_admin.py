@@ -14,6 +14,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Asset, Run
 from backfills_app.services import create_backfill, request_from_text
 from tests import factories
+from tests.clients import browser_of
 
 SHOWN = [
     "assets_app.asset", "assets_app.bundle", "assets_app.gateway", "assets_app.materialization",
@@ -31,9 +32,7 @@ def ada(db: None) -> User:
 
 @pytest.fixture
 def client(ada: User) -> Client:
-    client = Client()
-    client.force_login(ada)
-    return client
+    return browser_of(ada)
 
 
 @pytest.fixture
@@ -106,18 +105,18 @@ def test_a_backfill_is_controlled_through_the_services(client: Client, ada: User
     listed = page("backfills_app.backfill")
     for search in ("raw_flights", "ada", "2013-01", "nothing"):
         assert client.get(listed, {"q": search}).status_code == 200
-    for action, said in (
+    for action, message in (
         ("pause", "is paused."), ("pause", "is paused already"), ("resume", "is creating."),
         ("retry", "Nothing of it is to be retried"), ("delete", "Only a backfill that has ended"),
         ("cancel", "is canceled."), ("delete", "is deleted."),
     ):  # fmt: skip
         act = {"action": action, "_selected_action": [backfill.pk]}
-        assert said in client.post(listed, act, follow=True).content.decode()
+        assert message in client.post(listed, act, follow=True).content.decode()
     backfill.refresh_from_db()
     assert (backfill.state, backfill.deleted) == ("canceled", True)
     trail = AuditEntry.objects.filter(subject_type="backfill").order_by("id")
-    done = ["create", "pause", "resume", "cancel", "delete"]
-    assert list(trail.values_list("action", flat=True)) == done
+    actions = ["create", "pause", "resume", "cancel", "delete"]
+    assert list(trail.values_list("action", flat=True)) == actions
 
 
 def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) -> None:
@@ -127,8 +126,7 @@ def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) 
 
 
 def test_a_viewer_on_the_staff_looks_and_has_no_actions(run: Run) -> None:
-    client = Client()
-    client.force_login(factories.person("vera", Role.VIEWER, is_staff=True))
+    client = browser_of(factories.person("vera", Role.VIEWER, is_staff=True))
     assert client.get(page("assets_app.run")).status_code == 200
     client.post(page("assets_app.run"), {"action": "cancel", "_selected_action": [run.pk]})
     run.refresh_from_db()
@@ -161,7 +159,7 @@ def test_a_permission_on_an_asset_is_granted_audited_and_taken_back(
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ({"asset": "carier"}, "There is no asset"),
         ({"asset_group": "fleet"}, "No asset is in a group"),
@@ -170,7 +168,7 @@ def test_a_permission_on_an_asset_is_granted_audited_and_taken_back(
     ],
 )
 def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
-    client: Client, ada: User, carriers: Asset, typed: dict[str, object], said: str
+    client: Client, ada: User, carriers: Asset, typed: dict[str, object], message: str
 ) -> None:
     people = {"people": Group.objects.get(name="viewer").pk} if typed.pop("people", None) else {}
     answer = client.post(
@@ -178,13 +176,12 @@ def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
         {"permission": "backfill", "person": ada.pk} | typed | people,
     )
     assert answer.status_code == 200
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
     assert not Grant.objects.exists()
 
 
 def test_only_admins_grant(carriers: Asset) -> None:
-    client = Client()
-    client.force_login(factories.person("edna", Role.EDITOR, is_staff=True))
+    client = browser_of(factories.person("edna", Role.EDITOR, is_staff=True))
     assert client.get(page("accounts_app.grant")).status_code == 403
     assert client.get(page("accounts_app.grant", "add")).status_code == 403
 
@@ -200,8 +197,8 @@ def test_the_staff_controls_the_backfills_that_were_granted(ada: User) -> None:
     backfill.refresh_from_db()
     assert backfill.state == "creating"
     Grant.objects.create(person=vera, asset="weather")
-    said = client.post(page("backfills_app.backfill"), act, follow=True).content.decode()
-    assert "era may not backfill raw_flights" in said
+    text = client.post(page("backfills_app.backfill"), act, follow=True).content.decode()
+    assert "era may not backfill raw_flights" in text
     Grant.objects.create(person=vera, asset="raw_flights")
     client.post(page("backfills_app.backfill"), act)
     backfill.refresh_from_db()

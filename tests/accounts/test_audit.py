@@ -8,6 +8,7 @@ from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.models import Asset
 from tests import factories
+from tests.clients import browser_of
 
 
 @pytest.fixture
@@ -21,8 +22,7 @@ def carriers(db: None) -> Asset:
 
 
 def test_a_write_by_request_has_the_address_it_came_from(olga: User, carriers: Asset) -> None:
-    client = Client()
-    client.force_login(olga)
+    client = browser_of(olga)
     address = "/api/v1/assets/carriers/materialize/"
     client.post(address, {}, content_type="application/json", REMOTE_ADDR="192.0.2.7")
     entry = AuditEntry.objects.get()

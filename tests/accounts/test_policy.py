@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""The policy: the roles and grants that allow an action."""
 
 from dataclasses import dataclass
 
@@ -68,7 +68,7 @@ def test_the_groups_of_roles_exist_from_the_start() -> None:
 
 @dataclass(frozen=True)
 class Named:
-    """An asset, as the policy sees one."""
+    """An asset, as the policy sees it: by its name."""
 
     name: str
     group: str = ""
@@ -179,6 +179,6 @@ def test_the_database_refuses_a_grant_that_says_nothing_or_two_things(
     fields: dict[str, object], constraint: str
 ) -> None:
     rows = {"person": factories.person("vera"), "people": Group.objects.get(name="viewer")}
-    known = {name: rows.get(name, value) for name, value in fields.items()}
+    columns = {name: rows.get(name, value) for name, value in fields.items()}
     with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
-        Grant.objects.create(**known)
+        Grant.objects.create(**columns)

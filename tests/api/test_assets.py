@@ -16,11 +16,11 @@ from tests.factories import definition_of
 
 def keys(response: Any) -> list[str]:
     assert response.status_code == 200, response.content
-    return [each["key"] for each in response.json()["results"]]
+    return [row["key"] for row in response.json()["results"]]
 
 
-def made(asset: Asset, *texts: str, state: str = PartitionState.MATERIALIZED) -> None:
-    """Rows of partitions as execution leaves them."""
+def record_partitions(asset: Asset, *texts: str, state: str = PartitionState.MATERIALIZED) -> None:
+    """Create rows of partitions as execution leaves them."""
     for text in texts:
         window = definition_of(asset).parse(text)
         assert isinstance(window, Interval)
@@ -34,7 +34,7 @@ def test_assets_are_listed_by_name_and_searched(
     api: APIClient, raw_flights: Asset, weather: Asset, carriers: Asset
 ) -> None:
     def names(query: str) -> list[str]:
-        return [each["name"] for each in api.get(f"/api/v1/assets/?{query}").json()["results"]]
+        return [row["name"] for row in api.get(f"/api/v1/assets/?{query}").json()["results"]]
 
     assert names("") == ["carriers", "raw_flights", "weather"]
     assert names("search=FLI") == ["raw_flights"]
@@ -55,7 +55,7 @@ def test_a_list_costs_a_fixed_number_of_statements(
 def test_pages_lead_on_to_the_end(api: APIClient, raw_flights: Asset, weather: Asset) -> None:
     first = api.get("/api/v1/assets/?page_size=1").json()
     second = api.get(first["next"]).json()
-    assert [each["name"] for each in first["results"] + second["results"]] == [
+    assert [row["name"] for row in first["results"] + second["results"]] == [
         "raw_flights", "weather",
     ]  # fmt: skip
     assert second["next"] is None
@@ -73,23 +73,28 @@ def test_passwords_in_uris_are_masked(api: APIClient, carriers: Asset) -> None:
 
 
 def test_partitions_never_made_are_missing(api: APIClient, raw_flights: Asset) -> None:
-    made(raw_flights, "2013-01-02")
+    record_partitions(raw_flights, "2013-01-02")
     response = api.get("/api/v1/assets/raw_flights/partitions/?selection=2013-01-01..2013-01-03")
-    assert [(each["key"], each["state"]) for each in response.json()["results"]] == [
+    assert [(row["key"], row["state"]) for row in response.json()["results"]] == [
         ("2013-01-01", "missing"), ("2013-01-02", "materialized"), ("2013-01-03", "missing"),
     ]  # fmt: skip
 
 
 def test_partitions_come_in_window_order_in_pages(api: APIClient, weather: Asset) -> None:
     address: str | None = "/api/v1/assets/weather/partitions/?page_size=500"
-    found: list[str] = []
+    found_keys: list[str] = []
     while address:
         response = api.get(address)
-        found += keys(response)
+        found_keys += keys(response)
         address = response.json()["next"]
-    assert len(found) == 3 * 365
-    assert found[:4] == ["2013-01-01|EWR", "2013-01-01|JFK", "2013-01-01|LGA", "2013-01-02|EWR"]
-    assert len(set(found)) == len(found)
+    assert len(found_keys) == 3 * 365
+    assert found_keys[:4] == [
+        "2013-01-01|EWR",
+        "2013-01-01|JFK",
+        "2013-01-01|LGA",
+        "2013-01-02|EWR",
+    ]
+    assert len(set(found_keys)) == len(found_keys)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 7])
@@ -98,17 +103,19 @@ def test_pages_of_a_selection_are_the_selection(api: APIClient, weather: Asset, 
     address: str | None = (
         f"/api/v1/assets/weather/partitions/?selection={selection}&page_size={size}"
     )
-    found: list[str] = []
+    found_keys: list[str] = []
     while address:
         response = api.get(address)
-        found += keys(response)
+        found_keys += keys(response)
         address = response.json()["next"]
-    assert found == [f"2013-01-0{day}|{airport}" for day in (1, 2, 3) for airport in ("JFK", "LGA")]
+    assert found_keys == [
+        f"2013-01-0{day}|{airport}" for day in (1, 2, 3) for airport in ("JFK", "LGA")
+    ]
 
 
 def test_partitions_are_narrowed_by_state(api: APIClient, raw_flights: Asset) -> None:
-    made(raw_flights, "2013-01-02", "2013-01-04", "2013-03-01")
-    made(raw_flights, "2013-01-03", state=PartitionState.FAILED)
+    record_partitions(raw_flights, "2013-01-02", "2013-01-04", "2013-03-01")
+    record_partitions(raw_flights, "2013-01-03", state=PartitionState.FAILED)
     address = "/api/v1/assets/raw_flights/partitions/"
     assert keys(api.get(f"{address}?state=failed")) == ["2013-01-03"]
     assert keys(api.get(f"{address}?state=materialized&selection=2013-01")) == [
@@ -148,8 +155,8 @@ def test_materializing_makes_runs(api: APIClient, raw_flights: Asset) -> None:
     runs = api.get(body["runs_url"]).json()["results"]
     assert sorted(run["id"] for run in runs) == body["runs"]
     assert {run["state"] for run in runs} == {"queued"}
-    held = api.get("/api/v1/assets/raw_flights/partitions/?state=queued")
-    assert keys(held) == ["2013-01-01", "2013-01-02", "2013-01-03"]
+    queued = api.get("/api/v1/assets/raw_flights/partitions/?state=queued")
+    assert keys(queued) == ["2013-01-01", "2013-01-02", "2013-01-03"]
 
 
 def test_what_another_run_makes_is_a_conflict(api: APIClient, raw_flights: Asset) -> None:

@@ -1,4 +1,4 @@
-"""Holding backfills back, changing, retrying, cloning and putting them away, through the API."""
+"""Pause, change, retry, clone and delete backfills through the API."""
 
 from typing import Any
 
@@ -12,8 +12,10 @@ from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from tests import factories
+from tests.attempts import publish
 from tests.backfills.conftest import worker
-from tests.backfills.test_life import run_all
+from tests.backfills.desk import Desk
+from tests.backfills.scenes import run_all
 from tests.execution.conftest import sent
 
 __all__ = ["sent", "worker"]
@@ -51,12 +53,12 @@ def test_every_column_of_the_source_design_is_there(api: APIClient, address: str
 
 
 def test_what_was_asked_for_can_be_read_back(api: APIClient, address: str) -> None:
-    asked = {
+    request = {
         "asset": "raw_flights", "selection": "2013-02", "order": "newest", "existing": "all",
         "allow_holes": True, "start_at": "2099-01-01T06:00", "max_active_runs": 2,
         "params": {"limit": 3}, "downstream": "none",
     }  # fmt: skip
-    body = api.post(ADDRESS, asked, format="json").json()
+    body = api.post(ADDRESS, request, format="json").json()
     assert (body["order"], body["existing"], body["allow_holes"]) == ("newest", "all", True)
     assert (body["scheduled_date"], body["priority"]) == ("2099-01-01T06:00:00Z", 0)
     assert (body["params"], body["downstream"]) == ({"limit": 3}, [])
@@ -106,7 +108,7 @@ def test_what_failed_is_told_grouped_and_retried(
     outcome = api.get(f"{address}outcome/").json()
     (failure,) = outcome["failures"]
     assert (failure["error"], failure["runs"]) == ("ValueError: no", 2)
-    assert {each["selection"] for each in failure["examples"]} == {"2013-01-02", "2013-01-05"}
+    assert {example["selection"] for example in failure["examples"]} == {"2013-01-02", "2013-01-05"}
     again = api.post(f"{address}retry-failed/", {}, format="json").json()
     assert (again["state"], again["counts"]["waiting"], again["run_end_date"]) == (
         "running", 2, None,
@@ -128,21 +130,17 @@ def test_what_was_skipped_is_told_by_reason_and_by_who_had_it(api: APIClient, ad
     assert skip["others"] == [{"backfill": first.pk, "name": first.name}]
     skipped = api.get(f"{second}partitions/?state=skipped&reason=in_flight").json()["results"]
     assert len(skipped) == skip["partitions"] > 0
-    same = api.get(f"{second}outcome/", HTTP_IF_NONE_MATCH=outcome["ETag"])
-    assert same.status_code == 304
+    second_answer = api.get(f"{second}outcome/", HTTP_IF_NONE_MATCH=outcome["ETag"])
+    assert second_answer.status_code == 304
 
 
 def test_while_it_runs_it_tells_how_far_it_is(
     api: APIClient, address: str, worker: Gateway
 ) -> None:
-    from tests.backfills.test_control import Desk
-
     desk = Desk.__new__(Desk)
     desk.worker, desk.backfill = worker, Backfill.objects.get()
     for _ in range(2):
         for attempt in desk.run_some(2):
-            from tests.execution.test_attempts import publish
-
             publish(attempt)
     desk.run_some(1)
     progress = api.get(address).json()["progress"]
@@ -176,9 +174,9 @@ def test_it_is_deleted_once_it_has_ended_and_its_record_stays(api: APIClient, ad
     api.post(f"{address}cancel/")
     assert api.delete(address).status_code == 204
     assert api.get(ADDRESS).json()["results"] == []
-    (gone,) = api.get(f"{ADDRESS}?deleted=true").json()["results"]
+    (deleted,) = api.get(f"{ADDRESS}?deleted=true").json()["results"]
     body = api.get(address).json()
-    assert body["id"] == gone["id"]
+    assert body["id"] == deleted["id"]
     assert body["deleted"]
     assert body["delete_date"]
     for again in (api.delete(address), api.post(f"{address}pause/")):
@@ -191,14 +189,14 @@ def test_several_are_done_at_once_and_each_refusal_is_told(api: APIClient, addre
     first = int(address.split("/")[-2])
     second = api.post(ADDRESS, REQUEST, format="json").json()["id"]
     api.post(f"{address}pause/")
-    asked = {"action": "pause", "backfills": [first, second, 999_999]}
-    body = api.post(f"{ADDRESS}bulk/", asked, format="json").json()
+    request = {"action": "pause", "backfills": [first, second, 999_999]}
+    body = api.post(f"{ADDRESS}bulk/", request, format="json").json()
     assert body["done"] == [second]
-    assert [each["backfill"] for each in body["refused"]] == [first, 999_999]
-    again = api.post(f"{ADDRESS}bulk/", asked, format="json")
+    assert [refusal["backfill"] for refusal in body["refused"]] == [first, 999_999]
+    again = api.post(f"{ADDRESS}bulk/", request, format="json")
     assert again.status_code == 409
     assert "is paused already" in again.json()["detail"]
-    assert api.post(f"{ADDRESS}bulk/", asked | {"action": "cancel"}, format="json").json()[
+    assert api.post(f"{ADDRESS}bulk/", request | {"action": "cancel"}, format="json").json()[
         "done"
     ] == [first, second]
 
@@ -274,18 +272,18 @@ def test_the_whole_matrix_of_addresses_and_people(
     address = f"{ADDRESS}{backfill.pk}/"
     client = APIClient(raise_request_exception=False)
     if role != "nobody":
-        somebody = factories.person("somebody", role)
-        client.force_login(somebody)
+        user = factories.person("somebody", role)
+        client.force_login(user)
         if granted:
-            Grant.objects.create(person=somebody, asset=granted)
+            Grant.objects.create(person=user, asset=granted)
     match verb:
         case "patch":
             answer = client.patch(address, {"priority": 1}, format="json")
         case "delete":
             answer = client.delete(address)
         case "bulk":
-            asked = {"action": "pause", "backfills": [backfill.pk]}
-            answer = client.post(f"{ADDRESS}bulk/", asked, format="json")
+            request = {"action": "pause", "backfills": [backfill.pk]}
+            answer = client.post(f"{ADDRESS}bulk/", request, format="json")
         case "create":
             answer = client.post(ADDRESS, REQUEST, format="json")
         case "preview":
@@ -302,13 +300,9 @@ def test_the_whole_matrix_of_addresses_and_people(
 def test_of_a_canceled_one_only_what_was_made_counts_as_done(
     api: APIClient, address: str, worker: Gateway
 ) -> None:
-    from tests.backfills.test_control import Desk
-
     desk = Desk.__new__(Desk)
     desk.worker, desk.backfill = worker, Backfill.objects.get()
     for attempt in desk.run_some(2):
-        from tests.execution.test_attempts import publish
-
         publish(attempt)
     progress = api.get(address).json()["progress"]
     assert progress["running"] + progress["queued"] == 4

@@ -28,7 +28,7 @@ def test_a_backfill_is_created_and_read(api: APIClient, olga: User) -> None:
     assert body["submitted_by"] == "olga"
     assert body["counts"]["total"] == 31
     assert api.get(created["Location"]).json()["id"] == body["id"]
-    assert [each["id"] for each in api.get(ADDRESS).json()["results"]] == [body["id"]]
+    assert [row["id"] for row in api.get(ADDRESS).json()["results"]] == [body["id"]]
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.subject_type) == (olga, "backfill")
 
@@ -54,11 +54,11 @@ def test_the_same_request_with_its_key_is_done_once(api: APIClient) -> None:
 
 def test_another_request_with_the_same_key_is_refused(api: APIClient) -> None:
     api.post(ADDRESS, REQUEST, format="json", HTTP_IDEMPOTENCY_KEY="january")
-    other = api.post(
+    answer = api.post(
         ADDRESS, REQUEST | {"end": "2013-02-28"}, format="json", HTTP_IDEMPOTENCY_KEY="january"
     )
-    assert other.status_code == 422
-    assert other["Content-Type"] == "application/problem+json"
+    assert answer.status_code == 422
+    assert answer["Content-Type"] == "application/problem+json"
     assert Backfill.objects.count() == 1
 
 
@@ -113,24 +113,26 @@ def test_an_asset_without_time_is_to_be_materialized_instead(
 def test_several_assets_are_planned_and_made_in_their_order(api: APIClient) -> None:
     following("delays", DAILY_2013, of={"raw_flights": None})
     days = {"start": "2013-01-01", "end": "2013-01-03"}
-    asked = days | {"assets": ["delays", "raw_flights"]}
-    plan = api.post(f"{ADDRESS}preview/", asked, format="json").json()
-    told = [(each["asset"], each["role"], each["layer"], each["total"]) for each in plan["assets"]]
-    assert told == [("raw_flights", "chosen", 1, 3), ("delays", "chosen", 2, 3)]
-    created = api.post(ADDRESS, asked, format="json")
+    request = days | {"assets": ["delays", "raw_flights"]}
+    plan = api.post(f"{ADDRESS}preview/", request, format="json").json()
+    rows = [
+        (asset["asset"], asset["role"], asset["layer"], asset["total"]) for asset in plan["assets"]
+    ]
+    assert rows == [("raw_flights", "chosen", 1, 3), ("delays", "chosen", 2, 3)]
+    created = api.post(ADDRESS, request, format="json")
     assert created.status_code == 201, created.content
     body = created.json()
     assert (body["asset"], body["counts"]["total"]) == ("delays", 6)
-    assert body["chosen_by"] == asked
+    assert body["chosen_by"] == request
     assert (body["upstream"], body["downstream"]) == ([], [])
     with_upstream = api.post(
         ADDRESS, days | {"asset": "delays", "upstream": True}, format="json"
     ).json()
     assert (with_upstream["asset"], with_upstream["upstream"]) == ("delays", ["raw_flights"])
-    assert [each["role"] for each in with_upstream["assets"]] == ["upstream", "chosen"]
-    for name, found in (("raw_flights", [body]), ("delays", [with_upstream, body])):
+    assert [asset["role"] for asset in with_upstream["assets"]] == ["upstream", "chosen"]
+    for name, expected in (("raw_flights", [body]), ("delays", [with_upstream, body])):
         listed = api.get(ADDRESS, {"asset": name}).json()["results"]
-        assert [each["id"] for each in listed] == [each["id"] for each in found]
+        assert [backfill["id"] for backfill in listed] == [backfill["id"] for backfill in expected]
     clone = api.post(f"{ADDRESS}{with_upstream['id']}/clone/", {}, format="json").json()
     assert (clone["upstream"], clone["chosen_by"]) == (["raw_flights"], with_upstream["chosen_by"])
     plain = api.post(
@@ -141,13 +143,13 @@ def test_several_assets_are_planned_and_made_in_their_order(api: APIClient) -> N
 
 def test_what_is_wrong_with_one_of_several_is_said_and_nothing_is_created(api: APIClient) -> None:
     days = {"start": "2013-01-01", "end": "2013-01-03"}
-    for asked, field in (
+    for changes, field in (
         ({"assets": ["raw_flights", "nobody"]}, "assets"),
         ({"asset_group": "none"}, "asset_group"),
         ({"asset_tag": "none"}, "asset_tag"),
         ({}, "asset"),
     ):
         for address in (ADDRESS, f"{ADDRESS}preview/"):
-            answer = api.post(address, days | asked, format="json")
+            answer = api.post(address, days | changes, format="json")
             assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
     assert not Backfill.objects.exists()

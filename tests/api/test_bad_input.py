@@ -120,7 +120,7 @@ def test_a_wrong_field_of_a_backfill_is_named(
     body = problem(api.post(address, sent, content_type="application/json"), 400)
     errors = body["errors"]
     assert errors if field == "" else field in errors, errors
-    assert all(sentence for said in errors.values() for sentence in said)
+    assert all(sentence for sentences in errors.values() for sentence in sentences)
 
 
 @pytest.mark.parametrize("address", [BACKFILLS, PREVIEW, MATERIALIZE])

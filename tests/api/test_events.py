@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from assets_app.models import AssetPartition, Materialization, WriteReport
 from tests import factories
+from tests.clients import browser_of
 
 ADDRESS = "/api/v1/assets/stock/events/"
 
@@ -26,9 +27,9 @@ def test_a_program_tells_of_a_write(api: APIClient) -> None:
     body = {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly"}}
     answer = api.post(ADDRESS, body, format="json")
     assert answer.status_code == 201, answer.content
-    told = answer.json()
-    assert told["partitions"] == [{"key": "2013-01-01", "version": 1}]
-    assert (told["told_by"], told["metadata"]) == ("olga", {"job": "nightly"})
+    event = answer.json()
+    assert event["partitions"] == [{"key": "2013-01-01", "version": 1}]
+    assert (event["told_by"], event["metadata"]) == ("olga", {"job": "nightly"})
     listed = api.get("/api/v1/assets/stock/partitions/?selection=2013-01-01").json()["results"]
     assert (listed[0]["state"], listed[0]["rows"], listed[0]["run"]) == ("materialized", 842, None)
 
@@ -101,11 +102,14 @@ def test_a_command_reads_the_counts_of_many_partitions(
     db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factories.person("ada", is_superuser=True)
-    told = [{"key": "2013-01-01", "rows": 842}, {"key": "2013-01-02", "rows": 943, "bytes": 7}]
+    partitions = [
+        {"key": "2013-01-01", "rows": 842},
+        {"key": "2013-01-02", "rows": 943, "bytes": 7},
+    ]
     listed = tmp_path / "counts.json"
-    listed.write_text(json.dumps(told))
+    listed.write_text(json.dumps(partitions))
     call_command("assets", "report-write", "stock", "--partitions", str(listed), stdout=StringIO())
-    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(told[:1])))
+    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(partitions[:1])))
     call_command("assets", "report-write", "stock", "--partitions", "-", stdout=StringIO())
     written = Materialization.objects.order_by("slice__key", "version")
     assert list(written.values_list("slice__key", "version", "rows", "bytes")) == [
@@ -116,7 +120,7 @@ def test_a_command_reads_the_counts_of_many_partitions(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[]", "lists no partition"),
         ("{", "holds no JSON"),
@@ -126,12 +130,12 @@ def test_a_command_reads_the_counts_of_many_partitions(
     ],
 )
 def test_a_wrong_list_of_partitions_is_refused(
-    db: None, tmp_path: Path, text: str, said: str
+    db: None, tmp_path: Path, text: str, message: str
 ) -> None:
     factories.person("ada", is_superuser=True)
     listed = tmp_path / "counts.json"
     listed.write_text(text)
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=message):
         call_command("assets", "report-write", "stock", "--partitions", str(listed))
     with pytest.raises(CommandError, match="No such file"):
         call_command("assets", "report-write", "stock", "--partitions", str(tmp_path / "none"))
@@ -140,9 +144,7 @@ def test_a_wrong_list_of_partitions_is_refused(
 
 @pytest.fixture
 def browser(olga: User) -> Client:
-    client = Client()
-    client.force_login(olga)
-    return client
+    return browser_of(olga)
 
 
 def test_a_person_tells_of_a_write_on_a_page(browser: Client) -> None:
@@ -172,8 +174,7 @@ def test_where_a_run_makes_it_there_is_no_such_button(browser: Client) -> None:
 
 
 def test_who_may_only_look_has_no_button(vera: User) -> None:
-    client = Client()
-    client.force_login(vera)
+    client = browser_of(vera)
     assert "report-write" not in client.get("/assets/stock/").content.decode()
     answer = client.post("/assets/stock/report-write/", {"selection": "2013-01-05"})
     assert answer.status_code == 403

@@ -1,8 +1,6 @@
 """Ended runs once more, and the workers that execute runs, through the API."""
 
-from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -10,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from assets_app.models import Asset, Gateway, Run, RunAttempt, RunGroup, RunState
+from assets_app.models import Asset, Gateway, Run, RunGroup, RunState
+from tests.gateways import record_attempt, record_gateway
 
 MATERIALIZE = "/api/v1/assets/raw_flights/materialize/"
 RETRY = "/api/v1/runs/retry/"
@@ -18,7 +17,7 @@ RETRY = "/api/v1/runs/retry/"
 
 @pytest.fixture
 def failed(api: APIClient, raw_flights: Asset) -> list[Run]:
-    """Three runs of one request, of which the last was canceled."""
+    """Return three runs of one request; the last one was canceled."""
     api.post(MATERIALIZE, {"selection": "2013-01-01..2013-01-03"}, format="json")
     runs = list(Run.objects.order_by("id"))
     for run in runs:
@@ -34,7 +33,7 @@ def failed(api: APIClient, raw_flights: Asset) -> list[Run]:
 
 
 def reasons(answer: Any) -> dict[int, str]:
-    return {each["run"]: each["reason"] for each in answer.json()["refused"]}
+    return {refusal["run"]: refusal["reason"] for refusal in answer.json()["refused"]}
 
 
 def test_a_run_is_retried(api: APIClient, failed: list[Run]) -> None:
@@ -127,35 +126,26 @@ def test_who_may_not_and_what_is_not_there(
     assert not Run.objects.filter(state=RunState.QUEUED).exists()
 
 
-def worker(name: str, *, heard: float = 0, queue: str = "scheduled", **fields: Any) -> Gateway:
-    now = timezone.now()
-    return Gateway.objects.create(
-        name=name, host="here", process_id=7, queue=queue, slots=3, started_at=now,
-        last_seen=now - timedelta(seconds=heard), **fields,
-    )  # fmt: skip
-
-
-def put_on(gateway: Gateway, run: Run) -> None:
-    now = timezone.now()
-    RunAttempt.objects.create(run=run, number=1, gateway=gateway, token=uuid4(), started_at=now)
-
-
 def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: list[Run]) -> None:
-    put_on(worker("a"), failed[0])
-    worker("b", draining=True)
-    worker("c", heard=60)
-    worker("d", heard=60, draining=True, queue="backfill")
+    record_attempt(record_gateway("a"), failed[0])
+    record_gateway("b", draining=True)
+    record_gateway("c", silent_seconds=60)
+    record_gateway("d", silent_seconds=60, draining=True, queue="backfill")
     Gateway.objects.filter(name="b").update(spark_away_since="2026-01-02T03:04:05Z")
-    found = {row["name"]: row for row in api.get("/api/v1/gateways/").json()["results"]}
-    assert [found[name]["spark_away_since"] for name in "ab"] == [None, "2026-01-02T03:04:05Z"]
-    assert {name: row["state"] for name, row in found.items()} == {
+    gateways = {row["name"]: row for row in api.get("/api/v1/gateways/").json()["results"]}
+    assert [gateways[name]["spark_away_since"] for name in "ab"] == [None, "2026-01-02T03:04:05Z"]
+    assert {name: row["state"] for name, row in gateways.items()} == {
         "a": "working",
         "b": "draining",
         "c": "lost",
         "d": "stopped",
     }
-    assert (found["a"]["runs"], found["a"]["used"], found["a"]["free"]) == ([failed[0].pk], 1, 2)
-    assert [found[name]["free"] for name in "bcd"] == [0, 0, 0]
+    assert (gateways["a"]["runs"], gateways["a"]["used"], gateways["a"]["free"]) == (
+        [failed[0].pk],
+        1,
+        2,
+    )
+    assert [gateways[name]["free"] for name in "bcd"] == [0, 0, 0]
     narrowed = api.get("/api/v1/gateways/?queue=backfill").json()["results"]
     assert [row["name"] for row in narrowed] == ["d"]
     assert api.get("/api/v1/gateways/?state=lost").status_code == 400
@@ -163,12 +153,12 @@ def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: li
 
 def test_many_gateways_cost_as_many_statements_as_one(api: APIClient, failed: list[Run]) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert api.get("/api/v1/gateways/").status_code == 200
-        return len(found)
+        return len(statements)
 
-    put_on(worker("a"), failed[0])
+    record_attempt(record_gateway("a"), failed[0])
     few = statements()
     for number, run in enumerate(failed[1:]):
-        put_on(worker(f"b{number}"), run)
+        record_attempt(record_gateway(f"b{number}"), run)
     assert statements() == few

@@ -1,4 +1,4 @@
-"""Runs and their logs through the API."""
+"""Runs and logs of runs through the API."""
 
 from typing import Any
 from uuid import uuid4
@@ -72,11 +72,11 @@ def test_a_viewer_cancels_nothing(viewer_api: APIClient, run: Run) -> None:
 
 
 def test_runs_are_narrowed(api: APIClient, run: Run) -> None:
-    def found(query: str) -> int:
+    def run_count(query: str) -> int:
         return len(api.get(f"/api/v1/runs/?{query}").json()["results"])
 
-    assert found("asset=carriers") == found("state=queued&state=running") == 1
-    assert found("asset=weather") == found("state=failed") == 0
+    assert run_count("asset=carriers") == run_count("state=queued&state=running") == 1
+    assert run_count("asset=weather") == run_count("state=failed") == 0
 
 
 def test_partitions_beyond_the_list_of_a_run_are_on_its_next_pages(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry, User
@@ -19,6 +18,7 @@ from assets_app.scheduling.outbox import process_outbox
 from partitions_app.models import RuntimePartition
 from slicewise import PartitionAtRuntime
 from tests import factories
+from tests.clients import api_client_of, browser_of
 from tests.execution.conftest import make_gateway
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
 
@@ -39,9 +39,7 @@ def edith(db: None) -> User:
 
 @pytest.fixture
 def editor(edith: User) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_login(edith)
-    return client
+    return api_client_of(edith)
 
 
 @pytest.fixture
@@ -51,7 +49,7 @@ def gateway(db: None) -> Gateway:
 
 def listed(api: APIClient, name: str = "models") -> list[str]:
     answer = api.get(f"/api/v1/assets/{name}/partitions/")
-    return sorted(one["key"] for one in answer.json()["results"])
+    return sorted(row["key"] for row in answer.json()["results"])
 
 
 def post(api: APIClient, address: str, *keys: Any) -> Any:
@@ -111,9 +109,9 @@ def test_while_a_run_makes_it_a_key_is_not_removed(
     assert f"Run {run.pk} is making models AA" in answer.json()["errors"]["keys"][0]
     assert listed(editor) == ["AA"]
     move_all([run.pk], RunState.QUEUED, RunState.DISPATCHED)
-    begun = attempts.begin(run.pk, gateway)
-    assert begun is not None
-    ending.fail(begun.row, ending.Failure(error="no"))
+    attempt = attempts.begin(run.pk, gateway)
+    assert attempt is not None
+    ending.fail(attempt.row, ending.Failure(error="no"))
     assert post(editor, REMOVE, "AA").status_code == 200
 
 
@@ -171,8 +169,7 @@ def test_commands_add_and_remove(db: None) -> None:
 
 
 def test_an_editor_has_buttons_for_it(edith: User, olga: User) -> None:
-    browser = Client()
-    browser.force_login(edith)
+    browser = browser_of(edith)
     assert "add-partition" in browser.get("/assets/models/").content.decode()
     page = browser.post("/assets/models/add-partition/", {"key": "AA"}, follow=True)
     assert "AA added." in page.content.decode()
@@ -181,7 +178,6 @@ def test_an_editor_has_buttons_for_it(edith: User, olga: User) -> None:
     assert "AA removed; history is kept." in page.content.decode()
     page = browser.post("/assets/models/remove-partition/", {"key": "AA"}, follow=True)
     assert "has no partition AA" in page.content.decode()
-    other = Client()
-    other.force_login(olga)
-    assert "add-partition" not in other.get("/assets/models/").content.decode()
-    assert other.post("/assets/models/add-partition/", {"key": "AA"}).status_code == 403
+    operator_browser = browser_of(olga)
+    assert "add-partition" not in operator_browser.get("/assets/models/").content.decode()
+    assert operator_browser.post("/assets/models/add-partition/", {"key": "AA"}).status_code == 403

@@ -1,4 +1,4 @@
-"""Schedules through the API: the rule, its ticks, and holding it back."""
+"""Schedules through the API: the rule, the ticks, and pausing."""
 
 from datetime import timedelta
 
@@ -12,6 +12,7 @@ from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests import factories
+from tests.clients import api_client_of
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled
 
 BEGAN = at(2024, 7, 1)
@@ -25,14 +26,12 @@ def daily(db: None) -> Asset:
 
 @pytest.fixture
 def editor_api(db: None) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_login(factories.person("edith", Role.EDITOR))
-    return client
+    return api_client_of(factories.person("edith", Role.EDITOR))
 
 
 def test_an_asset_tells_of_its_schedule(api: APIClient, daily: Asset) -> None:
-    said = api.get("/api/v1/assets/daily/").json()["schedule"]
-    assert said == {
+    schedule = api.get("/api/v1/assets/daily/").json()["schedule"]
+    assert schedule == {
         "text": "@daily",
         "rule": {
             "schedule": {"kind": "cron", "expression": "@daily"},
@@ -44,7 +43,7 @@ def test_an_asset_tells_of_its_schedule(api: APIClient, daily: Asset) -> None:
         "paused": False,
         "failure": None,
     }  # fmt: skip
-    assert api.get("/api/v1/assets/").json()["results"][0]["schedule"] == said
+    assert api.get("/api/v1/assets/").json()["results"][0]["schedule"] == schedule
 
 
 def test_a_schedule_that_fails_says_why(api: APIClient, daily: Asset) -> None:
@@ -61,18 +60,18 @@ def test_a_schedule_that_fails_says_why(api: APIClient, daily: Asset) -> None:
 
 def test_a_schedule_by_assets_has_no_ticks(api: APIClient, daily: Asset) -> None:
     scheduled("after", any_of(by("daily")), since=BEGAN)
-    said = api.get("/api/v1/assets/after/").json()["schedule"]
-    assert (said["text"], said["by_time"], said["next_at"]) == ("daily", False, None)
+    schedule = api.get("/api/v1/assets/after/").json()["schedule"]
+    assert (schedule["text"], schedule["by_time"], schedule["next_at"]) == ("daily", False, None)
     assert api.get("/api/v1/assets/after/ticks/").json() == {"next": None, "results": []}
 
 
 def test_a_schedule_that_joins_times_has_ticks(api: APIClient, daily: Asset) -> None:
-    own = {"kind": "cron", "expression": "30 6 * * *", "timezone": "Asia/Kolkata"}
-    scheduled("joined", any_of(by("daily"), own), since=BEGAN)
-    said = api.get("/api/v1/assets/joined/").json()["schedule"]
-    assert said["text"] == "daily | Cron('30 6 * * *', timezone='Asia/Kolkata')"
-    assert said["rule"]["schedule"]["of"][1] == own
-    assert (said["by_time"], said["next_at"]) == (False, "2024-07-01T01:00:00Z")
+    cron_schedule = {"kind": "cron", "expression": "30 6 * * *", "timezone": "Asia/Kolkata"}
+    scheduled("joined", any_of(by("daily"), cron_schedule), since=BEGAN)
+    schedule = api.get("/api/v1/assets/joined/").json()["schedule"]
+    assert schedule["text"] == "daily | Cron('30 6 * * *', timezone='Asia/Kolkata')"
+    assert schedule["rule"]["schedule"]["of"][1] == cron_schedule
+    assert (schedule["by_time"], schedule["next_at"]) == (False, "2024-07-01T01:00:00Z")
     handle_ticks(at(2024, 7, 1, 1))
     (tick,) = api.get("/api/v1/assets/joined/ticks/").json()["results"]
     assert (tick["at"], tick["queued"], tick["reason"]) == ("2024-07-01T01:00:00Z", 1, "")
@@ -90,14 +89,14 @@ def test_ticks_come_newest_first_in_pages(api: APIClient, daily: Asset) -> None:
     for day in range(1, 6):
         handle_ticks(BEGAN + timedelta(days=day))
     address: str | None = "/api/v1/assets/daily/ticks/?page_size=2"
-    found = []
+    ticks = []
     while address:
         page = api.get(address).json()
-        found += page["results"]
+        ticks += page["results"]
         address = page["next"]
-    assert [each["at"][:10] for each in found] == [f"2024-07-0{day}" for day in (5, 4, 3, 2, 1)]
-    assert found[-1]["queued"] == 1
-    assert found[0]["reason"] == "in_flight"
+    assert [tick["at"][:10] for tick in ticks] == [f"2024-07-0{day}" for day in (5, 4, 3, 2, 1)]
+    assert ticks[-1]["queued"] == 1
+    assert ticks[0]["reason"] == "in_flight"
 
 
 def test_a_tick_and_its_runs_name_each_other(api: APIClient, daily: Asset) -> None:
@@ -118,8 +117,8 @@ def test_what_was_left_out_is_told(api: APIClient, daily: Asset) -> None:
         asset=daily, at=BEGAN, count=7, queued=5, first="2023-01-01", last="2023-07-01",
         start="2023-01-01", end="2023-07-01",
     )  # fmt: skip
-    (told,) = api.get("/api/v1/assets/daily/").json()["left_out"]
-    assert told == {
+    (left_out,) = api.get("/api/v1/assets/daily/").json()["left_out"]
+    assert left_out == {
         "at": "2024-07-01T00:00:00Z", "count": 7, "queued": 5, "first": "2023-01-01",
         "last": "2023-07-01", "start": "2023-01-01", "end": "2023-07-01",
     }  # fmt: skip

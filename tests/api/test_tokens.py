@@ -1,4 +1,4 @@
-"""Tokens for programs, and what needs no sign-in."""
+"""Tokens for programs, and addresses that need no sign-in."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry, User
+from tests import factories
 
 ADDRESS = "/api/v1/tokens/"
 PASSWORD = "correct horse battery"
@@ -14,11 +15,8 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def olga(olga: User, settings: Any) -> User:
-    """With a password, cheaply hashed."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    olga.set_password(PASSWORD)
-    olga.save()
-    return olga
+    """Create an operator with a password that is cheap to hash."""
+    return factories.give_password(olga, PASSWORD, settings)
 
 
 def ask(client: APIClient, **changes: Any) -> Any:

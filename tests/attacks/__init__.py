@@ -1,1 +1,1 @@
-"""What an attacker tries, one module for each theme: each of them worked once."""
+"""Attacks, one module for each theme: each attack worked once."""

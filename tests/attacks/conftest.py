@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -14,51 +13,50 @@ from assets_app.models import Asset
 from slicewise.runner.parent_client import WarmParent
 from tests import factories
 from tests.attacks.users import open_folder, parent_of_others
+from tests.clients import api_client_of, forget_token_requests
 from tests.runtime.runs import Runs
 
 
 @pytest.fixture
 def vera(db: None) -> User:
-    """A viewer."""
+    """Create a viewer."""
     return factories.person("vera", Role.VIEWER)
 
 
 @pytest.fixture
 def viewer_api(vera: User) -> APIClient:
-    """The viewer's program; an error of the server is an answer here, not a traceback."""
-    client = APIClient(raise_request_exception=False)
-    client.force_login(vera)
-    return client
+    """Return the viewer's program; an error of the server is an answer, not a traceback."""
+    return api_client_of(vera)
 
 
 @pytest.fixture
 def stranger() -> Client:
-    """The browser of a person who is not signed in."""
+    """Return the browser of a person who is not signed in."""
     return Client(raise_request_exception=False, enforce_csrf_checks=True)
 
 
 @pytest.fixture
 def raw_flights(db: None) -> Asset:
-    """Daily, all of 2013."""
+    """Create a daily asset, partitioned for all of 2013."""
     return factories.asset("raw_flights", factories.DAILY_2013)
 
 
 @pytest.fixture
 def tokens_asked_for_anew(db: None) -> Iterator[None]:
-    """Other tests have asked for tokens from the same address."""
-    cache.delete("throttle-tokens-127.0.0.1")
+    """Forget requests for tokens before and after the test: all clients have one address."""
+    forget_token_requests()
     yield
-    cache.delete("throttle-tokens-127.0.0.1")
+    forget_token_requests()
 
 
 @pytest.fixture(scope="module")
 def parent() -> Iterator[WarmParent]:
-    """A warm parent of runners that are not root, all of one user."""
+    """Start a warm parent of runners that are not root, all of one user."""
     with open_folder() as folder, parent_of_others(folder) as started_parent:
         yield started_parent
 
 
 @pytest.fixture
 def runs(parent: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of that user."""
+    """Return runs of that user."""
     return Runs(parent, tmp_path)

@@ -1,4 +1,4 @@
-"""Clients that take their time: with a body, headers, reading, or with saying anything."""
+"""Slow clients: slow bodies, slow headers, slow reading, and no request at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = tuple(_BEGINNINGS)
 
 @dataclass
 class Crowd:
-    """Slow clients of a server, each of which comes back when its connection is closed."""
+    """Slow clients of a server; each client comes back when its connection is closed."""
 
     port: int
     kinds: tuple[str, ...]
@@ -62,7 +62,7 @@ class Crowd:
                 self.connect(kind)
 
     def close(self) -> None:
-        """Let all of them go."""
+        """Close all connections."""
         for _, client in self._clients:
             client.close()
 
@@ -81,7 +81,7 @@ class Crowd:
 
 @contextmanager
 def crowd(port: int, count: int, kinds: tuple[str, ...] = KINDS) -> Iterator[Crowd]:
-    """Slow clients, `count` of them in equal parts, within the block."""
+    """Keep `count` slow clients, of all kinds in equal parts, within the block."""
     clients = Crowd(port, kinds)
     for _, kind in zip(range(count), cycle(kinds), strict=False):
         clients.connect(kind)
@@ -117,14 +117,14 @@ class Times:
 
 def times(port: int, seconds: float, timeout: float = 10) -> Times:
     """Ask for a page and for health, again and again."""
-    found = Times()
+    measured = Times()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for path, seen in ((PAGE, found.page), (HEALTH, found.health)):
+        for path, durations in ((PAGE, measured.page), (HEALTH, measured.health)):
             began = time.monotonic()
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=timeout) as got:
                 assert got.status == 200
                 got.read()
-            seen.append(time.monotonic() - began)
+            durations.append(time.monotonic() - began)
         time.sleep(0.1)
-    return found
+    return measured

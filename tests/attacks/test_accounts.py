@@ -1,4 +1,4 @@
-"""Sessions and tokens end when their person says so, and none that has ended opens anything."""
+"""Sessions and tokens end at their person's request, and an ended one opens nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def vera() -> User:
 
 @pytest.fixture
 def token(vera: User) -> str:
-    """A token of Vera's, which opens the API."""
+    """Create a token of Vera's, which opens the API."""
     text: str = AuthToken.objects.create(user=vera)[1]
     assert opens(text)
     return text
@@ -245,16 +245,16 @@ def test_what_an_account_that_was_read_before_changes_itself_is_saved(vera: User
 
 
 def test_an_account_is_changed_again_and_again_by_the_same_object() -> None:
-    made = User(username="vera")
-    made.set_password(OLD)
-    made.save()
-    made.set_password(NEW)
-    made.save()
+    user = User(username="vera")
+    user.set_password(OLD)
+    user.save()
+    user.set_password(NEW)
+    user.save()
     reset_by_an_admin(User.objects.get())
-    made.save()
+    user.save()
     assert User.objects.get().check_password(RESET)
-    made.set_unusable_password()
-    made.save()
+    user.set_unusable_password()
+    user.save()
     assert not User.objects.get().has_usable_password()
 
 
@@ -302,7 +302,7 @@ def test_everybody_changes_their_own_password(token: str, browser: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [
         (change_form(old="wrong"), "old password"),
         (change_form(new="12345678"), "entirely numeric"),
@@ -313,10 +313,10 @@ def test_everybody_changes_their_own_password(token: str, browser: Client) -> No
     ids=["old", "numeric", "common", "again", "empty"],
 )
 def test_a_change_of_password_that_is_refused_ends_nothing(
-    token: str, browser: Client, form: dict[str, str], said: str
+    token: str, browser: Client, form: dict[str, str], message: str
 ) -> None:
     answer = browser.post("/account/", form)
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
     assert opens(token)
     signed_in("vera", OLD)
 
@@ -333,7 +333,7 @@ def test_a_person_signs_out_everywhere(token: str, browser: Client) -> None:
 def test_the_page_lists_and_revokes_own_tokens_alone(
     vera: User, token: str, browser: Client
 ) -> None:
-    kept = AuthToken.objects.create(user=vera)[1]
+    kept_token = AuthToken.objects.create(user=vera)[1]
     AuthToken.objects.create(user=vera, expiry=-timedelta(days=1))
     olga = factories.person("olga", Role.OPERATOR)
     of_olga, text_of_olga = AuthToken.objects.create(user=olga)
@@ -344,7 +344,7 @@ def test_the_page_lists_and_revokes_own_tokens_alone(
     named = AuthToken.objects.get(token_key=token[:15])
     assert browser.post(f"/account/tokens/{named.token_key}/revoke/").status_code == 302
     assert browser.post(f"/account/tokens/{of_olga.token_key}/revoke/").status_code == 404
-    assert (opens(token), opens(kept), opens(text_of_olga)) == (False, True, True)
+    assert (opens(token), opens(kept_token), opens(text_of_olga)) == (False, True, True)
 
 
 def test_the_page_of_an_account_is_for_whoever_is_signed_in(browser: Client) -> None:
@@ -364,7 +364,9 @@ def test_pages_of_an_account_refuse_forms_of_other_sites(vera: User) -> None:
 
 
 def test_a_session_from_before_the_upgrade_stays(vera: User) -> None:
-    """Its check is of the password alone, as Django's own model computes it."""
+    """The check of such a session is of the password alone, as Django's own model computes the
+    check.
+    """
     django_own = AbstractBaseUser._get_session_auth_hash(vera)  # type: ignore[attr-defined]
     assert vera.get_session_auth_hash() == django_own
     vera.sign_out_everywhere()

@@ -1,4 +1,4 @@
-"""The trail says who came in, who could not, and what changed from what to what; it stays."""
+"""The trail names sign-ins, refused sign-ins, and changes with old and new value; entries stay."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from tests import factories
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts_app/user/"
@@ -33,10 +34,7 @@ def vera() -> User:
 
 @pytest.fixture
 def admin(db: None) -> Client:
-    client = Client()
-    ada = factories.person("ada", Role.ADMIN, is_staff=True)
-    client.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(factories.person("ada", Role.ADMIN, is_staff=True))
 
 
 def sign_in(name: str, password: str, address: str = "/sign-in/") -> Client:
@@ -46,7 +44,7 @@ def sign_in(name: str, password: str, address: str = "/sign-in/") -> Client:
 
 
 def trail() -> list[tuple[str, str, str, str | None]]:
-    """Who, what, to what, from where: oldest first."""
+    """Return actor, action, target and address of each entry, the oldest first."""
     fields = ("actor_name", "action", "subject", "address")
     return list(AuditEntry.objects.order_by("id").values_list(*fields))
 
@@ -78,7 +76,7 @@ def test_failed_sign_ins_and_lockouts_are_in_it(vera: User, settings: Any) -> No
 
 
 def test_a_name_that_nobody_has_is_not_kept(vera: User) -> None:
-    """It may be a password that somebody has typed into the wrong field."""
+    """Such a name may be a password that a person has typed into the wrong field."""
     sign_in("hunter2 my secret", "vera")
     assert trail() == [("", "fail to sign in", "(no such user)", "192.0.2.7")]
     assert "hunter2" not in str(AuditEntry.objects.values())
@@ -185,7 +183,9 @@ def test_a_user_who_is_deleted_leaves_the_entries(vera: User) -> None:
 def test_a_process_of_the_version_before_deletes_a_user_while_an_upgrade_is_under_way(
     vera: User,
 ) -> None:
-    """It sets the reference to null while the user exists, which takes nothing from the entry."""
+    """The old process sets the reference to null while the user exists, which takes nothing from
+    the entry.
+    """
     audit.record(vera, "cancel", "run", "7", {"state": "queued"})
     before = AuditEntry.objects.values("actor_name", "action", "subject", "detail").get()
     vera.groups.clear()

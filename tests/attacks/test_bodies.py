@@ -1,4 +1,4 @@
-"""Nobody fills disk or memory of the web server by what is sent to it."""
+"""Request bodies fill neither disk nor memory of the web server."""
 
 import socket
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from accounts_app.policy import Role
 from slicewise_server.stack.services import Services
 from tests import factories
 from tests.attacks.web_server import exchange, request, web_server
+from tests.clients import api_client_of
 
 LIMIT = 2_621_440
 PAGES = ("/sign-in/", "/admin/login/", "/", "/nowhere/")
@@ -33,19 +34,19 @@ def test_a_file_is_refused_by_pages(stranger: Client, page: str, settings: Any) 
 def test_a_file_is_not_written_before_it_is_refused(
     stranger: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[object] = []
+    temporary_files: list[object] = []
     monkeypatch.setattr(
-        "django.core.files.uploadhandler.TemporaryUploadedFile", lambda *given: made.append(given)
+        "django.core.files.uploadhandler.TemporaryUploadedFile",
+        lambda *arguments: temporary_files.append(arguments),
     )
     settings.FILE_UPLOAD_MAX_MEMORY_SIZE = 10
     stranger.cookies["csrftoken"] = "0123456789abcdefghijklmnopqrstuv"
     stranger.post("/sign-in/", {"file": SimpleUploadedFile("f", b"y" * 100)})
-    assert made == []
+    assert temporary_files == []
 
 
 def test_a_file_is_refused_by_the_api(db: None) -> None:
-    operator = APIClient(raise_request_exception=False)
-    operator.force_login(factories.person("olga", Role.OPERATOR))
+    operator = api_client_of(factories.person("olga", Role.OPERATOR))
     sent = {"asset": "x", "file": SimpleUploadedFile("f", b"y")}
     for address in ("/api/v1/backfills/", "/api/v1/tokens/"):
         answer = operator.post(address, sent, format="multipart")
@@ -64,15 +65,15 @@ def test_a_file_is_refused_by_the_api(db: None) -> None:
 @pytest.mark.parametrize("address", [*PAGES, *OPERATIONS])
 def test_a_large_body_is_refused_unread(stranger: Client, address: str, kind: str) -> None:
     class Unread:
-        """A body that may not be asked for."""
+        """A body that no code may read."""
 
         def read(self, size: int = -1) -> bytes:
             raise AssertionError("the body was read")
 
         readline = read
 
-    told: dict[str, Any] = {"CONTENT_LENGTH": str(LIMIT + 1), "wsgi.input": Unread()}
-    answer = stranger.generic("POST", address, b"", content_type=kind, **told)
+    headers: dict[str, Any] = {"CONTENT_LENGTH": str(LIMIT + 1), "wsgi.input": Unread()}
+    answer = stranger.generic("POST", address, b"", content_type=kind, **headers)
     assert answer.status_code == 413
     if address.startswith("/api/"):
         assert answer["Content-Type"] == "application/problem+json"
@@ -97,7 +98,7 @@ def test_a_body_within_the_limit_is_read(stranger: Client) -> None:
 
 @pytest.fixture
 def web(services: Services, tmp_path: Path) -> Iterator[tuple[int, Path]]:
-    """The port of a web server of its own, and the folder for its temporary files."""
+    """Start a web server; return its port and the folder for its temporary files."""
     with web_server({"TMPDIR": str(tmp_path)}) as (port, _):
         yield port, tmp_path
 
@@ -123,13 +124,13 @@ def test_three_hundred_megabytes_are_refused_by_their_first_line(
 def test_a_body_of_no_told_length_is_read_and_bounded(web: tuple[int, Path]) -> None:
     port, _ = web
     # Told by its name: the body has been read.
-    asked = b'{"a field of no credentials": 1}'
-    told = ("Content-Type: application/json", "Transfer-Encoding: chunked")
-    first = request("POST /api/v1/tokens/", *told)
-    piece = b"%x\r\n%b\r\n" % (len(asked), asked)
-    answer = exchange(port, first, piece + b"0\r\n\r\n")
+    body = b'{"a field of no credentials": 1}'
+    headers = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+    first = request("POST /api/v1/tokens/", *headers)
+    chunk = b"%x\r\n%b\r\n" % (len(body), body)
+    answer = exchange(port, first, chunk + b"0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"a field of no credentials" in answer
     large = b"%x\r\n%b\r\n" % (LIMIT, b"y" * LIMIT)
-    answer = exchange(port, first, large[: LIMIT // 2], large[LIMIT // 2 :] + piece)
+    answer = exchange(port, first, large[: LIMIT // 2], large[LIMIT // 2 :] + chunk)
     assert answer.startswith(b"HTTP/1.1 413")

@@ -1,4 +1,6 @@
-"""Whoever can write into Redis gets no code into our processes, and no cache among the messages."""
+"""A person who can write into Redis gets no code into Slicewise's processes, and no cache among the
+messages.
+"""
 
 import os
 import pickle
@@ -22,7 +24,7 @@ WRONG = {"username": "nobody", "password": "wrong"}
 
 
 class Trap:
-    """Writes a file when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +35,7 @@ class Trap:
 
 @pytest.fixture
 def cache_server(services: Services) -> redis.Redis:
-    """The server, at the database in which the cache lies."""
+    """Connect to the server, at the database of the cache."""
     return redis.Redis.from_url(settings.CACHES["default"]["LOCATION"])
 
 
@@ -119,7 +121,7 @@ def test_the_cache_may_lie_on_another_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broker", "database", "named", "said"),
+    ("broker", "database", "named", "message"),
     [
         ("redis://one/0", None, "redis://one:6379", "holds the messages"),
         ("redis://one/0", 3, "redis://two/0", "not both"),
@@ -128,9 +130,9 @@ def test_the_cache_may_lie_on_another_server() -> None:
     ],
 )
 def test_a_url_of_the_cache_that_cannot_be_used_stops_the_start(
-    broker: str, database: int | None, named: str, said: str
+    broker: str, database: int | None, named: str, message: str
 ) -> None:
-    with pytest.raises(ImproperlyConfigured, match=said):
+    with pytest.raises(ImproperlyConfigured, match=message):
         cache_url(broker, database, named)
 
 

@@ -1,4 +1,4 @@
-"""No cursor, however it was forged, is an error of the server."""
+"""A forged cursor causes no error of the server."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ TEXTS = (
 
 @pytest.fixture(autouse=True)
 def lists(raw_flights: Asset) -> None:
-    """Assets of each kind, one of them with a schedule that has no ticks."""
+    """Create assets of each kind, one with a schedule that has no ticks."""
     factories.asset("weather", factories.DAY_BY_AIRPORT)
     factories.asset("carriers")
     factories.asset("followed", factories.DAILY_2013)
@@ -68,10 +68,10 @@ def test_what_no_list_has_given_out_is_refused(
 
 
 def test_a_cursor_of_another_list_is_answered(viewer_api: APIClient) -> None:
-    given = [
+    cursors = [
         encode_cursor(position)
         for position in ("weather", 7, [1, 2], [datetime(2013, 1, 1, tzinfo=UTC).isoformat(), 3])
     ]
     for path in LISTS:
-        for cursor in given:
+        for cursor in cursors:
             assert viewer_api.get(_address(path, cursor)).status_code in (200, 400)

@@ -1,6 +1,6 @@
-"""The process that works on data for a worker that is root: of runs' user, and of nobody else's.
+"""The process that works on data for a worker that is root: the process has the user of runs.
 
-Where the tests are not root, it has their own user, and all but that is the same.
+Where the tests are not root, the process has the tests' user; nothing else differs.
 """
 
 import os
@@ -47,7 +47,7 @@ MODES: list[WriteMode] = ["replace", "append", "version"]
 
 @pytest.fixture(scope="module")
 def helper() -> Iterator[DataHelper]:
-    """A helper that many tests ask."""
+    """Start a helper that many tests share."""
     running = DataHelper(env=ENV, user=USER)
     yield running
     running.close()
@@ -55,7 +55,7 @@ def helper() -> Iterator[DataHelper]:
 
 @pytest.fixture
 def own_helper() -> Iterator[DataHelper]:
-    """A helper that does not have much patience, and may be killed."""
+    """Start a helper with little patience, which a test may kill."""
     running = DataHelper(env=ENV, user=USER, patience=_PATIENCE)
     yield running
     running.close()
@@ -63,7 +63,7 @@ def own_helper() -> Iterator[DataHelper]:
 
 @pytest.fixture
 def lake() -> Iterator[Path]:
-    """A folder of the user's, which other users reach."""
+    """Make a folder of the user, which other users reach."""
     folder = Path(tempfile.mkdtemp(prefix="slicewise-lake-"))
     folder.chmod(0o755)
     give(folder)
@@ -75,14 +75,14 @@ def lake() -> Iterator[Path]:
 
 
 def give(folder: Path) -> None:
-    """Have the runs' user own a folder and all that is in it, as if a run had made it."""
+    """Give a folder and its contents to the runs' user, as if a run had made both."""
     if USER is not None:
         for place in (folder, *folder.rglob("*")):
             os.lchown(place, *USER)
 
 
 def stage(storage: Storage, writer: Writer, count: int, text: str = "new") -> tuple[str, list[Any]]:
-    """What a run has written: its staging folder, and its partitions."""
+    """Write a partition as a run does; return the staging folder and the partitions."""
     staging = Path(storage.staging(writer, partitioned=True))
     partitions = []
     for number in range(count):
@@ -100,7 +100,7 @@ def storage_in(lake: Path, helper: DataHelper, mode: WriteMode = "replace") -> S
 
 
 def children(helper: DataHelper) -> list[int]:
-    """The processes that it has forked for requests, and that are at work."""
+    """Return the processes that the helper has forked for requests and that are at work."""
     try:
         text = Path(f"/proc/{helper.pid}/task/{helper.pid}/children").read_text()
     except FileNotFoundError:
@@ -143,13 +143,13 @@ def test_all_is_done_by_the_user_that_runs_have(
         facts = storage.publish(staging, partitions, writer)
         version = {"version": run_id} if mode == "version" else {}
         assert facts == {f"day={number}": version for number in range(3)}
-        paths = [one["path"] for one in partitions]
+        paths = [partition["path"] for partition in partitions]
         assert storage.published([*paths, "day=9"], writer) == paths
         storage.discard(writer)
     assert storage.is_reachable()
-    kept = ["part-1", "part-2"] if mode == "append" else ["part-2"]
-    assert sorted(part.name for part in (lake / "asset" / "day=1").glob("part-*")) == kept
-    size = Measured(bytes=3 * len(kept))
+    file_names = ["part-1", "part-2"] if mode == "append" else ["part-2"]
+    assert sorted(part.name for part in (lake / "asset" / "day=1").glob("part-*")) == file_names
+    size = Measured(bytes=3 * len(file_names))
     assert storage.measure(["day=1", "day=9"]) == {"day=1": size, "day=9": None}
     assert storage.remove({"day=1": [writer], "day=2": [Writer(run_id=7, attempt="a")]}) == {
         "day=2": "the data is not that of the run on record"
@@ -164,7 +164,7 @@ def test_all_is_done_by_the_user_that_runs_have(
 def test_what_the_user_may_not_touch_is_not_touched(
     lake: Path, helper: DataHelper, mode: WriteMode
 ) -> None:
-    """The asset's folder is made a link to one that the worker alone may write."""
+    """The asset's folder is made a link to a folder that the worker alone may write."""
     victims = lake / "victims"
     (victims / "day=0").mkdir(parents=True)
     (victims / "day=0" / "module.py").write_text("theirs")
@@ -220,8 +220,8 @@ def test_it_has_no_rights_no_descriptors_and_no_memory_that_others_read(
     assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
     for name in ("environ", "mem", "maps", "fd/0"):
         code = "import sys; open(sys.argv[1], 'rb')"
-        said = _as_user([sys.executable, "-I", "-S", "-c", code, f"/proc/{helper.pid}/{name}"])
-        assert "PermissionError" in said, name
+        error = _as_user([sys.executable, "-I", "-S", "-c", code, f"/proc/{helper.pid}/{name}"])
+        assert "PermissionError" in error, name
     if IS_ROOT:
         assert status["Groups"].split() == []
         folder = Path(f"/proc/{helper.pid}/fd")
@@ -230,11 +230,11 @@ def test_it_has_no_rights_no_descriptors_and_no_memory_that_others_read(
 
 
 def _as_user(command: list[str]) -> str:
-    """What another process of the user says to errors."""
+    """Run a command as another process of the user, and return its errors."""
     child = os.fork() if USER is not None else None
     if child is None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.stderr
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        return result.stderr
     if child == 0:
         status = 0
         try:
@@ -280,10 +280,10 @@ def test_one_that_dies_while_it_publishes_is_followed_by_another(
     thread.join(120)
     assert isinstance(results[0], TryAgainError), "it ended before it was killed"
     assert "died" in str(results[0])
-    paths = [one["path"] for one in partitions]
+    paths = [partition["path"] for partition in partitions]
     then = Writer(run_id=1, attempt="a", fence=2)
-    done = storage.published(paths, then)
-    assert 0 < len(done) < len(paths)
+    published = storage.published(paths, then)
+    assert 0 < len(published) < len(paths)
     assert set(storage.publish(staging, partitions, then)) == set(paths)
     assert storage.published(paths, then) == paths
 
@@ -324,8 +324,8 @@ def test_one_that_is_stopped_is_replaced(lake: Path) -> None:
     stopped = helper.pid
     assert stopped is not None
     os.kill(stopped, signal.SIGSTOP)
-    asked = [in_the_background(storage.is_reachable) for _ in range(4)]
-    for thread, results in asked:
+    requests = [in_the_background(storage.is_reachable) for _ in range(4)]
+    for thread, results in requests:
         thread.join(60)
         assert results == [False]
     assert helper.pid != stopped
@@ -346,7 +346,7 @@ def test_one_that_dies_while_it_starts_is_started_once_more(
 
 
 def test_nothing_in_its_environment_runs_code_before_it_has_its_user(lake: Path) -> None:
-    """What PYTHONPATH and HOME name is the user's, who may put code there."""
+    """PYTHONPATH and HOME name folders of the user, who may put code there."""
     minor = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     site = lake / ".local/lib" / minor / "site-packages"
     site.mkdir(parents=True)
@@ -422,12 +422,12 @@ ERRORS: list[tuple[Exception, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "cls", "said"), ERRORS, ids=lambda one: str(one)[:30])
-def test_errors_keep_their_class(error: Exception, cls: type[Exception], said: str) -> None:
+@pytest.mark.parametrize(("error", "cls", "message"), ERRORS, ids=lambda error: str(error)[:30])
+def test_errors_keep_their_class(error: Exception, cls: type[Exception], message: str) -> None:
     raised = error_from_json(error_to_json(error))
     assert type(raised) is cls
     assert getattr(raised, "errno", None) == getattr(error, "errno", None)
-    with pytest.raises(cls, match=said):
+    with pytest.raises(cls, match=message):
         raise raised
 
 

@@ -1,4 +1,4 @@
-"""What has expired is deleted: strangers fill no table for good."""
+"""Expired rows are deleted: strangers fill no table for good."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def vera() -> User:
     return factories.person("vera", Role.VIEWER)
 
 
-def session(key: str, left: timedelta) -> None:
-    Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + left)
+def session(key: str, remaining: timedelta) -> None:
+    Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + remaining)
 
 
 def log(name: str, age: timedelta) -> None:

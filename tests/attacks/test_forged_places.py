@@ -1,4 +1,4 @@
-"""A runner names places that are not its own: nothing of the run is published, and it fails."""
+"""A runner that names foreign places: nothing of the run is published, and the run fails."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,17 +9,7 @@ import pytest
 from assets_app.models import ProducerVersion, Run, RunAttempt, RunPartition, RunState
 from slicewise import storage
 from tests.execution.conftest import alice, gateway
-from tests.execution.test_supervision import (
-    BY_CODE,
-    ENDED,
-    Message,
-    Worker,
-    execute,
-    root,
-    run,
-    spark,
-    worker,
-)
+from tests.supervised_runs import BY_CODE, ENDED, Message, Worker, execute, root, run, spark, worker
 
 __all__ = ["alice", "gateway", "root", "run", "spark", "worker"]
 
@@ -29,11 +19,11 @@ Forge = Callable[[Message, Path], None]
 
 
 class Forger:
-    """A runner that writes what its code is to write, and says what it likes."""
+    """A runner that writes the data of its code, and sends forged messages."""
 
     def __init__(self, worker: Worker, root: Path) -> None:
         self.worker, self.root, self.kills = worker, root, 0
-        self.forge: Forge = lambda said, staging: None
+        self.forge: Forge = lambda message, staging: None
         self.after: list[Message] = [{"type": "finished"}, ENDED]
         self.before: list[Message] = []
         worker.launch = self.launch  # type: ignore[method-assign]
@@ -45,10 +35,10 @@ class Forger:
         folder.mkdir(parents=True)
         (folder / "part.parquet").write_text("rows")
         (folder / storage.marker_name(*names)).touch()
-        said: Message = {"type": "staged", "asset": "raw_flights", "root": str(self.root)}
-        said |= {"staging": str(staging), "partitions": [dict(RIGHT)]}
-        self.forge(said, staging)
-        self.worker.said = [*self.before, said, *self.after]
+        message: Message = {"type": "staged", "asset": "raw_flights", "root": str(self.root)}
+        message |= {"staging": str(staging), "partitions": [dict(RIGHT)]}
+        self.forge(message, staging)
+        self.worker.said = [*self.before, message, *self.after]
         runner = Worker.launch(self.worker, request)
         runner.kill = self._count  # type: ignore[method-assign]
         return runner
@@ -68,31 +58,31 @@ def test_what_is_true_is_published(forger: Forger, run: Run, root: Path) -> None
     assert forger.kills == 1, "it is seen to have ended"
 
 
-def another_staging(said: Message, staging: Path) -> None:
-    """That of another attempt at another run, in the same lake."""
-    other = staging.with_name(staging.name.replace("staging-", "staging-9"))
-    staging.rename(other)
-    said["staging"] = str(other)
+def another_staging(message: Message, staging: Path) -> None:
+    """Name the staging of another attempt at another run, in the same lake."""
+    moved_staging = staging.with_name(staging.name.replace("staging-", "staging-9"))
+    staging.rename(moved_staging)
+    message["staging"] = str(moved_staging)
 
 
-def staging_of_another_asset(said: Message, staging: Path) -> None:
-    said["staging"] = str(staging.parent.parent / "another" / staging.name)
+def staging_of_another_asset(message: Message, staging: Path) -> None:
+    message["staging"] = str(staging.parent.parent / "another" / staging.name)
 
 
-def another_number(said: Message, staging: Path) -> None:
-    said["staging"] = said["staging"].removesuffix("1") + "7"
+def another_number(message: Message, staging: Path) -> None:
+    message["staging"] = message["staging"].removesuffix("1") + "7"
 
 
 def path_of(path: str) -> Forge:
-    def forge(said: Message, staging: Path) -> None:
-        said["partitions"][0]["path"] = path
+    def forge(message: Message, staging: Path) -> None:
+        message["partitions"][0]["path"] = path
 
     return forge
 
 
 def key_of(key: str, path: str) -> Forge:
-    def forge(said: Message, staging: Path) -> None:
-        said["partitions"].append({"key": key, "path": path, "rows": 1, "bytes": 4})
+    def forge(message: Message, staging: Path) -> None:
+        message["partitions"].append({"key": key, "path": path, "rows": 1, "bytes": 4})
 
     return forge
 

@@ -1,4 +1,4 @@
-"""A run takes all it can get of its host: it is stopped, and told by which limit."""
+"""A run that exhausts its host is stopped, with an error that names the limit."""
 
 import os
 
@@ -72,7 +72,7 @@ GREEDY = """
 
 
 def excess(outcome: Outcome) -> str:
-    """Why a run was stopped."""
+    """Return the reason for which a run was stopped."""
     assert outcome.types == ["started", "exited"], outcome.log
     return str(outcome.messages[-1]["excess"])
 
@@ -82,9 +82,9 @@ def excess(outcome: Outcome) -> str:
 )
 def test_a_run_that_fills_the_memory_is_stopped(runs: Runs, how: str) -> None:
     runs.define(GREEDY)
-    said = excess(runs.run(how, limits=MEMORY))
-    assert said.startswith("The run had ")
-    assert said.endswith(
+    excess_text = excess(runs.run(how, limits=MEMORY))
+    assert excess_text.startswith("The run had ")
+    assert excess_text.endswith(
         "in memory, and its limit is 400 MiB (memory= of the asset); it was stopped."
     )
 
@@ -108,9 +108,9 @@ def test_another_run_is_not_disturbed(runs: Runs) -> None:
     )
     modest = runs.launch("modest", limits=MEMORY)
     excess(runs.run("by_itself", limits=MEMORY))
-    said = list(modest.messages(60))
-    assert "".join(message["text"] for message in said if message["type"] == "log") == "done\n"
-    assert said[-1]["status"] == 0
+    messages = list(modest.messages(60))
+    assert "".join(message["text"] for message in messages if message["type"] == "log") == "done\n"
+    assert messages[-1]["status"] == 0
 
 
 def test_a_run_with_too_many_processes_is_stopped(runs: Runs) -> None:
@@ -134,8 +134,11 @@ def test_a_run_with_too_many_processes_is_stopped(runs: Runs) -> None:
             time.sleep(60)
     """)
     for name in ("many", "threads"):
-        said = excess(runs.run(name, limits=PROCESSES))
-        assert "processes and threads, and its limit is 60 (setting SLICEWISE_RUN_PROCESSES" in said
+        excess_text = excess(runs.run(name, limits=PROCESSES))
+        assert (
+            "processes and threads, and its limit is 60 (setting SLICEWISE_RUN_PROCESSES"
+            in excess_text
+        )
 
 
 def test_a_run_that_opens_too_many_files_is_told_of_the_setting(runs: Runs) -> None:
@@ -176,8 +179,8 @@ def test_without_limits_a_run_has_what_its_gateway_has(runs: Runs) -> None:
 
 def test_what_a_run_has_is_measured_of_all_its_processes() -> None:
     limits = RunLimits(processes=1)
-    said = limits.excess(os.getpid())
-    assert said is not None
-    assert "its limit is 1 " in said
+    excess_text = limits.excess(os.getpid())
+    assert excess_text is not None
+    assert "its limit is 1 " in excess_text
     assert RunLimits().excess(os.getpid()) is None
     assert RunLimits(memory=2**50, processes=2**20).excess(os.getpid()) is None

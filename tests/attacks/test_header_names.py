@@ -1,4 +1,4 @@
-"""What the web server makes of header names that differ in hyphens and underscores."""
+"""Header names that differ in hyphens and underscores, as the web server passes them on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BY_PROXY, BY_CLIENT = "X-Forwarded-For: 203.0.113.9", "192.0.2.1"
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of our web server with an application that answers with the header."""
+    """Start the web server with an application that answers with the header; return the port."""
     folder = tmp_path_factory.mktemp("echo")
     (folder / "echo.py").write_text(APPLICATION)
     with web_server(application="echo:application", folder=folder) as (port, _):
@@ -31,7 +31,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def answer(port: int, *headers: str) -> str:
-    """Return what the application gets for a request with these headers in this order."""
+    """Return the header that the application gets for these headers in this order."""
     return exchange(port, request("GET /", *headers)).decode().rpartition("\r\n\r\n")[2]
 
 

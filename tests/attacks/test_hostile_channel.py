@@ -1,6 +1,6 @@
-"""User code attacks its worker through the channel of its runner: its run fails, and no other.
+"""User code attacks its worker through the channel of its runner: its run fails, and no other run.
 
-The short form; tests/faults/test_hostile_bundle.py does the same on a whole stack.
+The module has the short form; tests/faults/test_hostile_bundle.py does the same on a whole stack.
 """
 
 import resource
@@ -33,12 +33,12 @@ MEMORY_KIB = 100 * 1024
 
 @pytest.fixture(autouse=True)
 def bundle(runs: Runs) -> None:
-    """The hostile asset, and another one in the same bundle."""
+    """Write a bundle with the hostile asset and another asset."""
     runs.define(HOSTILE.read_text() + NEIGHBOUR)
 
 
 def attack(runs: Runs, manner: str, **params: object) -> Outcome:
-    """Have the hostile asset run beside the neighbour, and check that it alone fails, in time."""
+    """Run the hostile asset beside a neighbour; check that only the hostile run fails, in time."""
     beside: list[Outcome] = []
     thread = threading.Thread(target=lambda: beside.append(runs.run("neighbour")))
     thread.start()

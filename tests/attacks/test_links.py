@@ -17,7 +17,7 @@ MODES: list[WriteMode] = ["replace", "append", "version"]
 
 
 class Scene:
-    """A lake, an attempt that has staged a partition, and a folder that is none of its business."""
+    """A lake, an attempt that has staged a partition, and a folder foreign to the attempt."""
 
     def __init__(self, folder: Path) -> None:
         self.asset, self.victim = folder / "lake" / "asset", folder / "victim"
@@ -122,12 +122,12 @@ def test_a_marker_that_is_linked_hard_is_not_written_into(scene: Scene) -> None:
 
 def test_a_list_of_files_is_not_read_through_a_link(scene: Scene, tmp_path: Path) -> None:
     """That of an earlier attempt says which files go."""
-    theirs = tmp_path / "list"
-    theirs.write_text('["part-kept"]')
+    foreign_list = tmp_path / "list"
+    foreign_list.write_text('["part-kept"]')
     target = scene.asset / PATH
     target.mkdir(parents=True)
     (target / "part-kept").write_text("kept")
-    (target / marker_name(1, "before")).symlink_to(theirs)
+    (target / marker_name(1, "before")).symlink_to(foreign_list)
     names = {"run_id": 1, "attempt": "a", "fence": 1, "mode": "append", "earlier": ["before"]}
     publish(str(scene.asset), str(scene.staging), [{"path": PATH}], **names)  # type: ignore[arg-type]
     assert sorted(path.name for path in target.glob("part-*")) == ["part-kept", "part-own"]
@@ -155,10 +155,10 @@ def test_the_links_of_versions_are_followed_in_whatever_mode(scene: Scene, mode:
 
 
 def test_a_link_to_a_version_of_another_partition_is_not_followed(scene: Scene) -> None:
-    other = versions_of(scene.asset, "day=2/airport=JFK") / "1"
-    other.mkdir(parents=True)
+    other_version = versions_of(scene.asset, "day=2/airport=JFK") / "1"
+    other_version.mkdir(parents=True)
     (scene.asset / "day=1").mkdir()
-    (scene.asset / PATH).symlink_to(other)
+    (scene.asset / PATH).symlink_to(other_version)
     with pytest.raises(StorageError, match="is a link"):
         scene.act(publish, "replace")
 

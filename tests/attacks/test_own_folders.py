@@ -1,4 +1,4 @@
-"""The runners' user puts links and folders where the worker is about to make its own."""
+"""The runners' user puts links and folders where the worker is about to make a folder."""
 
 import os
 import pwd
@@ -19,7 +19,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give fil
 
 @pytest.fixture
 def data(settings: Any, tmp_path: Path) -> Path:
-    """A data folder that once belonged to the runners' user."""
+    """Make a data folder that once belonged to the runners' user."""
     folder = tmp_path / "data"
     folder.mkdir()
     settings.DATA_FOLDER, settings.RUNNER_USER = folder, "nobody"
@@ -29,7 +29,7 @@ def data(settings: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A folder of root's, with a file in it."""
+    """Make a folder of root, with a file in the folder."""
     folder = tmp_path / "victim"
     folder.mkdir()
     (folder / "module.py").write_text("trusted = True\n")
@@ -59,7 +59,9 @@ def test_a_link_in_the_place_of_a_folder_gives_nothing_away(
 def test_a_link_that_appears_at_the_last_moment_gives_nothing_away(
     data: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As nobody does it who sees the folder come: it is renamed, and a link takes its place."""
+    """The test swaps the folder for a link in the moment in which the worker makes the folder:
+    earlier than any process that watches for the folder could.
+    """
     make = os.mkdir
 
     def replace(name: str, *args: Any, **more: Any) -> None:
@@ -87,8 +89,8 @@ def test_the_data_folder_is_taken_back_from_the_runners_user(data: Path) -> None
     runner_user.own_folder("archives")
     assert (data.stat().st_uid, data.stat().st_mode & 0o777) == (0, 0o711)
     link = ["ln", "-s", "/etc", str(data / "bundles")]
-    done = subprocess.run(link, user="nobody", capture_output=True, check=False)
-    assert done.returncode != 0
+    result = subprocess.run(link, user="nobody", capture_output=True, check=False)
+    assert result.returncode != 0
     assert not (data / "bundles").exists()
 
 
@@ -103,8 +105,8 @@ def test_a_data_folder_of_a_stranger_is_refused(data: Path) -> None:
 @root_only
 def test_what_the_runners_user_may_write_to_is_its_own_and_nobody_else_s(data: Path) -> None:
     shared = runner_user.shared_folder("submitted")
-    found = shared.stat()
-    assert (found.st_uid, found.st_mode & 0o777) == (NOBODY.pw_uid, 0o700)
+    facts = shared.stat()
+    assert (facts.st_uid, facts.st_mode & 0o777) == (NOBODY.pw_uid, 0o700)
     assert runner_user.shared_folder("submitted") == shared
 
 
@@ -116,6 +118,6 @@ def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_no_process_of_the_runners_user_owns_the_data_folder_of_the_image() -> None:
     lines = Path(__file__).parents[2].joinpath("Dockerfile").read_text().splitlines()
-    (made,) = [line for line in lines if "install" in line and "/data" in line]
-    assert "-m 0711" in made
-    assert "-o " not in made
+    (install_line,) = [line for line in lines if "install" in line and "/data" in line]
+    assert "-m 0711" in install_line
+    assert "-o " not in install_line

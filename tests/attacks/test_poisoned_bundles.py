@@ -1,4 +1,4 @@
-"""A run rewrites what other runs import: the next run imports what was frozen all the same."""
+"""A run rewrites the modules that other runs import: the next run imports the frozen modules."""
 
 import gzip
 import logging
@@ -75,14 +75,14 @@ POISONS = {
 
 @pytest.fixture
 def bundle(runs: Runs) -> Runs:
-    """An innocent asset, and a module that it imports."""
+    """Write a bundle with an innocent asset, and a module that the asset imports."""
     runs.bundle.mkdir()
     (runs.bundle / "helper.py").write_text("SAID = 'frozen'")
     return runs
 
 
 def root(runs: Runs) -> Path:
-    """Where the bundle is unpacked."""
+    """Return the folder of the unpacked bundle."""
     cache: BundleCache = runs.parent._bundles
     return cache.root(runs.request("innocent")["bundle"])
 
@@ -118,8 +118,8 @@ def test_another_worker_takes_what_it_finds_only_as_it_was_packed(tmp_path: Path
     (tmp_path / "packed").write_bytes(packed)
     facts = {"digest": digest, "archive": str(tmp_path / "packed")}
     unpacked = BundleCache(tmp_path / "cache").root(facts)
-    same = unpacked.stat().st_ino
-    assert BundleCache(tmp_path / "cache").root(facts).stat().st_ino == same
+    inode = unpacked.stat().st_ino
+    assert BundleCache(tmp_path / "cache").root(facts).stat().st_ino == inode
     (unpacked / "helper.py").chmod(0o644)
     (unpacked / "helper.py").write_text("SAID = 'POISON'")
     BundleCache(tmp_path / "cache").root(facts)
@@ -129,11 +129,11 @@ def test_another_worker_takes_what_it_finds_only_as_it_was_packed(tmp_path: Path
 @pytest.mark.parametrize("poison", [gzip.compress(b"POISONED", mtime=0), b"POISONED"])
 def test_an_archive_that_was_changed_is_not_unpacked(bundle: Runs, poison: bytes) -> None:
     bundle.define(INNOCENT)
-    kept = Path(bundle.request("innocent")["bundle"]["archive"])
-    kept.write_bytes(poison)
+    cached_archive = Path(bundle.request("innocent")["bundle"]["archive"])
+    cached_archive.write_bytes(poison)
     with pytest.raises(WarmParentError, match=r"was changed|is damaged"):
         bundle.run("innocent")
-    assert not kept.exists()  # the next attempt gets another from the database
+    assert not cached_archive.exists()  # the next attempt gets another from the database
 
 
 def test_archives_for_applications_are_as_the_worker_made_them(bundle: Runs) -> None:
@@ -146,6 +146,6 @@ def test_archives_for_applications_are_as_the_worker_made_them(bundle: Runs) -> 
         path.chmod(0o644)
         path.write_bytes(b"POISONED")
     assert [path.read_bytes() for path in cache.shipped(facts)] == before
-    others = BundleCache(shipped[0].parents[1]).shipped(facts)
-    assert [path.read_bytes() for path in others] == before
-    assert others == shipped
+    shipped_again = BundleCache(shipped[0].parents[1]).shipped(facts)
+    assert [path.read_bytes() for path in shipped_again] == before
+    assert shipped_again == shipped

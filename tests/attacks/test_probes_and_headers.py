@@ -1,4 +1,4 @@
-"""What answers tell browsers, proxies and programs; and who may ask without a name."""
+"""Headers of answers for browsers, proxies and programs; and addresses that need no sign-in."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
+from tests import factories
 
 PASSWORD = "correct horse battery"
 HEALTH = "/api/v1/health/"
@@ -16,18 +17,15 @@ POD = "10.42.0.17:8000"
 
 @pytest.fixture
 def behind_tls(settings: Any) -> None:
-    """As BEHIND_TLS sets it."""
+    """Set the settings that BEHIND_TLS sets."""
     settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 
 @pytest.fixture
-def known(vera: User, tokens_asked_for_anew: None, settings: Any) -> User:
-    """The viewer, with a password that is cheaply hashed."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    vera.set_password(PASSWORD)
-    vera.save()
-    return vera
+def known_user(vera: User, tokens_asked_for_anew: None, settings: Any) -> User:
+    """Create a viewer, with a password that is cheap to hash."""
+    return factories.give_password(vera, PASSWORD, settings)
 
 
 def ask(password: str = PASSWORD) -> Any:
@@ -68,13 +66,13 @@ def test_a_write_to_health_needs_our_name(stranger: Client, behind_tls: None) ->
     assert stranger.post(HEALTH, HTTP_HOST=POD).status_code == 400
 
 
-def test_nobody_keeps_the_answer_that_holds_a_token(known: User) -> None:
-    given, refused = ask(), ask("wrong")
-    assert (given.status_code, refused.status_code) == (201, 401)
-    assert given["Cache-Control"] == refused["Cache-Control"] == "no-store"
+def test_nobody_keeps_the_answer_that_holds_a_token(known_user: User) -> None:
+    granted, refused = ask(), ask("wrong")
+    assert (granted.status_code, refused.status_code) == (201, 401)
+    assert granted["Cache-Control"] == refused["Cache-Control"] == "no-store"
 
 
-def test_a_locked_account_says_when_to_come_back(known: User, settings: Any) -> None:
+def test_a_locked_account_says_when_to_come_back(known_user: User, settings: Any) -> None:
     settings.AXES_FAILURE_LIMIT = 1
     ask("wrong")
     answer = ask()
@@ -82,7 +80,7 @@ def test_a_locked_account_says_when_to_come_back(known: User, settings: Any) -> 
     assert answer["Retry-After"] == "900"
 
 
-def test_too_many_requests_say_when_to_come_back(known: User) -> None:
+def test_too_many_requests_say_when_to_come_back(known_user: User) -> None:
     answers = [ask("wrong") for _ in range(21)]
     assert answers[-1].status_code == 429
     assert 0 < int(answers[-1]["Retry-After"]) <= 60

@@ -1,4 +1,4 @@
-"""The address of a client behind proxies, and what clients write into the header themselves."""
+"""The address of a client behind proxies, and headers that clients forge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def address(peer: str, header: str | None, trusted: list[str] | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    ("peer", "header", "found"),
+    ("peer", "header", "client"),
     [
         ("10.0.0.1", CLIENT, CLIENT),
         ("10.0.0.1", None, "10.0.0.1"),
@@ -71,9 +71,9 @@ def address(peer: str, header: str | None, trusted: list[str] | None = None) -> 
     ],
 )
 def test_the_client_is_the_rightmost_address_that_is_no_proxy(
-    peer: str, header: str | None, found: str | None
+    peer: str, header: str | None, client: str | None
 ) -> None:
-    assert address(peer, header) == found
+    assert address(peer, header) == client
 
 
 def test_without_the_setting_the_header_is_never_believed() -> None:
@@ -125,7 +125,7 @@ def test_the_trail_has_the_address_of_the_client(behind_proxies: None) -> None:
 
 
 def test_addresses_of_one_ipv6_network_count_as_one(behind_proxies: None) -> None:
-    """Whoever has a line has all 2**64 addresses of its network."""
+    """One line of a provider has all 2**64 addresses of its network."""
     statuses = [sign_in("wrong", f"2001:db8:1:2::{n}").status_code for n in range(1, 5)]
     assert statuses[-1] == 429
     assert sign_in("right", "2001:db8:1:3::1").status_code == 302

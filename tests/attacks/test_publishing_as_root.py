@@ -19,15 +19,16 @@ from accounts_app.models import User
 from assets_app.execution.data import data_files
 from assets_app.execution.data.data_files import storage_of
 from assets_app.execution.request.verifying import verify_partitions
-from assets_app.models import Asset, ProducerVersion, Run, RunState
+from assets_app.models import Asset, Run, RunState
 from slicewise import storage
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import NoStorageError, Storage
 from tests.execution.conftest import alice, gateway
-from tests.execution.test_supervision import (
+from tests.supervised_runs import (
     ENDED,
     Message,
     Worker,
+    change_options,
     execute,
     run,
     spark,
@@ -50,7 +51,7 @@ def runner_user(settings: Any) -> Iterator[None]:
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """The asset's folder, below one that all users reach."""
+    """Make the asset's folder, below a folder that all users reach."""
     home = Path(tempfile.mkdtemp(prefix="slicewise-lake-"))
     home.chmod(0o755)
     (home / "lake" / "asset").mkdir(parents=True)
@@ -65,21 +66,15 @@ def give(folder: Path) -> None:
             os.lchown(place, NOBODY.pw_uid, NOBODY.pw_gid)
 
 
-def change(**options: Any) -> None:
-    version = ProducerVersion.objects.get()
-    version.definition |= options
-    version.save()
-
-
 class Code:
-    """User code that writes its partition, and does something else with its folders."""
+    """User code that writes its partition, and then changes its folders."""
 
     def __init__(self, worker: Worker, root: Path) -> None:
         self.worker, self.root = worker, root
         worker.launch = self.launch  # type: ignore[method-assign]
 
     def deed(self, staging: Path) -> None:
-        """Nothing else."""
+        """Change nothing."""
 
     def launch(self, request: Message) -> Any:
         names = (request["run_id"], request["attempt_name"])
@@ -87,11 +82,11 @@ class Code:
         (staging / FOLDER).mkdir(parents=True)
         (staging / FOLDER / "part.parquet").write_text("rows")
         (staging / FOLDER / storage.marker_name(*names)).touch()
-        piece = {"key": "2013-01-01", "path": FOLDER, "rows": 1, "bytes": 4}
-        said = {"type": "staged", "root": "", "staging": str(staging), "partitions": [piece]}
+        partition = {"key": "2013-01-01", "path": FOLDER, "rows": 1, "bytes": 4}
+        message = {"type": "staged", "root": "", "staging": str(staging), "partitions": [partition]}
         self.deed(staging)
         give(self.root.parent)
-        self.worker.said = [said, {"type": "finished"}, ENDED]
+        self.worker.said = [message, {"type": "finished"}, ENDED]
         return Worker.launch(self.worker, request)
 
 
@@ -99,7 +94,7 @@ class Code:
 def test_what_is_published_is_the_runs_user_s(
     worker: Worker, run: Run, root: Path, alice: User, mode: str
 ) -> None:
-    change(write_mode=mode)
+    change_options(write_mode=mode)
     Code(worker, root)
     assert execute(run).state == RunState.SUCCEEDED, run.error
     assert (root / FOLDER / "part.parquet").read_text() == "rows"
@@ -117,7 +112,7 @@ def test_what_is_published_is_the_runs_user_s(
 def test_a_folder_that_became_a_link_is_not_published_into(
     worker: Worker, run: Run, root: Path
 ) -> None:
-    """The attack by which code had root replace a folder of root's by one of its own."""
+    """In this attack, code had root replace a folder of root by a folder of the code."""
     victim = root.parent.parent / "victim"
     (victim / FOLDER).mkdir(parents=True)
     (victim / FOLDER / "module.py").write_text("theirs")
@@ -150,7 +145,7 @@ def test_a_folder_that_became_a_link_is_not_published_into(
 def test_a_marker_that_leads_to_a_file_of_root_s_is_not_written_through(
     worker: Worker, run: Run, root: Path
 ) -> None:
-    change(write_mode="append")
+    change_options(write_mode="append")
     secret = root.parent.parent / "secret"
     secret.write_text("theirs")
     secret.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Roles do what they say, and nobody makes more of themself than they are."""
+"""Each role allows its actions, and no person extends their own role."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.test import Client
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from tests import factories
+from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts_app/user/"
@@ -27,7 +28,7 @@ def cheap_hashes(settings: Any) -> None:
 
 @pytest.fixture
 def ada() -> User:
-    """An admin by role alone."""
+    """Create an admin by role alone."""
     return factories.person("ada", Role.ADMIN, password=PASSWORD)
 
 
@@ -41,14 +42,8 @@ def browser(ada: User) -> Client:
     return browser_of(ada)
 
 
-def browser_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client
-
-
 def form_of(user: User, **changes: Any) -> dict[str, Any]:
-    """The form of a user in the admin, filled as it stands but for the changes."""
+    """Return the form of a user in the admin with its present values, but for the changes."""
     form: dict[str, Any] = {
         "username": user.username, "first_name": "", "last_name": "", "email": "",
         "groups": list(user.groups.values_list("pk", flat=True)), "user_permissions": [],
@@ -97,7 +92,7 @@ def test_the_admin_site_sends_whoever_changes_their_password_to_their_account(
 
 
 def locked_out(name: str) -> Client:
-    """A browser from which somebody has tried too many passwords."""
+    """Return a browser that is locked out after too many passwords."""
     client = Client()
     form = {"username": name, "password": "wrong"}
     statuses = [client.post("/sign-in/", form).status_code for _ in range(3)]
@@ -133,7 +128,9 @@ def test_an_admin_by_role_sees_and_deletes_attempts(browser: Client) -> None:
 
 
 def test_attempts_have_no_action_that_leaves_no_trail(browser: Client) -> None:
-    """axes' own action deletes attempts without an entry, and needs what axes adds to a request."""
+    """The action of axes deletes attempts without an entry, and needs a field that axes adds to a
+    request.
+    """
     factories.person("vera", Role.VIEWER, password=PASSWORD)
     locked_out("vera")
     attempt = AccessAttempt.objects.get()
@@ -182,8 +179,8 @@ def test_an_admin_by_role_does_not_touch_a_superuser(root: User, browser: Client
 def test_an_admin_by_role_gives_and_takes_roles(browser: Client) -> None:
     vera = factories.person("vera", Role.VIEWER)
     roles = {group.name: group.pk for group in Group.objects.all()}
-    given = form_of(vera, groups=[roles["editor"]])
-    assert browser.post(f"{USERS}{vera.pk}/change/", given).status_code == 302
+    form = form_of(vera, groups=[roles["editor"]])
+    assert browser.post(f"{USERS}{vera.pk}/change/", form).status_code == 302
     assert [group.name for group in vera.groups.all()] == ["editor"]
 
 
@@ -195,7 +192,7 @@ def test_a_superuser_makes_superusers(root: User, ada: User) -> None:
 
 
 def test_a_role_keeps_its_name(browser: Client) -> None:
-    """Who renames a group that stands for a role takes the role from all who have it."""
+    """To rename a group that is a role takes the role from all its people."""
     group = Group.objects.get_or_create(name="admin")[0]
     page = f"/admin/auth/group/{group.pk}"
     browser.post(f"{page}/change/", {"name": "chiefs", "permissions": []})

@@ -1,4 +1,4 @@
-"""User code writes messages of its own to its worker: its run fails at once, and nothing else."""
+"""User code writes messages of its own to its worker: its run fails at once, and no other run."""
 
 import json
 import logging
@@ -7,7 +7,6 @@ from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from accounts_app.models import User
@@ -17,6 +16,7 @@ from assets_app.models import Asset, Run, RunAttempt
 from slicewise.runner.messages import FAILURE_KINDS, refuse_malformed
 from slicewise.runner.wire import WireError
 from tests import factories
+from tests.clients import browser_of
 from tests.runtime.conftest import runs, warm_parent
 from tests.runtime.runs import Runs
 
@@ -110,7 +110,7 @@ def test_a_forger_s_run_ends_at_once_by_its_own_fault(
 
 @pytest.fixture
 def attempt(raw_flights: Asset, settings: object) -> RunAttempt:
-    """An attempt of which a runner has said something of Spark."""
+    """Create an attempt whose runner has reported Spark."""
     ada = factories.person("ada", is_superuser=True)
     materialize(MaterializeRequest(asset=raw_flights, selection="2013-01-01"), user=ada)
     return RunAttempt.objects.create(
@@ -124,10 +124,7 @@ def test_an_address_on_record_that_is_no_web_page_is_no_link(
     attempt: RunAttempt, address: str
 ) -> None:
     RunAttempt.objects.update(application_ui=address)
-    browser = Client()
-    browser.force_login(
-        User.objects.get(username="ada"), backend="django.contrib.auth.backends.ModelBackend"
-    )
+    browser = browser_of(User.objects.get(username="ada"))
     page = browser.get(f"/runs/{attempt.run_id}/").content.decode()
     assert "application_1_0001" in page
     assert address not in page
@@ -135,15 +132,19 @@ def test_an_address_on_record_that_is_no_web_page_is_no_link(
 
 @pytest.fixture
 def yarn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object) -> Path:
-    """What the command yarn was asked; it knows every application by the name of another run."""
-    folder, said = tmp_path / "bin", tmp_path / "said"
+    """Install a command yarn that logs its calls, and that names every application after another
+    run.
+    """
+    folder, call_log = tmp_path / "bin", tmp_path / "said"
     folder.mkdir()
-    script = f'#!/bin/sh\necho "$@" >> {said}\necho "\tApplication-Name : slicewise-run-999999-1"\n'
+    script = (
+        f'#!/bin/sh\necho "$@" >> {call_log}\necho "\tApplication-Name : slicewise-run-999999-1"\n'
+    )
     (folder / "yarn").write_text(script)
     (folder / "yarn").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     settings.SPARK_MASTER, settings.DATA_FOLDER = "yarn", tmp_path  # type: ignore[attr-defined]
-    return said
+    return call_log
 
 
 def test_an_application_of_another_run_is_not_killed(

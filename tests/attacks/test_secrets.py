@@ -34,6 +34,7 @@ from backfills_app.models import Backfill
 from slicewise_server.logging import EventFormatter
 from slicewise_server.stack import definitions
 from tests import factories
+from tests.clients import browser_of
 from tests.scheduling.scenes import at, cron, scheduled
 
 SECRET = "hunter2"
@@ -49,14 +50,12 @@ def ada() -> User:
 
 @pytest.fixture
 def browser(ada: User) -> Client:
-    client = Client()
-    client.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(ada)
 
 
 @pytest.fixture
 def run(ada: User, browser: Client) -> Run:
-    """A failed run of a backfill; whatever can hold words of user code holds the secret."""
+    """Create a failed run of a backfill; every text that user code can write holds the secret."""
     asset = scheduled("raw_flights", cron("@daily"), factories.DAILY_2013, since=at(2014, 1, 1))
     form = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-01"}
     browser.post("/backfills/new/", form | {"max_active_runs": "1", "existing": "all"})
@@ -153,8 +152,8 @@ def test_the_check_of_files_prints_no_secret(
     assert definitions.main(["check", str(tmp_path), *options]) == 1
     printed = capsys.readouterr()
     assert "x://me:***@db/x" in printed.out + printed.err
-    said = [error["message"] for error in json.loads(printed.out)["errors"]] if options else []
-    assert SECRET not in (printed.err + "".join(said))
+    messages = [error["message"] for error in json.loads(printed.out)["errors"]] if options else []
+    assert SECRET not in (printed.err + "".join(messages))
 
 
 @pytest.mark.parametrize("as_json", [False, True])

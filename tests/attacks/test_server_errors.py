@@ -1,4 +1,4 @@
-"""An error that nobody foresaw tells strangers nothing, and tells us everything."""
+"""An unforeseen error tells strangers nothing, and the log has all facts."""
 
 import logging
 from typing import Any
@@ -11,9 +11,9 @@ SECRET = "the innards"
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list that fails in its own code."""
+    """Break a list in its own code."""
 
-    def fail(*given: Any, **named: Any) -> None:
+    def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr("assets_app.api.runs.RunsView.list", fail)

@@ -1,72 +1,23 @@
-"""What the ASGI application in front of Django makes of bodies, answers and crowds."""
+"""Bodies, answers and crowds in the ASGI application in front of Django."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from io import FileIO
 from typing import Any
 
 import pytest
 
-from slicewise_server.serving import Application, Limits
 from slicewise_server.serving.answers import Incomplete
 from slicewise_server.serving.spool import NoRoom, Room, Spool
-
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-
-class Exchange:
-    """One request, and what was sent for it."""
-
-    def __init__(self, path: str = "/", method: str = "GET", body: list[bytes] | None = None):
-        self.sent: list[dict[str, Any]] = []
-        self._body = list(body or [])
-        self.scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "http_version": "1.1",
-            "scheme": "http",
-            "client": ("192.0.2.7", 1),
-            "server": ("127.0.0.1", 80),
-            "headers": [(b"transfer-encoding", b"chunked")] if body is not None else [],
-        }
-
-    async def receive(self) -> dict[str, Any]:
-        """Return the next piece of the body; after the last one, wait."""
-        if not self._body:
-            await asyncio.sleep(3600)
-        piece = self._body.pop(0)
-        return {"type": "http.request", "body": piece, "more_body": piece != b""}
-
-    async def send(self, message: dict[str, Any]) -> None:
-        """Take a part of the answer."""
-        self.sent.append(message)
-
-    @property
-    def status(self) -> int:
-        """The status of the answer."""
-        return int(self.sent[0]["status"])
-
-    @property
-    def headers(self) -> dict[bytes, bytes]:
-        """The headers of the answer."""
-        return dict(self.sent[0]["headers"])
-
-    @property
-    def body(self) -> bytes:
-        """The body of the answer, which has to be complete."""
-        assert not self.sent[-1].get("more_body", False)
-        return b"".join(message["body"] for message in self.sent[1:])
+from tests.attacks.exchanges import Exchange, ask
 
 
 class Reader(Exchange):
-    """Takes an answer, and sets an event once so many messages of it are there."""
+    """A client that takes an answer, and sets an event once so many messages are there."""
 
     def __init__(self, event: threading.Event, after: int):
         super().__init__()
@@ -78,17 +29,6 @@ class Reader(Exchange):
             self._event.set()
 
 
-def ask(application: Wsgi, *exchanges: Exchange, **limits: Any) -> None:
-    """Have them answered at once."""
-
-    async def all_of_them() -> None:
-        served = Application(application, Limits(**limits))
-        asked = (served(each.scope, each.receive, each.send) for each in exchanges)
-        await asyncio.gather(*asked)
-
-    asyncio.run(all_of_them())
-
-
 def echo(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
     """Answer with the body."""
     start("200 OK", [])
@@ -96,24 +36,24 @@ def echo(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
 
 
 def test_a_body_without_a_length_arrives_with_one() -> None:
-    found = Exchange(method="POST", body=[b"ab", b"cd", b""])
-    ask(echo, found)
-    assert (found.status, found.body) == (200, b"abcd4")
-    assert found.headers[b"content-length"] == b"5"
+    exchange = Exchange(method="POST", body=[b"ab", b"cd", b""])
+    ask(echo, exchange)
+    assert (exchange.status, exchange.body) == (200, b"abcd4")
+    assert exchange.headers[b"content-length"] == b"5"
 
 
 def test_of_a_body_beyond_the_limit_django_hears_the_length_alone() -> None:
-    found = Exchange(method="POST", body=[b"ab", b"cde", b""])
-    ask(echo, found, body=4)
-    assert found.body == b"ab5"
+    exchange = Exchange(method="POST", body=[b"ab", b"cde", b""])
+    ask(echo, exchange, body=4)
+    assert exchange.body == b"ab5"
 
 
 def test_a_body_that_stops_is_answered_without_a_thread() -> None:
-    found = Exchange("/api/v1/tokens/", method="POST", body=[b"ab"])
-    ask(lambda *_: [][0], found, body_pause=0.05)
-    assert found.status == 408
-    assert found.headers[b"content-type"] == b"application/problem+json"
-    assert found.headers[b"connection"] == b"close"
+    exchange = Exchange("/api/v1/tokens/", method="POST", body=[b"ab"])
+    ask(lambda *_: [][0], exchange, body_pause=0.05)
+    assert exchange.status == 408
+    assert exchange.headers[b"content-type"] == b"application/problem+json"
+    assert exchange.headers[b"connection"] == b"close"
 
 
 def test_a_body_that_trickles_is_refused() -> None:
@@ -122,9 +62,9 @@ def test_a_body_that_trickles_is_refused() -> None:
             await asyncio.sleep(0.02)
             return {"type": "http.request", "body": b"x", "more_body": True}
 
-    found = Trickle(method="POST", body=[])
-    ask(echo, found, body_time=0.2)
-    assert found.status == 408
+    exchange = Trickle(method="POST", body=[])
+    ask(echo, exchange, body_time=0.2)
+    assert exchange.status == 408
 
 
 def test_a_long_answer_begins_before_it_is_complete() -> None:
@@ -136,9 +76,9 @@ def test_a_long_answer_begins_before_it_is_complete() -> None:
         assert goes_on.wait(30)
         yield b"y"
 
-    found = Reader(goes_on, after=3)
-    ask(long, found)
-    assert found.body == b"x" * 100_000 + b"y"
+    exchange = Reader(goes_on, after=3)
+    ask(long, exchange)
+    assert exchange.body == b"x" * 100_000 + b"y"
     assert goes_on.is_set()
 
 
@@ -151,10 +91,10 @@ def test_a_long_answer_that_breaks_has_no_last_piece() -> None:
         assert breaks.wait(30)
         raise RuntimeError("the database is away")
 
-    found = Reader(breaks, after=1)
+    exchange = Reader(breaks, after=1)
     with pytest.raises(Incomplete):
-        ask(long, found)
-    assert found.sent[-1]["more_body"]
+        ask(long, exchange)
+    assert exchange.sent[-1]["more_body"]
 
 
 def test_a_full_disk_is_answered_and_takes_no_room_for_good(
@@ -180,10 +120,10 @@ def test_large_answers_go_to_disk_and_then_are_refused() -> None:
         start("200 OK", [("Content-Length", "300000")])
         return [b"x" * 300_000]
 
-    whole, refused = Exchange(), Exchange()
-    ask(large, whole, answers_in_memory=0, answers_on_disk=300_000)
+    complete, refused = Exchange(), Exchange()
+    ask(large, complete, answers_in_memory=0, answers_on_disk=300_000)
     ask(large, refused, answers_in_memory=0, answers_on_disk=100_000)
-    assert whole.body == b"x" * 300_000
+    assert complete.body == b"x" * 300_000
     assert (refused.status, refused.headers[b"retry-after"]) == (503, b"1")
 
 
@@ -201,20 +141,20 @@ def test_health_and_files_answer_while_every_place_is_taken() -> None:
         return [b"here"]
 
     ask(application, *pages, *free, threads=2, waiting=2)
-    assert [each.status for each in pages] == [200] * 4 + [503] * 2
-    assert [each.body for each in free] == [b"here"] * 2
+    assert [page.status for page in pages] == [200] * 4 + [503] * 2
+    assert [free_exchange.body for free_exchange in free] == [b"here"] * 2
     assert pages[-1].headers[b"retry-after"] == b"1"
 
 
 def test_an_error_of_the_application_is_an_answer() -> None:
-    found = Exchange("/api/v1/x/")
-    ask(lambda *_: [][0], found)
-    assert found.status == 500
-    assert b"IndexError" not in found.body
+    exchange = Exchange("/api/v1/x/")
+    ask(lambda *_: [][0], exchange)
+    assert exchange.status == 500
+    assert b"IndexError" not in exchange.body
 
 
 def test_a_head_has_no_body() -> None:
-    found = Exchange(method="HEAD")
-    ask(echo, found)
-    assert (found.status, found.body) == (200, b"")
-    assert found.headers[b"content-length"] == b"4"
+    exchange = Exchange(method="HEAD")
+    ask(echo, exchange)
+    assert (exchange.status, exchange.body) == (200, b"")
+    assert exchange.headers[b"content-length"] == b"4"

@@ -1,4 +1,6 @@
-"""Settings that would fail later, or make a limit hit everybody, are told of at the start."""
+"""Settings that would fail later, or that would make a limit hit everyone, are refused at the
+start.
+"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Guessing passwords: one limit for page, admin site and API, which locks nobody else out."""
+"""Guessed passwords: one limit for page, admin site and API, which locks no other person out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def vera() -> User:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many passwords have been compared, each of which takes a tenth of a second."""
+    """Count the compared passwords; a comparison takes a tenth of a second."""
     count = 0
 
     def check(*args: Any) -> bool:
@@ -54,10 +54,10 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     return lambda: count
 
 
-def attempt(name: str, password: str = "wrong", at: str = HOME, door: str = PAGE) -> Any:
+def attempt(name: str, password: str = "wrong", address: str = HOME, door: str = PAGE) -> Any:
     body = {"username": name, "password": password}
     more: dict[str, Any] = {"content_type": "application/json"} if door == API else {}
-    return Client(REMOTE_ADDR=at).post(door, body, **more)
+    return Client(REMOTE_ADDR=address).post(door, body, **more)
 
 
 def is_in(answer: Any) -> bool:
@@ -65,7 +65,7 @@ def is_in(answer: Any) -> bool:
 
 
 def later(seconds: float) -> None:
-    """As if so much time had passed since all attempts."""
+    """Move all attempts into the past by the time."""
     for row in AccessAttempt.objects.all():
         moved = row.attempt_time - timedelta(seconds=seconds)
         AccessAttempt.objects.filter(pk=row.pk).update(attempt_time=moved)
@@ -99,36 +99,36 @@ def test_the_failure_that_locks_says_how_long() -> None:
 @pytest.mark.parametrize("door", DOORS)
 def test_a_name_is_not_locked_from_elsewhere(door: str) -> None:
     for _ in range(LIMIT + 1):
-        attempt("vera", at=ELSEWHERE, door=door)
-    assert is_in(attempt("vera", RIGHT, at=HOME, door=door))
+        attempt("vera", address=ELSEWHERE, door=door)
+    assert is_in(attempt("vera", RIGHT, address=HOME, door=door))
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_an_address_that_tries_many_names_is_slowed(door: str, checks: Callable[[], int]) -> None:
     for n in range(NAMES):
-        assert attempt(f"nobody{n}", at=ELSEWHERE, door=DOORS[n % 3]).status_code != 429
+        assert attempt(f"nobody{n}", address=ELSEWHERE, door=DOORS[n % 3]).status_code != 429
     tried = checks()
-    answer = attempt("vera", at=ELSEWHERE, door=door)
+    answer = attempt("vera", address=ELSEWHERE, door=door)
     assert answer.status_code == 429
     assert 1 <= int(answer["Retry-After"]) <= 60
     assert "1 minute" in answer.content.decode()
     assert checks() == tried
     later(61)
-    assert attempt("vera", at=ELSEWHERE, door=door).status_code != 429
-    assert attempt("vera", at=ELSEWHERE, door=door).status_code == 429
+    assert attempt("vera", address=ELSEWHERE, door=door).status_code != 429
+    assert attempt("vera", address=ELSEWHERE, door=door).status_code == 429
 
 
 def test_names_that_are_right_now_and_then_do_not_reset_the_limit_of_an_address() -> None:
     factories.person("mallory", Role.VIEWER, password=RIGHT)
     for n in range(NAMES - 1):
-        attempt(f"nobody{n}", at=ELSEWHERE)
-        assert is_in(attempt("mallory", RIGHT, at=ELSEWHERE))
-    attempt("nobody", at=ELSEWHERE)
-    assert attempt("vera", at=ELSEWHERE).status_code == 429
+        attempt(f"nobody{n}", address=ELSEWHERE)
+        assert is_in(attempt("mallory", RIGHT, address=ELSEWHERE))
+    attempt("nobody", address=ELSEWHERE)
+    assert attempt("vera", address=ELSEWHERE).status_code == 429
 
 
 def test_whoever_has_signed_in_at_a_slowed_address_before_still_does() -> None:
-    """An office has one address: one colleague's guesses do not keep the others out."""
+    """An office has one address: one colleague's guesses do not keep other colleagues out."""
     assert is_in(attempt("vera", RIGHT))
     for n in range(NAMES):
         attempt(f"nobody{n}")
@@ -140,11 +140,11 @@ def test_whoever_has_signed_in_at_a_slowed_address_before_still_does() -> None:
 def test_a_name_that_is_tried_from_many_addresses_is_slowed_but_not_at_home(door: str) -> None:
     assert is_in(attempt("vera", RIGHT, door=door))
     for n in range(PER_NAME):
-        attempt("vera", at=f"203.0.113.{n}")
-    assert attempt("vera", at=ELSEWHERE, door=door).status_code == 429
-    assert is_in(attempt("vera", RIGHT, at=HOME, door=door))
+        attempt("vera", address=f"203.0.113.{n}")
+    assert attempt("vera", address=ELSEWHERE, door=door).status_code == 429
+    assert is_in(attempt("vera", RIGHT, address=HOME, door=door))
     later(61)
-    assert is_in(attempt("vera", RIGHT, at=ELSEWHERE, door=door))
+    assert is_in(attempt("vera", RIGHT, address=ELSEWHERE, door=door))
 
 
 def test_an_address_that_was_known_long_ago_is_not() -> None:
@@ -217,7 +217,7 @@ def test_the_right_old_password_ends_the_count() -> None:
     form = {"old_password": "wrong", "new_password1": "x-staple-x", "new_password2": "x-staple-x"}
     for _ in range(LIMIT - 1):
         client.post("/account/", form)
-    attempt("vera", at=ELSEWHERE)
+    attempt("vera", address=ELSEWHERE)
     assert client.post("/account/", form | {"old_password": RIGHT}).status_code == 302
     assert list(AccessAttempt.objects.values_list("ip_address")) == [(ELSEWHERE,)]
 
@@ -226,11 +226,11 @@ def test_unlocking_a_name_lifts_both_limits_on_it(vera: User) -> None:
     from accounts_app.services.sign_in_limits import unlock
 
     for n in range(PER_NAME):
-        attempt("vera", at=f"203.0.113.{n}")
+        attempt("vera", address=f"203.0.113.{n}")
     for _ in range(LIMIT):
-        attempt("vera", at="203.0.113.1")
+        attempt("vera", address="203.0.113.1")
     unlock(vera, by=vera)
-    assert is_in(attempt("vera", RIGHT, at="203.0.113.1"))
+    assert is_in(attempt("vera", RIGHT, address="203.0.113.1"))
 
 
 @pytest.mark.parametrize("name", ["v" * 300, "vera\0", "", "\N{LATIN SMALL LETTER A}" * 5000])

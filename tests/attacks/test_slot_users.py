@@ -1,4 +1,4 @@
-"""Runs with a user each: one reaches nothing of another, and leaves nothing for the next."""
+"""Runs with a user each: a run reaches nothing of another run, and leaves nothing for the next."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from assets_app.execution.gateway.worker import GatewayWorker
 from slicewise.runner.parent_client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
-from tests.attacks.test_spying import REFUSED, SPY, started
+from tests.attacks.spying import REFUSED, SPY, read_pid
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, parent_of_each
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -59,8 +59,8 @@ DETACHED = """
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    with open_folder() as found:
-        yield found
+    with open_folder() as reachable:
+        yield reachable
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +77,13 @@ def parent_of_one(folder: Path) -> Iterator[WarmParent]:
 
 @pytest.fixture
 def runs(parent_of_two: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of two users."""
+    """Return runs of two users."""
     return Runs(parent_of_two, tmp_path)
 
 
 @pytest.fixture
 def alone(parent_of_one: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of one user, one after the other."""
+    """Return runs of one user, one after the other."""
     return Runs(parent_of_one, tmp_path)
 
 
@@ -100,9 +100,9 @@ def test_each_run_has_a_user_and_a_home_of_its_own(runs: Runs, folder: Path) -> 
     )
     both = [runs.launch("own") for _ in range(2)]
     logs = [[m["text"] for m in runner.messages(60) if m["type"] == "log"] for runner in both]
-    found = [json.loads("".join(log)) for log in logs]
-    assert {facts["user"][0] for facts in found} == {FIRST_USER + 1, FIRST_USER + 2}
-    for facts in found:
+    facts_of_runs = [json.loads("".join(log)) for log in logs]
+    assert {facts["user"][0] for facts in facts_of_runs} == {FIRST_USER + 1, FIRST_USER + 2}
+    for facts in facts_of_runs:
         assert facts == {
             "user": [facts["user"][0]] * 3, "group": [GROUP] * 3, "groups": [],
             "home": facts["home"], "temporary": facts["home"], "there": ["left"],
@@ -133,7 +133,7 @@ def test_a_run_reaches_no_other_one(runs: Runs, folder: Path) -> None:
     """
     )
     runner = runs.launch("victim")
-    pid, said = started(runner)
+    pid, messages = read_pid(runner)
     uid = os.stat(f"/proc/{pid}").st_uid
     outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
     assert json.loads(outcome.log)[1] == {"victim": REFUSED, "parent": REFUSED}
@@ -142,7 +142,7 @@ def test_a_run_reaches_no_other_one(runs: Runs, folder: Path) -> None:
     assert log == "refused\nrefused\n"
     assert is_alive(pid)
     runner.kill()
-    assert list(said)[-1]["signal"] == 9
+    assert list(messages)[-1]["signal"] == 9
 
 
 def test_nothing_that_a_run_leaves_behind_goes_on(alone: Runs) -> None:
@@ -171,9 +171,9 @@ def test_nothing_that_a_killed_run_leaves_behind_goes_on(alone: Runs) -> None:
     """
     )
     runner = alone.launch("leaves")
-    pid, said = started(runner)
+    pid, messages = read_pid(runner)
     runner.kill()
-    assert list(said)[-1]["is_user_gone"] is True
+    assert list(messages)[-1]["is_user_gone"] is True
     assert not is_alive(pid)
 
 
@@ -266,8 +266,8 @@ def test_the_kernel_refuses_more_processes_than_the_limit(alone: Runs) -> None:
                     os._exit(0)
     """)
     failure = alone.run("forker", limits=RunLimits(processes=30).to_json())
-    said = [m.get("error") or m.get("excess") or "" for m in failure.messages]
-    assert any("30" in text and "SLICEWISE_RUN_PROCESSES" in text for text in said), said
+    messages = [m.get("error") or m.get("excess") or "" for m in failure.messages]
+    assert any("30" in text and "SLICEWISE_RUN_PROCESSES" in text for text in messages), messages
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_a_range_is_taken(data: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("many", "is a range of numbers of users, 20000-20031, not 'many'"),
         ("5", "is a range of numbers"),
@@ -299,9 +299,9 @@ def test_a_range_is_taken(data: Any) -> None:
         ("2000000000-2000000002", "has 3 users, and this worker has 4 slots"),
     ],
 )
-def test_a_range_that_cannot_be_had_stops_the_start(data: Any, text: str, said: str) -> None:
+def test_a_range_that_cannot_be_had_stops_the_start(data: Any, text: str, message: str) -> None:
     data.RUNNER_USERS = text
-    with pytest.raises(ImproperlyConfigured, match=said):
+    with pytest.raises(ImproperlyConfigured, match=message):
         runner_user.slot_users(4)
 
 
@@ -337,14 +337,14 @@ def test_python_that_others_cannot_reach_stops_the_start(tmp_path: Path) -> None
 def test_python_that_the_range_cannot_reach_stops_the_start(
     data: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nobody = pwd.getpwnam("nobody")
+    nobody_user = pwd.getpwnam("nobody")
     with open_folder() as folder:
         of_nobody = folder / "of-nobody"
         of_nobody.mkdir(mode=0o700)
         python = of_nobody / "python"
         python.write_text("#!/bin/sh\n")
         python.chmod(0o755)
-        os.chown(of_nobody, nobody.pw_uid, nobody.pw_gid)
+        os.chown(of_nobody, nobody_user.pw_uid, nobody_user.pw_gid)
         monkeypatch.setattr(sys, "executable", str(python))
         with pytest.raises(ImproperlyConfigured, match="the user 2000000000, who cannot use"):
             GatewayWorker("worker", "scheduled", slots=4)

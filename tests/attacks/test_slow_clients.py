@@ -1,4 +1,4 @@
-"""Nobody who is slow keeps others waiting: each costs a connection, and no thread."""
+"""Slow clients keep no other client waiting: each costs a connection, and no thread."""
 
 import socket
 import time
@@ -19,7 +19,7 @@ LONGEST_SECONDS, MEDIAN_SECONDS, MOST_TIMES = 8.0, 2.0, 4
 
 @pytest.fixture(scope="module")
 def web(services: Services) -> Iterator[int]:
-    """The port of a web server of its own."""
+    """Start a web server, and return its port."""
     with web_server() as (port, _):
         exchange(port, request("GET /sign-in/"))
         yield port
@@ -60,7 +60,7 @@ def test_a_reader_who_takes_too_little_is_cut_off(web: int, bytes_a_second: int)
 
 
 def read_slowly(reader: socket.socket, bytes_a_second: int) -> None:
-    """Read for 40 seconds at this rate, and then what is left."""
+    """Read for 40 seconds at this rate, and then all bytes that are left."""
     for _ in range(40):
         time.sleep(1)
         if bytes_a_second:

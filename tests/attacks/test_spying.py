@@ -1,87 +1,19 @@
-"""A run looks into the processes of others under its own user: other runs, and the warm parent."""
+"""A run looks into the processes of other runs and of the warm parent, under its own user."""
 
 import json
 import os
 import site
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from slicewise.runner.parent_client import RunnerProcess, WarmParent
+from slicewise.runner.parent_client import WarmParent
+from tests.attacks.spying import REFUSED, SPY, read_pid, spied
 from tests.attacks.users import FIRST_USER, GROUP, environment, open_folder, other_user
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
-
-# What a debugger and a thief of descriptors do; each says what came of it.
-SPY = """
-    import ctypes, errno, json
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    @asset()
-    def victim():
-        secret = "the victim's" + " own secret"
-        print(os.getpid(), flush=True)
-        time.sleep(300)
-
-    def tried(act):
-        ctypes.set_errno(0)
-        try:
-            found = act()
-            number = ctypes.get_errno()
-            return "got it" if found != -1 else errno.errorcode[number]
-        except OSError as error:
-            return errno.errorcode[error.errno]
-
-    def stolen(pid):
-        return libc.syscall(438, os.pidfd_open(pid), 3, 0)
-
-    def traced(pid):
-        found = libc.ptrace(0x4206, pid, None, None)  # PTRACE_SEIZE
-        return found
-
-    @asset()
-    def spy(context):
-        answers = {}
-        for name, pid in context["params"].items():
-            answers[name] = {
-                "memory": tried(lambda: open(f"/proc/{pid}/mem", "rb").fileno()),
-                "environment": tried(lambda: open(f"/proc/{pid}/environ", "rb").fileno()),
-                "descriptors": tried(lambda: len(os.listdir(f"/proc/{pid}/fd"))),
-                "another's descriptor": tried(lambda: stolen(pid)),
-                "as a debugger": tried(lambda: traced(pid)),
-            }
-        print(json.dumps([os.getuid(), answers]), flush=True)
-"""
-REFUSED = {
-    "memory": "EACCES",
-    "environment": "EACCES",
-    "descriptors": "EACCES",
-    "another's descriptor": "EPERM",
-    "as a debugger": "EPERM",
-}
-
-
-def started(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
-    """The number that a run has printed, and what else it says."""
-    said = runner.messages(60)
-    pid = next(int(message["text"]) for message in said if message["type"] == "log")
-    return pid, said
-
-
-def spied(runs: Runs) -> tuple[int, dict[str, Any]]:
-    """The user of a spy, and what it could do to another run and to the warm parent."""
-    runs.define(SPY)
-    runner = runs.launch("victim")
-    pid, said = started(runner)
-    outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
-    runner.kill()
-    assert list(said)[-1]["type"] == "exited"
-    user, answers = json.loads(outcome.log)
-    return user, answers
 
 
 def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
@@ -96,26 +28,29 @@ def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
 def test_what_user_code_may_write_is_not_run_by_root(tmp_path: Path) -> None:
     note = "import os; open('{}/was-{}', 'a').write(str(os.getuid()))\n"
     with open_folder() as folder:
-        own = folder / "own"
-        site_packages = own / Path(site.getusersitepackages()).relative_to(site.USER_BASE or "/")
+        own_base = folder / "own"
+        site_packages = own_base / Path(site.getusersitepackages()).relative_to(
+            site.USER_BASE or "/"
+        )
         site_packages.mkdir(parents=True)
-        (own / "sitecustomize.py").write_text(note.format(folder, "sitecustomize"))
+        (own_base / "sitecustomize.py").write_text(note.format(folder, "sitecustomize"))
         (site_packages / "a.pth").write_text(note.format(folder, "pth"))
-        (own / "theirs.py").write_text("")
+        (own_base / "theirs.py").write_text("")
         env = environment() | {
-            "PYTHONPATH": str(own), "HOME": str(own), "PYTHONUSERBASE": str(own), "OWN": "a",
+            "PYTHONPATH": str(own_base), "HOME": str(own_base),
+            "PYTHONUSERBASE": str(own_base), "OWN": "a",
         }  # fmt: skip
         parent = WarmParent(env=env, cache=folder / "cache", user=other_user())
         parent.start()
         try:
-            theirs = Runs(parent, tmp_path)
-            theirs.define("""
+            spied_runs = Runs(parent, tmp_path)
+            spied_runs.define("""
                 @asset()
                 def own():
                     import theirs
                     print(theirs.__file__, os.environ["OWN"], os.environ["HOME"])
             """)
-            assert theirs.run("own").log == f"{own}/theirs.py a {own}\n"
+            assert spied_runs.run("own").log == f"{own_base}/theirs.py a {own_base}\n"
         finally:
             parent.close()
         assert list(folder.glob("was-*")) == []
@@ -126,7 +61,7 @@ UNDER_ONE_USER = """
 import json, os, sys
 from pathlib import Path
 from slicewise.runner.parent_client import WarmParent
-from tests.attacks.test_spying import spied
+from tests.attacks.spying import spied
 from tests.attacks.users import environment
 from tests.runtime.runs import Runs
 folder, user = Path(sys.argv[1]), int(sys.argv[2])
@@ -145,15 +80,15 @@ def test_nor_where_a_worker_that_is_not_root_gives_all_its_own_user(tmp_path: Pa
     command = [*reaching_python(tmp_path), sys.executable, "-c", UNDER_ONE_USER]
     with open_folder() as folder:
         os.chown(folder, FIRST_USER, GROUP)
-        done = subprocess.run(
+        result = subprocess.run(
             [*command, str(folder), str(FIRST_USER)],
             cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,
             check=False,
         )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout.splitlines()[-1]) == [
         FIRST_USER,
         {"victim": REFUSED, "parent": REFUSED},
     ]
@@ -166,13 +101,13 @@ def test_the_warm_parent_has_no_right_but_over_users(runs: Runs) -> None:
         facts = dict(line.rstrip("\n").split(":\t") for line in status if ":\t" in line)
     over_users = f"{1 << 5 | 1 << 6 | 1 << 7:016x}"
     sets = {name: facts[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb")}
-    nothing = f"{0:016x}"
+    no_capability = f"{0:016x}"
     assert sets == {
         "CapPrm": over_users,
         "CapEff": over_users,
         "CapBnd": over_users,
-        "CapInh": nothing,
-        "CapAmb": nothing,
+        "CapInh": no_capability,
+        "CapAmb": no_capability,
     }
     assert facts["NoNewPrivs"] == "1"
 
@@ -201,6 +136,6 @@ def test_a_run_has_no_right_of_root_and_gets_none(runs: Runs) -> None:
 
 def test_a_run_ends_with_its_parent_though_it_became_another_user(runs: Runs) -> None:
     runs.define(SPY)
-    _, said = started(runs.launch("victim"))
+    _, messages = read_pid(runs.launch("victim"))
     runs.parent.close()
-    assert list(said)[-1]["signal"] == 9
+    assert list(messages)[-1]["signal"] == 9

@@ -54,14 +54,14 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every user may enter."""
+    """Make a folder that every user may enter."""
     with open_folder() as path:
         yield path
 
 
 @pytest.fixture
 def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `nobody` reach all that code needs, on machines whose Python is root's alone too."""
+    """Let `nobody` reach everything that code needs, also where Python is root's alone."""
     monkeypatch.setattr(code_account, "_closed_path", lambda *_: "")
 
 
@@ -358,7 +358,7 @@ def as_nobody(command: list[str]) -> None:
 
 
 def await_success(api: Client, run: int) -> None:
-    """Wait for the success of a run; fail with the run's error where it ends otherwise."""
+    """Wait for the success of a run; fail with the run's error where the run ends otherwise."""
     end = time.monotonic() + START_SECONDS
     while (shown := api.get(f"/runs/{run}/"))["state"] != "succeeded":
         assert shown["state"] not in ("failed", "canceled"), shown["error"]

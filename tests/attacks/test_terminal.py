@@ -1,4 +1,4 @@
-"""What user code prints is no command for the terminal of who reads it."""
+"""Output of user code is no command for the terminal of its reader."""
 
 import json
 import re
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def run(raw_flights: Asset) -> Run:
-    """A failed run whose code has printed sequences for terminals."""
+    """Create a failed run whose code has printed sequences for terminals."""
     ada = factories.person("ada", is_superuser=True)
     materialize(MaterializeRequest(asset=raw_flights, selection="2013-01-01"), user=ada)
     Run.objects.update(

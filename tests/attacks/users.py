@@ -1,4 +1,4 @@
-"""Warm parents whose runners have users of their own, as real as this machine allows."""
+"""Warm parents whose runners have users of their own, as far as this machine allows other users."""
 
 import os
 import shutil
@@ -17,13 +17,13 @@ GROUP = FIRST_USER
 
 
 def other_user() -> tuple[int, int] | None:
-    """User and group for runners; None for who is not root and cannot choose."""
+    """Return user and group for runners; None where the process is not root and cannot choose."""
     return (FIRST_USER, GROUP) if os.geteuid() == 0 else None
 
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder that other users may pass through, as they may not those of pytest."""
+    """Make a folder that other users may pass through; pytest's folders are closed to them."""
     folder = Path(tempfile.mkdtemp(prefix="slicewise-apart-"))
     folder.chmod(0o711)
     try:
@@ -33,19 +33,19 @@ def open_folder() -> Iterator[Path]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a warm parent."""
+    """Return the environment of a warm parent."""
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
 def slot_users(folder: Path, count: int = 2) -> SlotUsers:
-    """Users of which each run has one by itself."""
+    """Return users of which each run has one by itself."""
     slots = ensure_folder(folder / "slots", mode=0o711)
     return SlotUsers(range(FIRST_USER + 1, FIRST_USER + 1 + count), GROUP, slots)
 
 
 @contextmanager
 def parent_of_each(folder: Path, count: int = 2) -> Iterator[WarmParent]:
-    """A warm parent of runners that have a user each, of so many."""
+    """Start a warm parent whose runners have a user each, of so many users."""
     users = slot_users(folder, count)
     parent = WarmParent(
         env=environment(), cache=folder / "cache", user=(FIRST_USER, GROUP), slot_users=users
@@ -59,7 +59,7 @@ def parent_of_each(folder: Path, count: int = 2) -> Iterator[WarmParent]:
 
 @contextmanager
 def parent_of_others(folder: Path) -> Iterator[WarmParent]:
-    """A warm parent of runners that are not root, and that have one user."""
+    """Start a warm parent whose runners are not root, and share one user."""
     parent = WarmParent(env=environment(), cache=folder / "cache", user=other_user())
     parent.start()
     try:

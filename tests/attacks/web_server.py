@@ -23,7 +23,7 @@ def web_server(
     application: str = WEB[-1],
     folder: Path = PROJECT,
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Start one; yields its port and its process once it accepts connections."""
+    """Start a web server; yield its port and its process once it accepts connections."""
     (port,) = ports.pick(1)
     where = {"GRANIAN_HOST": "127.0.0.1", "GRANIAN_PORT": str(port), "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen(
@@ -40,7 +40,7 @@ def web_server(
 
 
 def exchange(port: int, *parts: bytes, pause: float = 0, timeout: float = 60) -> bytes:
-    """Send the parts, with pauses between them, and return all that is answered until the end."""
+    """Send the parts, with pauses between them, and return the whole answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         for number, part in enumerate(parts):
             time.sleep(pause if number else 0)

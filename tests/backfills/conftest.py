@@ -1,4 +1,4 @@
-"""What tests of backfills share: nothing is sent, and runs are brought to their end by hand."""
+"""Fixtures of tests of backfills: no message is sent, and the tests bring runs to their end."""
 
 from datetime import timedelta
 
@@ -13,19 +13,20 @@ __all__ = ["alice", "gateway", "sent"]
 
 @pytest.fixture
 def worker(db: None) -> Gateway:
-    """Has room for all runs of a backfill."""
+    """Return a gateway with room for all runs of a backfill."""
     return make_gateway("backfill", slots=100)
 
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round ends with the last backfill, however slow the machine is; that it ends before has
-    tests.
+    """Let a round end with the last backfill, on any machine.
+
+    Other tests show that a round ends before, when its time is over.
     """
     monkeypatch.setattr(advancing, "ROUND_SECONDS", 600.0)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot go on is given up at once."""
+    """Give up at once on partitions that cannot go on."""
     monkeypatch.setattr(advancing, "PATIENCE", timedelta())

@@ -18,21 +18,21 @@ from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services.advance import advancing, expansion
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.request.estimates import runs_at_once
-from tests.backfills.test_life import start
+from tests.backfills.scenes import start
 from tests.execution.conftest import make_gateway
-from tests.execution.test_at_once import elsewhere
 from tests.factories import DAILY_2013, asset, person
+from tests.threads import elsewhere
 
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round has time for one chunk, and a chunk is ten partitions."""
+    """Give a round time for one chunk of ten partitions."""
     monkeypatch.setattr(advancing, "ROUND_SECONDS", 0.0)
     monkeypatch.setattr(expansion, "CHUNK", 10)
 
 
 def written() -> list[int]:
-    """How many partitions of each backfill are written down."""
+    """Count the partitions of each backfill that are written down."""
     return list(BackfillAsset.objects.order_by("pk").values_list("expanded", flat=True))
 
 
@@ -86,11 +86,11 @@ def test_one_round_at_a_time_is_made_and_a_tick_waits_for_none(
     monkeypatch.setattr(advancing, "expand", slowly)
     first = elsewhere(tasks.advance)
     assert is_writing.wait(120)
-    others = [elsewhere(tasks.advance) for _ in range(3)]
+    threads = [elsewhere(tasks.advance) for _ in range(3)]
     try:
-        for other in others:
-            other.join(60)
-        assert not any(other.is_alive() for other in others)
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
         assert len(writing) == 1
         tick()
         assert Run.objects.get(group__kind="request").state == RunState.DISPATCHED

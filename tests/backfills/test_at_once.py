@@ -15,13 +15,13 @@ from backfills_app.services.advance import admission
 from backfills_app.services.advance.admission import admit
 from backfills_app.services.advance.expansion import expand
 from backfills_app.services.partitions.decisions import BatchDecision, decide
-from tests.backfills.test_life import start
-from tests.execution.test_at_once import elsewhere
+from tests.backfills.scenes import counts_of, start
 from tests.factories import DAILY_2013, asset
+from tests.threads import elsewhere
 
 
 def written(alice: User, **more: Any) -> Backfill:
-    """A backfill of two days that is expanded."""
+    """Create a backfill of two days, and expand it."""
     backfill = start(alice, end="2013-01-02", **more)
     expand(backfill.pk)
     return backfill
@@ -32,14 +32,14 @@ def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
     alice: User, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     asset("raw_flights", DAILY_2013)
-    other, backfill = written(alice), written(alice, strategy=strategy)
-    admit(other.pk)
+    holder, backfill = written(alice), written(alice, strategy=strategy)
+    admit(holder.pk)
     verdicts: list[BatchDecision] = []
 
     def judged(*terms: Any) -> BatchDecision:
         verdicts.append(decide(*terms))
         if len(verdicts) == 1:
-            pause_backfill(other, user=alice)
+            pause_backfill(holder, user=alice)
         return verdicts[-1]
 
     monkeypatch.setattr(admission, "decide", judged)
@@ -48,29 +48,20 @@ def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
     admit(backfill.pk)
     # It was not looked at over and over.
     assert len(verdicts) == 2
-    assert counts(backfill) == {"active": 2}
+    assert counts_of(backfill) == {"active": 2}
     assert set(Run.objects.values_list("group", flat=True)) == {backfill.group_id}
-
-
-def counts(backfill: Backfill) -> dict[str, int]:
-    """Its rows by state, after checking that its counts say the same."""
-    (piece,) = backfill.assets.all()
-    states = list(piece.partitions.values_list("state", flat=True))
-    counted = {state: states.count(state) for state in BackfillPartition.State.values}
-    assert counted == {state: getattr(piece, state) for state in counted}
-    return {state: number for state, number in counted.items() if number}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> None:
     asset("raw_flights", DAILY_2013)
-    other, backfill = written(alice), written(alice)
-    admit(other.pk)
+    holder, backfill = written(alice), written(alice)
+    admit(holder.pk)
     is_held, may_go = threading.Event(), threading.Event()
 
     def withdraw() -> None:
         with transaction.atomic():
-            runs = untried_runs_of(other.group, 1000)
+            runs = untried_runs_of(holder.group, 1000)
             BackfillPartition.objects.filter(run__in=runs).update(state="waiting", run=None)
             is_held.set()
             may_go.wait(120)
@@ -82,11 +73,11 @@ def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> No
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '5s'")
             admit(backfill.pk)
-        assert counts(backfill) == {"waiting": 2}
+        assert counts_of(backfill) == {"waiting": 2}
     finally:
         may_go.set()
         thread.join()
     admit(backfill.pk)
-    assert counts(backfill) == {"active": 2}
+    assert counts_of(backfill) == {"active": 2}
     holders = AssetPartition.objects.values_list("held_by__group", flat=True)
     assert set(holders) == {backfill.group_id}

@@ -12,7 +12,6 @@ from django.utils import timezone
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
 from assets_app.execution.attempt import attempts, ending
-from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue import messages
 from assets_app.execution.queue.dispatch import dispatch
@@ -37,10 +36,11 @@ from backfills_app.services.advance import carrying
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
-from tests.backfills.scenes import following, state_of
-from tests.backfills.test_life import counts_of, run_all, start
-from tests.execution.test_attempts import counts_agree_with_slices, publish
+from tests.attempts import publish
+from tests.backfills.desk import Desk
+from tests.backfills.scenes import counts_of, following, run_all, start, state_of
 from tests.factories import DAILY_2013, asset, person, together
+from tests.partition_records import counts_agree_with_slices
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,
@@ -50,55 +50,6 @@ ACTIONS: dict[str, Callable[..., Backfill]] = {
     "change": lambda backfill, user: change_backfill(backfill, max_active_runs=7, user=user),
     "describe": lambda backfill, user: change_backfill(backfill, description="why", user=user),
     "delete": delete_backfill,
-}
-
-
-class Desk:
-    """A backfill of six days, two at once, and the worker that makes them."""
-
-    def __init__(self, alice: User, worker: Gateway) -> None:
-        self.alice, self.worker = alice, worker
-        asset("raw_flights", DAILY_2013)
-        self.backfill = start(alice, end="2013-01-06", max_active_runs=2)
-
-    def run_some(self, number: int = 2) -> list[Attempt]:
-        advance()
-        dispatch()
-        sent = Run.objects.filter(state=RunState.DISPATCHED).order_by("id")[:number]
-        begun = [attempts.begin(run.pk, self.worker) for run in sent]
-        return [attempt for attempt in begun if attempt is not None]
-
-    def end_all(self, *failing: str) -> None:
-        run_all(self.worker, failing=failing)
-
-    def bring_to(self, state: str) -> None:
-        """Bring it into a state; in those on the way two runs are at work."""
-        begin = state in ("running", "running with failures", "paused", "canceling")
-        begun = self.run_some() if begin else []
-        if state == "running with failures":
-            ending.fail(begun[0].row, Failure(error="ValueError: no"))
-        if state in ("scheduled", "canceled"):
-            advance()
-        if state in ENDING:
-            self.end_all(*ENDING[state])
-        for act in LAST_STEPS.get(state, ()):
-            act(self.backfill, user=self.alice)
-        self.backfill.refresh_from_db()
-
-
-ENDING = {
-    "succeeded": (),
-    "deleted": (),
-    "partially_failed": ("2013-01-03",),
-    "failed": tuple(f"2013-01-0{day}" for day in range(1, 7)),
-}
-LAST_STEPS = {
-    "scheduled": (pause_backfill, resume_backfill),
-    "paused": (pause_backfill,),
-    "paused while creating": (pause_backfill,),
-    "canceling": (cancel_backfill,),
-    "canceled": (cancel_backfill,),
-    "deleted": (delete_backfill,),
 }
 
 
@@ -227,9 +178,9 @@ def test_what_was_sent_to_a_worker_and_not_begun_does_not_start_either(desk: Des
     advance()
     dispatch()
     sent = Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True)
-    told = list(sent)
+    sent_runs = list(sent)
     pause_backfill(desk.backfill, user=desk.alice)
-    assert [attempts.begin(run_id, desk.worker) for run_id in told] == [None, None]
+    assert [attempts.begin(run_id, desk.worker) for run_id in sent_runs] == [None, None]
 
 
 def test_a_paused_backfill_holds_no_partition_that_somebody_else_wants(desk: Desk) -> None:
@@ -352,11 +303,11 @@ def test_what_others_have_made_since_is_not_made_by_a_retry(desk: Desk, alice: U
 def test_what_it_has_failed_at_itself_is_retried_whichever_it_was_to_make(
     desk: Desk, alice: User, existing: str
 ) -> None:
-    asked = start(alice, "2013-03-01", "2013-03-03", existing=existing)
+    backfill = start(alice, "2013-03-01", "2013-03-03", existing=existing)
     desk.end_all("2013-03-02")
-    retry_failed(asked, user=alice)
+    retry_failed(backfill, user=alice)
     desk.end_all()
-    assert (state_of(asked), counts_of(asked)) == ("succeeded", {"succeeded": 3})
+    assert (state_of(backfill), counts_of(backfill)) == ("succeeded", {"succeeded": 3})
 
 
 def test_a_retry_takes_the_code_that_was_frozen_or_the_newest(desk: Desk, alice: User) -> None:
@@ -412,7 +363,7 @@ def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfi
 
 
 @pytest.mark.parametrize(
-    ("then", "said"),
+    ("then", "message"),
     [
         (
             lambda backfill, user: retry_failed(backfill, user=user),
@@ -429,12 +380,12 @@ def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfi
     ],
 )
 def test_a_run_whose_partitions_the_backfill_has_put_elsewhere_is_not_retried(
-    desk: Desk, alice: User, then: Callable[..., Any], said: str
+    desk: Desk, alice: User, then: Callable[..., Any], message: str
 ) -> None:
     desk.end_all("2013-01-03")
     failed = desk.backfill.group.runs.get(state=RunState.FAILED)
     then(desk.backfill, alice)
-    with pytest.raises(ConflictingRequest, match=said):
+    with pytest.raises(ConflictingRequest, match=message):
         retry_run(failed, user=alice)
     failed.refresh_from_db()
     assert failed.state == RunState.FAILED
@@ -456,9 +407,9 @@ def test_a_run_that_had_published_a_part_takes_all_of_it_again(desk: Desk, alice
     wanted = BackfillPartition.objects.filter(run=run).order_by("position")
     # As after a failure in the middle of publishing.
     wanted.filter(key="2013-05-01").update(state="succeeded")
-    piece = ranged.assets.get()
-    piece.failed, piece.succeeded = 2, 1
-    piece.save()
+    scope = ranged.assets.get()
+    scope.failed, scope.succeeded = 2, 1
+    scope.save()
     retry_run(run, user=alice)
     assert counts_of(ranged) == {"active": 3}
     desk.end_all()
@@ -513,8 +464,8 @@ def test_the_order_is_changed_for_all_that_has_not_begun(desk: Desk, alice: User
     (first,) = desk.run_some(1)
     change_backfill(desk.backfill, order="newest", user=alice)
     publish(first)
-    begun = [attempt.run.selection for attempt in desk.run_some()]
-    assert (first.run.selection, begun) == ("2013-01-01", ["2013-01-06", "2013-01-05"])
+    selections = [attempt.run.selection for attempt in desk.run_some()]
+    assert (first.run.selection, selections) == ("2013-01-01", ["2013-01-06", "2013-01-05"])
 
 
 def test_the_order_of_a_selection_is_kept_only_where_it_was_asked_for(
@@ -539,8 +490,8 @@ def test_a_listed_one_is_put_in_the_order_of_time(
         advance()
     change_backfill(listed, order="oldest", user=alice)
     run_all(worker)
-    made = Run.objects.filter(group=listed.group_id).order_by("id")
-    assert list(made.values_list("selection", flat=True)) == [
+    runs = Run.objects.filter(group=listed.group_id).order_by("id")
+    assert list(runs.values_list("selection", flat=True)) == [
         "2013-01-01", "2013-01-03", "2013-01-05",
     ]  # fmt: skip
     assert state_of(listed) == "succeeded"
@@ -549,9 +500,9 @@ def test_a_listed_one_is_put_in_the_order_of_time(
 def test_of_more_than_two_of_one_name_each_has_its_own(alice: User, settings: Any) -> None:
     settings.BACKFILL_NAME_PATTERN = "again_{asset}"
     asset("raw_flights", DAILY_2013)
-    made = [start(alice) for _ in range(25)]
-    assert len({backfill.name for backfill in made}) == len(made)
-    assert all(backfill.name.startswith("again_raw_flights") for backfill in made)
+    backfills = [start(alice) for _ in range(25)]
+    assert len({backfill.name for backfill in backfills}) == len(backfills)
+    assert all(backfill.name.startswith("again_raw_flights") for backfill in backfills)
 
 
 @pytest.mark.parametrize(
@@ -600,9 +551,9 @@ def test_nothing_starts_before_the_time_that_was_asked_for(desk: Desk, alice: Us
 
 
 def test_in_bulk_each_is_done_or_told_why_not(desk: Desk, alice: User) -> None:
-    done = start(alice, "2013-02-01", "2013-02-02")
-    result = in_bulk("pause", [desk.backfill.pk, done.pk, 999_999], user=alice)
-    assert result.done == [desk.backfill.pk, done.pk]
+    finished = start(alice, "2013-02-01", "2013-02-02")
+    result = in_bulk("pause", [desk.backfill.pk, finished.pk, 999_999], user=alice)
+    assert result.done == [desk.backfill.pk, finished.pk]
     assert result.refused == {999_999: "There is no backfill 999999."}
     again = in_bulk("pause", [desk.backfill.pk], user=alice)
     assert (again.done, list(again.refused)) == ([], [desk.backfill.pk])
@@ -632,18 +583,18 @@ def test_a_backfill_is_controlled_by_operators_and_by_whom_it_was_granted(
 ) -> None:
     state = next(state for state, row in TABLE.items() if not row[action].startswith("!"))
     desk.bring_to(state)
-    somebody = person("somebody", role)
+    user = person("somebody", role)
     if granted:
-        Grant.objects.create(person=somebody, asset=granted)
+        Grant.objects.create(person=user, asset=granted)
     if allowed:
-        ACTIONS[action](desk.backfill, user=somebody)
+        ACTIONS[action](desk.backfill, user=user)
         return
     with pytest.raises(PermissionDenied, match=r"somebody may not (backfill|cancel) raw_flights: "):
-        ACTIONS[action](desk.backfill, user=somebody)
+        ACTIONS[action](desk.backfill, user=user)
     assert state_of(desk.backfill) == desk.backfill.state
     if action in ("pause", "resume", "cancel", "retry", "delete"):
         with pytest.raises(PermissionDenied):
-            in_bulk(action, [desk.backfill.pk], user=somebody)
+            in_bulk(action, [desk.backfill.pk], user=user)
 
 
 def test_a_grant_is_enough_to_create_one_as_well(desk: Desk) -> None:
@@ -659,10 +610,10 @@ def test_what_its_function_makes_as_well_must_be_granted_too(alice: User) -> Non
     together("both", ["one", "two"], DAILY_2013)
     vera = person("vera", Role.VIEWER)
     Grant.objects.create(person=vera, asset="one")
-    asked = request_from_text("one", "2013-01-01", "2013-01-02")
+    request = request_from_text("one", "2013-01-01", "2013-01-02")
     with pytest.raises(PermissionDenied, match="vera may not backfill two"):
-        create_backfill(asked, user=vera)
-    of_alice = create_backfill(asked, user=alice)
+        create_backfill(request, user=vera)
+    of_alice = create_backfill(request, user=alice)
     for act in (pause_backfill, cancel_backfill):
         with pytest.raises(PermissionDenied, match="two"):
             act(of_alice, user=vera)
@@ -673,10 +624,10 @@ def test_what_its_function_makes_as_well_must_be_granted_too(alice: User) -> Non
 def test_what_was_left_to_each_asset_is_left_to_it_by_a_clone_as_well(alice: User) -> None:
     asset("raw", DAILY_2013, params={"threshold": 10, "year": 2013})
     following("delays", DAILY_2013, of={"raw": None}, params={"threshold": 5})
-    asked = request_from_text(
+    request = request_from_text(
         "raw", "2013-01-01", "2013-01-02", downstream="all", params={"year": 2014}
     )
-    clone = clone_backfill(create_backfill(asked, user=alice), {}, user=alice)
+    clone = clone_backfill(create_backfill(request, user=alice), {}, user=alice)
     assert dict(clone.assets.values_list("asset__name", "params")) == {
         "raw": {"threshold": 10, "year": 2014}, "delays": {"threshold": 5},
     }  # fmt: skip
@@ -698,11 +649,11 @@ def test_what_another_backfill_has_left_to_a_paused_one_it_makes_itself(
     desk: Desk, alice: User
 ) -> None:
     (first,) = desk.run_some(1)
-    other = start(alice, end="2013-01-06")
+    second_backfill = start(alice, end="2013-01-06")
     advance()
     advance()
-    assert counts_of(other)["skipped"] == 6
-    assert state_of(other) == "succeeded"
+    assert counts_of(second_backfill)["skipped"] == 6
+    assert state_of(second_backfill) == "succeeded"
     third = start(alice, end="2013-01-07", max_active_runs=1)
     advance()
     advance()
@@ -710,7 +661,7 @@ def test_what_another_backfill_has_left_to_a_paused_one_it_makes_itself(
     pause_backfill(desk.backfill, user=alice)
     # The one that goes on has what is not at work; the one that has ended stays as it was.
     assert counts_of(third) == {"skipped": 1, "waiting": 5, "active": 1}
-    assert (state_of(other), counts_of(other)) == ("succeeded", {"skipped": 6})
+    assert (state_of(second_backfill), counts_of(second_backfill)) == ("succeeded", {"skipped": 6})
     publish(first)
     desk.end_all()
     assert counts_of(third) == {"skipped": 1, "succeeded": 6}

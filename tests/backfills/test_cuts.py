@@ -1,4 +1,6 @@
-"""Partitions of one definition as those of another: the same keys, where both cut alike."""
+"""Partitions of one definition as partitions of another: the same keys, where both definitions cut
+alike.
+"""
 
 import pytest
 
@@ -20,12 +22,12 @@ FOUND = PartitionAtRuntime("shop")
 def by_shop(
     days: PartitionByInterval, shops: slicewise.PartitionBySequence
 ) -> slicewise.PartitionByProduct:
-    """Days by shops."""
+    """Define days by shops."""
     return PartitionByProduct({"day": days, "shop": shops})
 
 
 @pytest.mark.parametrize(
-    ("own", "other"),
+    ("own_definition", "other_definition"),
     [
         (DAILY, SHORTER),
         (SHORTER, DAILY),
@@ -36,26 +38,29 @@ def by_shop(
     ids=["shorter", "longer", "segments", "product", "runtime"],
 )
 def test_partitions_of_both_are_those_of_equal_keys(
-    own: slicewise.PartitionDefinition, other: slicewise.PartitionDefinition
+    own_definition: slicewise.PartitionDefinition, other_definition: slicewise.PartitionDefinition
 ) -> None:
-    chosen = slicewise.PartitionSet.of(own, _keys(own))
-    there = {str(key) for key in _keys(other)}
-    both = [str(key) for key in chosen if str(key) in there]
-    translated = by_definition(other, chosen)
+    chosen = slicewise.PartitionSet.of(own_definition, _keys(own_definition))
+    other_keys = {str(key) for key in _keys(other_definition)}
+    both = [str(key) for key in chosen if str(key) in other_keys]
+    translated = by_definition(other_definition, chosen)
     assert sorted(str(key) for key in translated) == sorted(both)
     assert len(translated) == len(both) > 0
     # Numbered as the other one numbers them.
-    assert translated & slicewise.PartitionSet.of(other, _keys(other)) == translated
-    assert [str(key) for key in in_present_definition(other, chosen)] == both
-    assert in_present_definition(own, chosen) == chosen
+    assert (
+        translated & slicewise.PartitionSet.of(other_definition, _keys(other_definition))
+        == translated
+    )
+    assert [str(key) for key in in_present_definition(other_definition, chosen)] == both
+    assert in_present_definition(own_definition, chosen) == chosen
 
 
 def test_nothing_is_of_both_where_they_cut_otherwise() -> None:
-    for own, other in [(DAILY, HOURLY), (DAILY, None), (None, DAILY)]:
-        chosen = slicewise.PartitionSet.of(own, _keys(own))
-        assert not by_definition(other, chosen)
-        assert by_definition(other, chosen).definition == other
-        assert not in_present_definition(other, chosen)
+    for own_definition, other_definition in [(DAILY, HOURLY), (DAILY, None), (None, DAILY)]:
+        chosen = slicewise.PartitionSet.of(own_definition, _keys(own_definition))
+        assert not by_definition(other_definition, chosen)
+        assert by_definition(other_definition, chosen).definition == other_definition
+        assert not in_present_definition(other_definition, chosen)
 
 
 def _keys(definition: slicewise.PartitionDefinition | None) -> list[object]:

@@ -1,4 +1,4 @@
-"""Assets that follow in a backfill: each by its own mapping, after what comes before it."""
+"""Downstream assets in a backfill: each by its own mapping, after its upstream assets."""
 
 import pytest
 
@@ -10,6 +10,7 @@ from backfills_app.services import check_backfill, request_from_text, retry_fail
 from backfills_app.services.advance.advancing import advance
 from backfills_app.views.plans import planned_page
 from slicewise_server.web.request_errors import InvalidRequest
+from tests.attempts import begun, publish
 from tests.backfills.scenes import (
     ask,
     drive,
@@ -20,8 +21,8 @@ from tests.backfills.scenes import (
     plan_of,
     state_of,
 )
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.partition_records import counts_agree_with_slices
 
 WEEKLY = slicewise.PartitionByInterval("@weekly", start="2013-01-01", end="2014-01-01")
 MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
@@ -33,15 +34,15 @@ def test_all_that_follow_are_made_after_what_they_need(alice: User, worker: Gate
     following("months", MONTHLY, of={"delays": None})
     following("whole", of={"months": None})
     plan = plan_of(alice, "raw_flights", selection="2013-01..2013-02", downstream="all")
-    assert {name: (each.total, each.to_make, each.runs) for name, each in plan.items()} == {
+    assert {name: (row.total, row.to_make, row.runs) for name, row in plan.items()} == {
         "raw_flights": (59, 59, 59), "delays": (59, 59, 59), "months": (2, 2, 2),
         "whole": (1, 1, 1),
     }  # fmt: skip
     backfill = ask(alice, "raw_flights", selection="2013-01..2013-02", downstream="all")
     drive(worker)
     assert state_of(backfill) == "succeeded"
-    for name, each in plan.items():
-        assert outcomes(backfill, name) == {"succeeded": each.to_make}
+    for name, planned in plan.items():
+        assert outcomes(backfill, name) == {"succeeded": planned.to_make}
     first_of = {name: Run.objects.filter(asset__name=name).earliest("id").pk for name in plan}
     last_of = {name: Run.objects.filter(asset__name=name).latest("id").pk for name in plan}
     assert last_of["months"] < first_of["whole"]
@@ -101,7 +102,7 @@ def test_what_another_run_makes_is_waited_for_by_what_follows(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
     following("delays", DAILY_2013, of={"raw_flights": None})
-    other = begun(flights, alice, gateway, "2013-01-02")
+    other_attempt = begun(flights, alice, gateway, "2013-01-02")
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")
     assert (plan["raw_flights"].in_flight, plan["delays"].to_make) == (1, 31)
     assert plan["raw_flights"].in_flight_by == ((None, "other runs", 1),)
@@ -109,13 +110,13 @@ def test_what_another_run_makes_is_waited_for_by_what_follows(
     drive(worker)
     assert state_of(backfill) == "running"
     assert outcomes(backfill, "delays") == {"succeeded": 30, "waiting": 1}
-    publish(other)
+    publish(other_attempt)
     drive(worker)
     assert state_of(backfill) == "succeeded"
     assert outcomes(backfill, "raw_flights") == {"succeeded": 30, "in_flight": 1}
     assert outcomes(backfill, "delays") == {"succeeded": 31}
     skipped = BackfillPartition.objects.get(reason="in_flight")
-    assert skipped.run_id == other.run.pk
+    assert skipped.run_id == other_attempt.run.pk
 
 
 def test_what_is_made_together_follows_once(alice: User, worker: Gateway) -> None:
@@ -186,12 +187,12 @@ def test_segments_follow_segments(alice: User, worker: Gateway) -> None:
     following("daily", DAILY_2013, of={"weather": None})
     named = slicewise.PartitionBySequence(["EWR", "JFK", "LGA"], name="airport")
     following("airports", named, of={"weather": None})
-    asked = "date=2013-01-01..2013-01-03 airport=EWR,LGA"
-    plan = plan_of(alice, "weather", selection=asked, downstream="all")
+    selection = "date=2013-01-01..2013-01-03 airport=EWR,LGA"
+    plan = plan_of(alice, "weather", selection=selection, downstream="all")
     assert (plan["weather"].to_make, plan["daily"].missing_upstream) == (6, 3)
     assert (plan["airports"].total, plan["airports"].missing_upstream) == (2, 2)
-    everything = plan_of(alice, "weather", selection="2013-01-01|EWR", downstream="all")
-    assert everything["weather"].to_make == 1
+    whole_plan = plan_of(alice, "weather", selection="2013-01-01|EWR", downstream="all")
+    assert whole_plan["weather"].to_make == 1
     backfill = ask(
         alice, "weather", selection="date=2013 airport=EWR,LGA", downstream="all", strategy="range"
     )
@@ -223,8 +224,8 @@ def test_what_follows_something_that_is_made_is_stale(alice: User, worker: Gatew
     ask(alice, "raw_flights", selection="2013-01", downstream="all")
     drive(worker)
     BackfillAsset.objects.all().delete()
-    made = AssetPartition.objects.filter(asset__name="raw_flights", key__lt="2013-01-11")
-    made.update(state="failed")
+    partitions = AssetPartition.objects.filter(asset__name="raw_flights", key__lt="2013-01-11")
+    partitions.update(state="failed")
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
     assert (plan["raw_flights"].to_make, plan["delays"].to_make) == (10, 10)
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
@@ -279,8 +280,8 @@ def test_partitions_are_made_in_the_order_asked_for(
 ) -> None:
     asset("raw_flights", DAILY_2013)
     following("delays", DAILY_2013, of={"raw_flights": None})
-    asked = "2013-02-01..2013-02-03,2013-01-01..2013-01-03"
-    backfill = ask(alice, "raw_flights", selection=asked, order=order, downstream="all")
+    selection = "2013-02-01..2013-02-03,2013-01-01..2013-01-03"
+    backfill = ask(alice, "raw_flights", selection=selection, order=order, downstream="all")
     drive(worker)
     runs = list(
         backfill.group.runs.filter(asset__name="raw_flights").order_by("id")
@@ -303,20 +304,20 @@ def test_runs_reach_over_holes_of_the_selection_only_where_they_may(
     alice: User, worker: Gateway, allow_holes: bool, runs: list[str]
 ) -> None:
     asset("raw_flights", DAILY_2013)
-    asked = "2013-01-01..2013-01-03,2013-01-06..2013-01-10"
-    options = {"selection": asked, "strategy": 4, "allow_holes": allow_holes}
+    selection = "2013-01-01..2013-01-03,2013-01-06..2013-01-10"
+    options = {"selection": selection, "strategy": 4, "allow_holes": allow_holes}
     plan = plan_of(alice, "raw_flights", **options)
     backfill = ask(alice, "raw_flights", **options)
     drive(worker)
-    made = backfill.group.runs.order_by("id").values_list("selection", flat=True)
-    assert list(made) == runs
+    selections = backfill.group.runs.order_by("id").values_list("selection", flat=True)
+    assert list(selections) == runs
     assert plan["raw_flights"].runs == len(runs)
 
 
 def test_one_run_carries_several_ranges(alice: User, worker: Gateway) -> None:
     asset("raw_flights", DAILY_2013)
-    asked = "2013-01-01..2013-01-03,2013-01-06..2013-01-10"
-    backfill = ask(alice, "raw_flights", selection=asked, strategy="range")
+    selection = "2013-01-01..2013-01-03,2013-01-06..2013-01-10"
+    backfill = ask(alice, "raw_flights", selection=selection, strategy="range")
     drive(worker)
     run = backfill.group.runs.get()
     assert (run.partition_count, run.state) == (8, "succeeded")
@@ -335,13 +336,13 @@ def test_a_whole_asset_is_made_again_where_the_backfill_adds_to_what_it_reads(
     drive(worker)
     # Nothing is added: what is there stays.
     plan = plan_of(alice, "raw_flights", **january)
-    assert {name: each.to_make for name, each in plan.items()} == dict.fromkeys(plan, 0)
+    assert {name: planned.to_make for name, planned in plan.items()} == dict.fromkeys(plan, 0)
     backfill = ask(alice, "raw_flights", **january)
     drive(worker)
     assert outcomes(backfill, "report") == outcomes(backfill, "summary") == {"exists": 1}
     more = january | {"selection": "2013-01-02..2013-01-05"}
     plan = plan_of(alice, "raw_flights", **more)
-    assert {name: (each.to_make, each.stale) for name, each in plan.items()} == {
+    assert {name: (planned.to_make, planned.stale) for name, planned in plan.items()} == {
         "raw_flights": (2, 0), "delays": (2, 0), "report": (1, 1), "summary": (1, 1),
     }  # fmt: skip
     shown = planned_page(check_backfill(request_from_text("raw_flights", **more), user=alice),

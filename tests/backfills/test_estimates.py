@@ -1,4 +1,4 @@
-"""How long a preview says that it takes, by past runs."""
+"""The duration that a preview estimates, by past runs."""
 
 from datetime import timedelta
 
@@ -10,8 +10,7 @@ from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, request_from_text
 from backfills_app.services.request.estimates import Estimate
-from tests.backfills.scenes import ask
-from tests.backfills.test_life import run_all
+from tests.backfills.scenes import ask, run_all
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +22,7 @@ def raw() -> Asset:
 
 
 def lasted(backfill: Backfill, *seconds: float) -> None:
-    """Say how long its runs have taken, in their order."""
+    """Set the durations of a backfill's runs, in the order of the runs."""
     now = timezone.now()
     runs = Run.objects.filter(group=backfill.group_id, state=RunState.SUCCEEDED).order_by("id")
     assert len(runs) == len(seconds)
@@ -32,9 +31,9 @@ def lasted(backfill: Backfill, *seconds: float) -> None:
 
 
 def told(user: User, end: str, **options: object) -> Estimate | None:
-    """What a preview from the first of February on says."""
-    asked = request_from_text("raw", "2013-02-01", end, existing="all", **options)
-    return check_backfill(asked, user=user).estimate
+    """Return the estimate of a preview from the first of February on."""
+    request = request_from_text("raw", "2013-02-01", end, existing="all", **options)
+    return check_backfill(request, user=user).estimate
 
 
 @pytest.mark.usefixtures("raw")
@@ -46,11 +45,11 @@ def test_two_runs_tell_nothing_and_three_tell_the_median(alice: User, worker: Ga
     third = ask(alice, "raw", start="2013-01-03", end="2013-01-03")
     run_all(worker)
     lasted(third, 3.0)
-    found = told(alice, "2013-02-10", max_active_runs=1)
-    assert found is not None
-    assert found.seconds == pytest.approx(30, rel=0.01)
-    assert found.low < found.seconds < found.high
-    assert found.runs_seen == 3
+    estimate = told(alice, "2013-02-10", max_active_runs=1)
+    assert estimate is not None
+    assert estimate.seconds == pytest.approx(30, rel=0.01)
+    assert estimate.low < estimate.seconds < estimate.high
+    assert estimate.runs_seen == 3
 
 
 @pytest.mark.usefixtures("raw")
@@ -64,9 +63,9 @@ def test_runs_of_a_day_tell_nothing_of_runs_of_a_week(alice: User, worker: Gatew
     )  # fmt: skip
     run_all(worker)
     lasted(weeks, *[2.0] * 4)
-    found = told(alice, "2013-02-28", strategy=7, max_active_runs=1)
-    assert found is not None
-    assert found.seconds == pytest.approx(8, rel=0.01)
+    estimate = told(alice, "2013-02-28", strategy=7, max_active_runs=1)
+    assert estimate is not None
+    assert estimate.seconds == pytest.approx(8, rel=0.01)
     of_days = told(alice, "2013-02-28", max_active_runs=1)
     assert of_days is not None
     assert of_days.seconds == pytest.approx(28, rel=0.01)

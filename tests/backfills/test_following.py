@@ -1,4 +1,4 @@
-"""What the end of many runs costs their backfill."""
+"""The cost of the end of many runs for their backfill."""
 
 import pytest
 from django.db import connection
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_list_of_ended_runs_is_gone_through_once_whatever_statistics_say(alice: User) -> None:
-    """They are of a moment at which no run had ended. A list that is gone through for each of its
-    runs took a minute for 50,000 runs.
+    """The statistics are of a moment at which no run had ended. A list that is gone through for
+    each of its runs took a minute for 50,000 runs.
     """
     asset("raw_flights", DAILY_2013)
     ask(alice, "raw_flights", selection="2013", max_active_runs=365)

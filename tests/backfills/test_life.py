@@ -1,57 +1,27 @@
-"""A backfill from its request to its end: expanded, admitted a little at a time, never saying more
-than is so.
+"""A backfill from its request to its end: expanded, admitted a little at a time, with true counts
+at each moment.
 """
 
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, OperationalError, transaction
-from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
-from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Gateway, Run, RunState
-from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.models import BackfillAsset, BackfillPartition
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
 from backfills_app.services.advance.admission import AHEAD, admit
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest
-from tests.backfills.scenes import state_of
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.attempts import begun, publish
+from tests.backfills.scenes import counts_of, run_all, start, state_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
-
-
-def start(alice: User, start: str = "2013-01-01", end: str = "2013-01-31", **more: Any) -> Backfill:
-    return create_backfill(request_from_text("raw_flights", start, end, **more), user=alice)
-
-
-def counts_of(backfill: Backfill) -> dict[str, int]:
-    """The stored counts, after checking that they are what counting the rows gives."""
-    piece = BackfillAsset.objects.get(backfill=backfill)
-    states = list(piece.partitions.values_list("state", flat=True))
-    stored = {state: getattr(piece, state) for state in BackfillPartition.State.values}
-    assert stored == {state: states.count(state) for state in stored}
-    return {state: number for state, number in stored.items() if number}
-
-
-def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
-    """Bring every run that can start to its end."""
-    advance()
-    while dispatch():
-        # Heard of, however slow the machine is.
-        Gateway.objects.update(last_seen=timezone.now())
-        for run_id in Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True):
-            attempt = attempts.begin(run_id, worker)
-            assert attempt is not None
-            if set(attempt.keys) & set(failing):
-                ending.fail(attempt.row, Failure(error="ValueError: no"))
-            else:
-                publish(attempt)
-        advance()
+from tests.partition_records import counts_agree_with_slices
 
 
 def test_it_is_there_at_once_and_is_expanded_by_the_worker(alice: User) -> None:
@@ -171,11 +141,11 @@ def test_what_is_there_is_skipped_unless_all_are_asked_for(alice: User, worker: 
     run_all(worker)
     rest = start(alice)
     run_all(worker)
-    everything = start(alice, existing="all")
+    whole_backfill = start(alice, existing="all")
     run_all(worker)
     assert counts_of(run_all_of) == {"succeeded": 10}
     assert counts_of(rest) == {"succeeded": 21, "skipped": 10}
-    assert counts_of(everything) == {"succeeded": 31}
+    assert counts_of(whole_backfill) == {"succeeded": 31}
     skipped = BackfillPartition.objects.filter(state="skipped")
     assert set(skipped.values_list("reason", flat=True)) == {"exists"}
 
@@ -335,7 +305,7 @@ def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
     alice: User, worker: Gateway, monkeypatch: Any
 ) -> None:
     asset("raw_flights", DAILY_2013)
-    odd, other = start(alice, end="2013-01-02"), start(alice, start="2013-01-05")
+    odd, healthy = start(alice, end="2013-01-02"), start(alice, start="2013-01-05")
     real = expand
 
     def broken(backfill_id: int) -> bool:
@@ -346,6 +316,6 @@ def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
     with monkeypatch.context() as patched:
         patched.setattr("backfills_app.services.advance.advancing.expand", broken)
         run_all(worker)
-        assert (state_of(odd), state_of(other)) == ("creating", "succeeded")
+        assert (state_of(odd), state_of(healthy)) == ("creating", "succeeded")
     run_all(worker)
     assert state_of(odd) == "succeeded"

@@ -9,8 +9,8 @@ from assets_app.execution.attempt import attempts
 from assets_app.models import Asset, Gateway, Run
 from assets_app.queries.staleness import newer_inputs
 from slicewise import All, Keys, Latest, PartitionByInterval, PartitionDefinition, PartitionMapping
+from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, plan_of
-from tests.execution.test_attempts import begun, publish
 from tests.factories import DAILY_2013, asset
 
 BOUNDED = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
@@ -91,8 +91,8 @@ def test_all_are_stale_once_it_is_made_again(
 ) -> None:
     publish(begun(rates, alice, gateway, "2013-01-02..2013-01-04", strategy="range"))
     daily = following("daily", DAILY_2013, of={"rates": mapping})
-    for made in ("2013-02-01..2013-02-05", "2013-02-06"):
-        attempt = begun(daily, alice, gateway, made, strategy="range")
+    for selection in ("2013-02-01..2013-02-05", "2013-02-06"):
+        attempt = begun(daily, alice, gateway, selection, strategy="range")
         attempts.take_inputs(attempt)
         publish(attempt)
     week: dict[str, Any] = {"selection": "2013-02-01..2013-02-07", "existing": "stale"}

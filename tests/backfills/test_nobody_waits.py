@@ -1,4 +1,4 @@
-"""Requests about a backfill while others claim, expand and record: none of them is waited for."""
+"""Requests about a backfill while others claim, expand and record: no request waits for them."""
 
 import threading
 import time
@@ -38,17 +38,15 @@ from backfills_app.services.control import retrying_failed
 from backfills_app.services.partitions.stored import stored_scopes
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, state_of
-from tests.execution.test_at_once import elsewhere, locked_slices
 from tests.factories import DAILY_2013, asset
+from tests.threads import elsewhere, locked_slices
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
 def in_the_way(backfill: Backfill) -> Iterator[None]:
-    """Somebody admits or expands, and records each of its runs: all that these take for long is
-    locked, by another connection.
-    """
+    """Lock the backfill, its runs and assets on another connection, as a long admission does."""
     is_locked, may_go = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -222,13 +220,13 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
     ask(alice, "raw_flights", selection="2013-01-01")
     advance()
     dispatch()
-    other = Run.objects.get()
+    other_run = Run.objects.get()
     backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02", downstream="all")
     skip = admission._skip
 
     def ended_meanwhile(rows: Any, reasons: Any, holders: Any) -> None:
-        if holders and Run.objects.filter(pk=other.pk, state=RunState.DISPATCHED).exists():
-            elsewhere(lambda: end(other.pk, worker)).join()
+        if holders and Run.objects.filter(pk=other_run.pk, state=RunState.DISPATCHED).exists():
+            elsewhere(lambda: end(other_run.pk, worker)).join()
         skip(rows, reasons, holders)
 
     monkeypatch.setattr(admission, "_skip", ended_meanwhile)
@@ -236,7 +234,7 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
         patched.setattr("backfills_app.services.advance.advancing._admit", lambda _pk: None)
         advance()
     admit(backfill.pk)
-    assert Run.objects.get(pk=other.pk).state == RunState.SUCCEEDED
+    assert Run.objects.get(pk=other_run.pk).state == RunState.SUCCEEDED
     first = BackfillPartition.objects.get(backfill_asset__asset__name="delays", key="2013-01-01")
     admit(backfill.pk)
     first.refresh_from_db()
@@ -279,7 +277,7 @@ def test_a_cancel_and_the_retry_of_one_of_its_runs_do_not_wait_for_each_other(
 
 
 def cancel_in_time(act: Callable[[], Any]) -> None:
-    """Do it; a wait of a second for a lock is an error."""
+    """Act; a wait of a second for a lock is an error."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '1s'")
     try:
@@ -300,12 +298,12 @@ def test_references_are_checked_before_rows_are_taken_that_requests_need(
     backfill = ask(alice, "raw_flights", selection=selection, strategy="range")
 
     def steps_of(work: Callable[[], Any]) -> list[str]:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             work()
         row_locks = 'FROM "backfills_app_backfill"', "FOR NO KEY UPDATE"
         return [
             "checked" if query["sql"] == "SET CONSTRAINTS ALL IMMEDIATE" else "taken"
-            for query in seen
+            for query in statements
             if query["sql"] == "SET CONSTRAINTS ALL IMMEDIATE"
             or all(words in query["sql"] for words in row_locks)
         ]

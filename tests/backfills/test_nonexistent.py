@@ -16,10 +16,10 @@ from backfills_app.services import retry_failed
 from backfills_app.services.partitions.skipping import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import partition_rows
+from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, following, outcomes, plan_of
-from tests.execution.test_attempts import begun, publish
-from tests.execution.test_past import made
 from tests.factories import asset
+from tests.partition_records import made
 from tests.scheduling.scenes import at, by
 
 pytestmark = pytest.mark.django_db
@@ -28,31 +28,31 @@ WORKDAYS = PartitionByInterval(
 )
 MONTHLY = PartitionByInterval("@monthly")
 DAILY = PartitionByInterval("@daily")
-NORTH, BOTH = (PartitionBySequence(each) for each in (["north"], ["north", "south"]))
+NORTH, BOTH = (PartitionBySequence(segments) for segments in (["north"], ["north", "south"]))
 SELECTION = "2024-01-01..2024-03-01"
 NOW = at(2024, 5, 1)
 
 
-def _ready(found: Asset, selection: str) -> set[str]:
-    """Partitions that the schedule would let go."""
+def _ready(downstream: Asset, selection: str) -> set[str]:
+    """Return the partitions that the schedule would release."""
     edges = list(
-        AssetDependency.objects.filter(downstream=found).select_related(
+        AssetDependency.objects.filter(downstream=downstream).select_related(
             "upstream__partition_definition", "downstream__partition_definition"
         )
     )
-    assert found.definition is not None
-    rows = list(partition_rows(found.definition, found.definition.select(selection)))
-    verdicts = evaluate(Target(found), edges, rows, made=None, now=NOW)
+    assert downstream.definition is not None
+    rows = list(partition_rows(downstream.definition, downstream.definition.select(selection)))
+    verdicts = evaluate(Target(downstream), edges, rows, made=None, now=NOW)
     return {verdict.row.key for verdict in verdicts if verdict.is_ready}
 
 
-def _ready_by_hand(found: Asset, selection: str) -> set[str]:
-    """Partitions of which a run that a person asks for could read all that it needs."""
-    assert found.definition is not None
-    assert found.producer is not None
-    run = Run(asset=found, producer_version=found.producer.current_version)
+def _ready_by_hand(downstream: Asset, selection: str) -> set[str]:
+    """Return the partitions whose run by hand could read all its inputs."""
+    assert downstream.definition is not None
+    assert downstream.producer is not None
+    run = Run(asset=downstream, producer_version=downstream.producer.current_version)
     ready = set()
-    for key in found.definition.select(selection):
+    for key in downstream.definition.select(selection):
         (read,) = read_inputs(run, [str(key)])
         if not read.missing and not read.nonexistent:
             ready.add(str(key))
@@ -116,8 +116,8 @@ def test_hand_schedule_preview_and_backfill_say_the_same(
     drive(worker)
     skipped = {"upstream_nonexistent": total - len(ready)} if total > len(ready) else {}
     assert outcomes(backfill, "follower") == {"succeeded": len(ready)} | skipped
-    there = AssetPartition.objects.made_of(follower).values_list("key", flat=True)
-    assert set(there) == ready
+    made_keys = AssetPartition.objects.made_of(follower).values_list("key", flat=True)
+    assert set(made_keys) == ready
 
 
 def _all(upstream: slicewise.PartitionDefinition) -> str:
@@ -179,8 +179,8 @@ def test_a_backfill_and_the_page_of_a_partition_name_what_does_not_exist(
     (skip,) = skips_of(backfill)
     assert (skip.number, [gap.reason for gap in skip.gaps]) == (2, [reason])
     client.force_login(alice)
-    (told,) = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
-    (gap,) = told["upstream_gaps"]
+    (skip_row,) = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
+    (gap,) = skip_row["upstream_gaps"]
     assert (gap["nonexistent"]["first"], gap["excluded"]) == ("2023-12-01", 18)
     out = StringIO()
     call_command("backfill", "show", str(backfill.pk), stdout=out)

@@ -1,4 +1,6 @@
-"""Backfills of assets with ``depends_on_past``: one after the other, never for ever."""
+"""Backfills of assets with ``depends_on_past``: one partition after the other, with an end in any
+case.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -34,9 +36,10 @@ from backfills_app.services import (
 )
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
+from tests.attempts import begun, publish
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import AIRPORTS, DAILY_2013, asset
+from tests.partition_records import counts_agree_with_slices
 
 BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
 
@@ -52,20 +55,20 @@ def made(of: Asset, user: User, gateway: Gateway, *selections: str) -> None:
 
 
 def runs_of(backfill: Backfill) -> dict[str, str]:
-    """States of its runs by what they make."""
+    """Return the states of the backfill's runs by selection."""
     return dict(backfill.group.runs.order_by("id").values_list("selection", "state"))
 
 
 def step(worker: Gateway, *, except_days: tuple[str, ...] = ()) -> list[str]:
-    """What one tick sends is brought to its end; keys of that."""
+    """Bring the runs of one tick to their end, and return the keys."""
     wake_waiting(timezone.now())
     advance()
     dispatch()
     sent = Run.objects.filter(state="dispatched").exclude(selection__in=except_days)
-    found = list(sent.order_by("id").values_list("id", "selection"))
-    for run_id, _ in found:
+    sent_runs = list(sent.order_by("id").values_list("id", "selection"))
+    for run_id, _ in sent_runs:
         end(run_id, worker)
-    return [key for _, key in found]
+    return [key for _, key in sent_runs]
 
 
 def test_what_comes_after_a_missing_one_is_skipped_and_not_waited_for(
@@ -114,11 +117,11 @@ def test_what_follows_a_failure_says_so_to_the_end(alice: User, worker: Gateway)
 def test_what_another_run_makes_is_waited_for(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
-    other = begun(balances(), alice, gateway, "2013-01-05")
+    other_attempt = begun(balances(), alice, gateway, "2013-01-05")
     backfill = ask(alice, "balances", selection="2013-01-01..2013-01-20")
     drive(worker)
     assert runs_of(backfill)["2013-01-06"] == "waiting"
-    publish(other)
+    publish(other_attempt)
     drive(worker)
     assert outcomes(backfill, "balances") == {"succeeded": 19, "in_flight": 1}
 
@@ -170,14 +173,14 @@ def test_a_retry_makes_what_failed_before_what_waits_for_it(alice: User, worker:
 def test_what_waited_too_long_is_retried(
     alice: User, worker: Gateway, gateway: Gateway, settings: Any
 ) -> None:
-    other = begun(balances(), alice, gateway, "2013-01-05")
+    other_attempt = begun(balances(), alice, gateway, "2013-01-05")
     backfill = ask(alice, "balances", selection="2013-01-05..2013-01-06")
     drive(worker)
     settings.DEPENDS_ON_PAST_HOURS = 0
     assert wake_waiting(timezone.now() + timedelta(minutes=1)) == 1
     assert outcomes(backfill, "balances") == {"in_flight": 1, "wait_timeout": 1}
     assert lacks_upstream(BackfillAsset.objects.all())
-    publish(other)
+    publish(other_attempt)
     retry_failed(backfill, user=alice)
     drive(worker)
     assert outcomes(backfill, "balances") == {"in_flight": 1, "succeeded": 1}
@@ -271,22 +274,22 @@ def test_the_order_stays_oldest_first(alice: User, worker: Gateway) -> None:
 def test_what_follows_asks_for_the_oldest_first_as_well(alice: User, order: str) -> None:
     asset("raw", DAILY_2013)
     balances("raw")
-    asked = {"selection": "2013-01", "order": order}
-    check_backfill(request_from_text("raw", **asked), user=alice)
+    request = {"selection": "2013-01", "order": order}
+    check_backfill(request_from_text("raw", **request), user=alice)
     with pytest.raises(InvalidRequest, match="order is oldest"):
-        check_backfill(request_from_text("raw", **asked, downstream="all"), user=alice)
+        check_backfill(request_from_text("raw", **request, downstream="all"), user=alice)
 
 
 def test_the_order_is_judged_by_the_version_that_is_used(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
-    one = asset("balances", DAILY_2013)
+    balances_asset = asset("balances", DAILY_2013)
     backfill = ask(alice, "balances", selection="2013-01-01..2013-01-03", order="newest")
     drive(worker, failing=failing_keys("2013-01-02"))
     old = ProducerVersion.objects.get()
     now = ProducerVersion.objects.get()
     now.pk, now.digest = None, "1" * 64
-    now.bundle_version = one.bundle.versions.create(digest="1" * 64, archive=b"")
+    now.bundle_version = balances_asset.bundle.versions.create(digest="1" * 64, archive=b"")
     now.definition = {**old.definition, "depends_on_past": True}
     now.save()
     Producer.objects.update(current_version=now)
@@ -295,6 +298,6 @@ def test_the_order_is_judged_by_the_version_that_is_used(
     with pytest.raises(InvalidRequest) as refused:
         retry_failed(backfill, code="newest", user=alice)
     assert set(refused.value.errors) == {"code"}
-    asked = {"selection": "2013-01-01", "order": "newest", "existing": "all"}
-    by_old = ask(alice, "balances", **asked, code_version=str(old.bundle_version_id))
+    request = {"selection": "2013-01-01", "order": "newest", "existing": "all"}
+    by_old = ask(alice, "balances", **request, code_version=str(old.bundle_version_id))
     assert by_old.order == "newest"

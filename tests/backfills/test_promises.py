@@ -1,16 +1,13 @@
-"""What a preview announces is what happens: over random assets, states and options.
+"""Previews keep their promise: over random assets, states and options.
 
 ``PROMISES=400`` in the environment asks for so many examples; each drives a whole backfill.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from django.db import transaction
 from hypothesis import HealthCheck, given, note, reject, settings
 from hypothesis import strategies as st
 
@@ -22,9 +19,9 @@ from assets_app.models import Asset, Gateway, Run, RunPartition, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
 from slicewise_server.web.request_errors import InvalidRequest
-from tests.backfills.scenes import drive, end, following, never, outcomes
+from tests.backfills.scenes import drive, end, following, never, outcomes, undone
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_slices
 
 FIRST, AFTER = "2024-03-25", "2024-04-09"
 BERLIN = "Europe/Berlin"
@@ -55,7 +52,7 @@ MAPPINGS = {
 
 @dataclass
 class World:
-    """Some assets, what happened to them, and a request."""
+    """Some assets, the past of the assets, and a request."""
 
     root: str
     followers: list[tuple[str, list[int], str]]
@@ -105,12 +102,12 @@ worlds = st.builds(
 
 
 def always(_attempt: Attempt) -> bool:
-    """Each run fails."""
+    """Let each run fail."""
     return True
 
 
 class Stage:
-    """The world on the real database, and the workers in it."""
+    """The world on the real database, and the workers of the world."""
 
     def __init__(self, world: World, user: User, scheduled: Gateway, worker: Gateway) -> None:
         self.world, self.user = world, user
@@ -122,33 +119,37 @@ class Stage:
             definition = FOLLOWERS[kind]
             of = {
                 f"asset_{up}": self._mapping(mapping, definition, up)
-                for up in {min(each, number - 1) for each in reads}
+                for up in {min(number_read, number - 1) for number_read in reads}
             }
             following(f"asset_{number}", definition, of=of)
 
     def _mapping(
         self, name: str, definition: slicewise.PartitionDefinition | None, upstream: int
     ) -> slicewise.PartitionMapping | None:
-        """Windows are counted where there are windows on both sides."""
+        """Return a mapping that counts windows where both sides have windows."""
         above = Asset.objects.get(name=f"asset_{upstream}").definition
-        sides = [each.time_dimension if each else None for each in (definition, above)]
+        sides = [side.time_dimension if side else None for side in (definition, above)]
         return MAPPINGS[name] if all(sides) else None
 
     def live_through(self) -> None:
-        """What happened before."""
+        """Play the past of the world."""
         names = [*self.world.names, "outside"]
         for number, span, succeeds in self.world.past:
             if run := self._run(names[number % len(names)], span):
                 end(run, self.scheduled, failing=never if succeeds else always)
 
     def hold(self) -> int | None:
-        """A run that is under way of one of the assets."""
+        """Start a run of one of the assets, which stays under way."""
         names = self.world.names
-        held = self.world.held
-        return None if held is None else self._run(names[self.world.held_of % len(names)], held)
+        held_selection = self.world.held
+        return (
+            None
+            if held_selection is None
+            else self._run(names[self.world.held_of % len(names)], held_selection)
+        )
 
     def _run(self, name: str, span: tuple[int, int]) -> int | None:
-        """A run for some partitions of an asset, dispatched."""
+        """Create a run for some partitions of an asset, and dispatch it."""
         asset = Asset.objects.select_related("partition_definition").get(name=name)
         selection = self.selected(asset, [span])
         group = materialize(
@@ -158,15 +159,15 @@ class Stage:
         return group.runs.get().pk
 
     def selected(self, asset: Asset, spans: list[tuple[int, int]]) -> str:
-        """Those from a place on, so many; places count round."""
+        """Return a number of keys from a position on; positions count round."""
         if asset.definition is None:
             return ""
         names = asset.definition.space.names
         keys = asset.definition.select(" ".join(f"{name}=*" for name in names))
         parts = []
         for first, number in spans:
-            at = first % len(keys)
-            parts.append(keys[at : at + number].text)
+            place_in_keys = first % len(keys)
+            parts.append(keys[place_in_keys : place_in_keys + number].text)
         return "; ".join(parts)
 
     def request(self) -> dict[str, Any]:
@@ -174,13 +175,15 @@ class Stage:
         return {"selection": self.selected(asset, self.world.selection), **self.world.options}
 
     def fails(self, attempt: Attempt) -> bool:
-        """Whether a run has a partition whose number is among those that fail."""
+        """Return whether a run has a partition whose number is among the failing numbers."""
         rows = BackfillPartition.objects.filter(run=attempt.run.pk)
         return rows.filter(position__in=self.world.failing).exists()
 
 
 def check_runs(backfill: Backfill, planned: PlannedAsset, *, is_exact: bool) -> None:
-    """No run has more partitions than it may, nor reaches over a hole that it may not."""
+    """Require that no run has more partitions than allowed, or reaches over a hole without
+    permission.
+    """
     runs = Run.objects.filter(group=backfill.group, asset=planned.asset)
     if is_exact:
         assert runs.count() == planned.runs, planned.asset.name
@@ -193,14 +196,6 @@ def check_runs(backfill: Backfill, planned: PlannedAsset, *, is_exact: bool) -> 
         assert len({rank for _, rank in places}) <= 1
         if not backfill.allow_holes and places:
             assert places[-1][0] - places[0][0] == len(places) - 1
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Nothing that happens inside remains."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 @pytest.mark.django_db
@@ -232,18 +227,18 @@ def test_what_is_announced_of_several_is_what_happens(
 ) -> None:
     first, number = days
     names = list(dict.fromkeys(world.names[place % len(world.names)] for place in chosen))
-    asked = {
+    request = {
         "asset": "", "assets": names, "selection": "", "start": f"2024-03-{first}",
         "end": f"2024-03-{min(first + number, 31)}", "upstream": upstream,
     }  # fmt: skip
     if world.options["order"] == "listed":
-        asked["order"] = "newest"
+        request["order"] = "newest"
     with undone():
-        play(world, alice, **asked)
+        play(world, alice, **request)
 
 
 def play(world: World, alice: User, **instead: Any) -> None:
-    """Preview, create, bring to its end, compare."""
+    """Preview a backfill, create it, bring it to its end, and compare both."""
     stage = Stage(world, alice, make_gateway("scheduled", 100), make_gateway("backfill", 100))
     stage.live_through()
     holder = stage.hold()
@@ -269,9 +264,10 @@ def play(world: World, alice: User, **instead: Any) -> None:
 
 
 def helps(holder: int | None, backfill: Backfill) -> bool:
-    """Whether a run that the backfill waits for also makes what nobody asks the backfill for.
+    """Return whether a run that the backfill waits for also makes partitions outside the backfill.
 
-    What follows that is announced as lacking it, and finds it there once the wait is over.
+    The preview announces that partitions downstream of these miss their upstream; after the wait
+    the upstream is there.
     """
     wanted = BackfillPartition.objects.filter(backfill_asset__backfill=backfill)
     if holder is None or not wanted.filter(reason="in_flight").exists():
@@ -281,10 +277,10 @@ def helps(holder: int | None, backfill: Backfill) -> bool:
 
 
 def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helped: bool) -> None:
-    """What was announced of an asset, with what became of it."""
+    """Compare the preview of an asset with the result."""
     ended = outcomes(backfill, planned.asset.name)
     note(f"{planned.asset.name} ended: {ended}")
-    made = ended.get("succeeded", 0) + ended.get("failed", 0) + ended.get("upstream_failed", 0)
+    attempted = ended.get("succeeded", 0) + ended.get("failed", 0) + ended.get("upstream_failed", 0)
     exists = ended.get("exists", 0)
     assert sum(ended.values()) == planned.total
     assert ended.get("in_flight", 0) == planned.in_flight
@@ -292,13 +288,13 @@ def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helpe
     announced = (planned.to_make, planned.existing, planned.missing_upstream)
     is_helped = is_helped and planned.missing_upstream > 0
     if is_helped:
-        assert (made + missing, exists) == (
+        assert (attempted + missing, exists) == (
             planned.to_make + planned.missing_upstream,
             announced[1],
         )
-        assert made >= planned.to_make
+        assert attempted >= planned.to_make
     else:
-        assert (made, exists, missing) == announced
+        assert (attempted, exists, missing) == announced
     if not world.failing and not is_helped:
         assert ended.get("succeeded", 0) == planned.to_make
     first = planned.asset.name == "asset_0"

@@ -1,5 +1,5 @@
-"""Definitions that change while a backfill is on its way: what it has frozen is no more, and it
-comes to an end all the same.
+"""Definitions that change while a backfill is on its way: the frozen definition is gone, and the
+backfill ends all the same.
 """
 
 from typing import Any
@@ -10,40 +10,32 @@ from django.db import OperationalError
 import slicewise
 from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
-from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.ending import Failure
-from assets_app.execution.attempt.inputs import read_inputs
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.retrying import retry_run
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    FrozenUpstream,
-    Gateway,
-    Run,
-    RunState,
-)
+from assets_app.models import Asset, AssetPartition, FrozenUpstream, Gateway, Run, RunState
 from backfills_app.models import Backfill
 from backfills_app.services import cancel_backfill, pause_backfill, resume_backfill, retry_failed
 from backfills_app.services.advance.admission import AHEAD
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
-from partitions_app.models import PartitionDefinition
 from slicewise import Keys
 from slicewise_server.web.request_errors import ConflictingRequest
+from tests.attempts import publish
 from tests.backfills.scenes import (
     ask,
     drive,
     failing_keys,
     following,
+    lacking_input,
     outcomes,
     redefine,
     state_of,
 )
-from tests.execution.test_attempts import publish
-from tests.execution.test_past import made
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.partition_records import made
+from tests.runtime_keys import find_keys
 
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2013-01-01", end="2014-01-01")
 IN_BERLIN = slicewise.PartitionByInterval(
@@ -55,17 +47,6 @@ DAY_BY_MORE_AIRPORTS = slicewise.PartitionByProduct({"date": DAILY_2013, "airpor
 SHOPS = slicewise.PartitionAtRuntime("shop")
 
 
-def lacking_input(attempt: Attempt) -> bool:
-    """The runner refuses to go on where something is missing that the run needs."""
-    return any(upstream.missing for upstream in read_inputs(attempt.run, attempt.keys))
-
-
-def find_keys(definition: slicewise.PartitionAtRuntime, *names: str) -> None:
-    """Runs have found these keys of the set."""
-    row = PartitionDefinition.of(definition.to_json())
-    row.add_keys([(slicewise.PartitionKey.of(name), name) for name in names], run_id=None)
-
-
 @pytest.mark.parametrize("present", [HOURLY, IN_BERLIN, None], ids=["hourly", "zone", "whole"])
 @pytest.mark.parametrize("existing", ["missing", "stale"])
 def test_of_an_asset_that_is_cut_otherwise_nothing_more_is_made(
@@ -74,11 +55,11 @@ def test_of_an_asset_that_is_cut_otherwise_nothing_more_is_made(
     asset("raw_flights", DAILY_2013)
     backfill = ask(alice, "raw_flights", selection="2013-01", existing=existing, max_active_runs=1)
     advance()
-    begun = Run.objects.count()
+    begun_count = Run.objects.count()
     redefine("raw_flights", present)
     drive(worker)
     assert outcomes(backfill, "raw_flights") == {
-        "succeeded": begun, "no_such_partition": 31 - begun,
+        "succeeded": begun_count, "no_such_partition": 31 - begun_count,
     }  # fmt: skip
     assert state_of(backfill) == "partially_failed"
     assert not AssetPartition.objects.exclude(identity=DAILY_2013.identity).exists()
@@ -169,7 +150,7 @@ def test_the_newest_code_reads_upstream_as_it_is_cut_now(alice: User, worker: Ga
 
 
 def make_airport() -> None:
-    """One of the airports is there."""
+    """Put one of the airports on record as materialized."""
     AssetPartition.objects.create(
         asset=Asset.objects.get(name="airports"), identity=AIRPORTS.identity, key="JFK",
         segment="JFK", state="materialized", version=1,
@@ -177,12 +158,12 @@ def make_airport() -> None:
 
 
 def spoil_airports() -> None:
-    """Keys that the runs need are no keys of the definition that was frozen."""
+    """Forget the frozen definition of the airports, so that the needed keys are no keys of it."""
     FrozenUpstream.objects.filter(asset__name="airports").update(partition_definition=None)
 
 
 def keyed(alice: User, **options: Any) -> Backfill:
-    """A backfill of days that all need one airport, of which the first runs are in the queue."""
+    """Create a backfill of days that all need one airport; its first runs are in the queue."""
     asset("airports", AIRPORTS)
     raw = following("raw_flights", DAILY_2013, of={"airports": Keys(["JFK"])})
     make_airport()
@@ -245,8 +226,8 @@ def test_a_retry_that_cannot_go_on_is_refused(alice: User, worker: Gateway) -> N
     following("raw_flights", DAILY_2013, of={"airports": Keys(["JFK"])})
     following("delays", DAILY_2013, of={"raw_flights": None})
     make_airport()
-    asked = {"selection": "2013-01-01..2013-01-03", "downstream": "all"}
-    backfill = ask(alice, "raw_flights", **asked)
+    request = {"selection": "2013-01-01..2013-01-03", "downstream": "all"}
+    backfill = ask(alice, "raw_flights", **request)
     drive(worker, failing=failing_keys("2013-01-02"))
     assert outcomes(backfill, "delays") == {"succeeded": 2, "upstream_failed": 1}
     spoiled = {"kind": "interval", "cadence": "@never"}

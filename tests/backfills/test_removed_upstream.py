@@ -1,5 +1,7 @@
-"""Upstream definitions that lose or gain partitions while a backfill is on its way: needed are the
-partitions of the frozen definitions; a retry with the newest code goes by those in force.
+"""Upstream definitions that lose or gain partitions while a backfill is on its way.
+
+A run needs the partitions of the frozen definitions; a retry with the newest code goes by the
+definitions in force.
 """
 
 from datetime import date
@@ -23,14 +25,15 @@ from tests.backfills.scenes import (
     drive,
     failing_keys,
     following,
+    lacking_input,
     outcomes,
     plan_of,
     redefine,
     state_of,
 )
-from tests.backfills.test_redefined import find_keys, lacking_input
-from tests.execution.test_past import made
 from tests.factories import asset
+from tests.partition_records import made
+from tests.runtime_keys import find_keys
 
 # Two whole weeks, which begin on Sundays.
 DAYS, SECOND_WEEK = "2024-03-24..2024-04-06", "2024-03-31..2024-04-06"
@@ -45,7 +48,7 @@ AT_RUNTIME = slicewise.PartitionAtRuntime("shop")
 
 
 def by_shop(*shops: str) -> slicewise.PartitionByProduct:
-    """Days by shops."""
+    """Define days by shops."""
     sequence = slicewise.PartitionBySequence(list(shops), name="shop")
     return slicewise.PartitionByProduct({"day": DAILY, "shop": sequence})
 
@@ -54,7 +57,9 @@ BEFORE, AFTER = by_shop("mitte", "nord", "wedding"), by_shop("mitte", "nord")
 
 
 def shop_of_assets() -> Asset:
-    """Receipts by day, takings of them by day and shop, the takings of each week; the takings."""
+    """Create receipts by day, takings by day and shop, and takings of each week; return the
+    takings.
+    """
     asset("receipts", DAILY)
     takings = following("takings", BEFORE, of={"receipts": None})
     following("weekly_takings", WEEKLY, of={"takings": None})
@@ -62,7 +67,7 @@ def shop_of_assets() -> Asset:
 
 
 def asked_before_the_removal(alice: User) -> Backfill:
-    """A backfill of all of them that is expanded when one of the shops is removed."""
+    """Create a backfill of all these assets, expanded before one of the shops is removed."""
     backfill = ask(alice, "receipts", selection=DAYS, downstream="all")
     expand(backfill.pk)
     redefine("takings", AFTER)
@@ -70,7 +75,7 @@ def asked_before_the_removal(alice: User) -> Backfill:
 
 
 def materialized(of: Asset, selection: str) -> None:
-    """Partitions that runs have made."""
+    """Put partitions on record as materialized."""
     made(of, selection)
     AssetPartition.objects.filter(asset=of).update(state="materialized")
 
@@ -262,8 +267,8 @@ def test_page_api_and_command_line_say_what_is_gone_and_what_helps(
         " A retry with the latest code uses the new definition."
     )
     client.force_login(alice)
-    told = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
-    (weeks,) = [skip for skip in told if skip["upstream_gaps"]]
+    skips = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
+    (weeks,) = [skip for skip in skips if skip["upstream_gaps"]]
     (gap,) = weeks["upstream_gaps"]
     assert (gap["reason"], weeks["hint"]) == (reason, hint)
     assert gap["removed"] == {
@@ -284,5 +289,5 @@ def test_the_preview_says_what_another_request_would_make(alice: User, worker: G
     asked_before_the_removal(alice)
     drive(worker)
     planned = plan_of(alice, "weekly_takings", selection="2024-03-24..2024-03-31")
-    found = planned["weekly_takings"]
-    assert (found.to_make, found.missing_upstream, found.gaps) == (2, 0, ())
+    takings_plan = planned["weekly_takings"]
+    assert (takings_plan.to_make, takings_plan.missing_upstream, takings_plan.gaps) == (2, 0, ())

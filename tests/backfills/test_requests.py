@@ -1,4 +1,4 @@
-"""What a backfill request may say, what it comes to, and what is refused with which sentence."""
+"""Requests for backfills: valid forms, the resulting partitions, and the sentences of refusals."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,19 +16,14 @@ from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
-from tests.execution.test_attempts import begun, publish
+from tests.attempts import begun, publish
+from tests.backfills.scenes import refusal_of
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 
 def refusal(alice: User, name: str, start: Any, end: Any, **more: Any) -> dict[str, list[str]]:
-    """The errors with which the request is refused, at the preview as at the creation."""
-    with pytest.raises(InvalidRequest) as checked:
-        check_backfill(request_from_text(name, start, end, **more), user=alice)
-    with pytest.raises(InvalidRequest) as created:
-        create_backfill(request_from_text(name, start, end, **more), user=alice)
-    assert created.value.errors == checked.value.errors
-    assert not Backfill.objects.exists()
-    return checked.value.errors
+    """Return the errors with which the request is refused, at the preview as at the creation."""
+    return refusal_of(alice, asset=name, start=start, end=end, **more)
 
 
 def test_the_plan_says_what_the_request_comes_to(alice: User) -> None:
@@ -65,7 +60,7 @@ def test_an_unknown_asset_is_refused(alice: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "field", "said"),
+    ("start", "end", "field", "message"),
     [
         ("2013-02-01", "2013-01-01", "end", "before the first"),
         ("2012-01-01", "2013-01-01", "start", "2012-01-01"),
@@ -78,12 +73,12 @@ def test_an_unknown_asset_is_refused(alice: User) -> None:
     ],
 )
 def test_a_range_that_is_none_is_refused(
-    alice: User, start: Any, end: Any, field: str, said: str
+    alice: User, start: Any, end: Any, field: str, message: str
 ) -> None:
     asset("raw_flights", DAILY_2013)
     errors = refusal(alice, "raw_flights", start, end)
     assert list(errors) == [field]
-    assert said in errors[field][0]
+    assert message in errors[field][0]
 
 
 def test_the_future_is_refused(alice: User) -> None:
@@ -145,8 +140,10 @@ def test_who_may_only_look_is_refused(db: None) -> None:
 
 def test_a_selection_may_name_segments_and_have_holes(alice: User) -> None:
     asset("weather", DAY_BY_AIRPORT)
-    asked = request_from_text("weather", selection="date=2013-01-01..2013-01-03,2013-02 airport=*K")
-    plan = check_backfill(asked, user=alice)
+    request = request_from_text(
+        "weather", selection="date=2013-01-01..2013-01-03,2013-02 airport=*K"
+    )
+    plan = check_backfill(request, user=alice)
     assert plan.selection == "date=2013-01-01..2013-01-03,2013-02-01..2013-02-28 airport=JFK"
     assert (plan.total, plan.runs) == (31, 31)
 
@@ -154,8 +151,8 @@ def test_a_selection_may_name_segments_and_have_holes(alice: User) -> None:
 def test_of_a_selection_what_is_not_over_is_left_out_and_counted(alice: User) -> None:
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
     today = timezone.now().date()
-    asked = f"{today - timedelta(days=2)}..{today + timedelta(days=3)}"
-    plan = check_backfill(request_from_text("events", selection=asked), user=alice)
+    selection = f"{today - timedelta(days=2)}..{today + timedelta(days=3)}"
+    plan = check_backfill(request_from_text("events", selection=selection), user=alice)
     assert (plan.total, plan.asked.not_over) == (2, 4)
     later = f"{today + timedelta(days=1)}..{today + timedelta(days=3)}"
     with pytest.raises(InvalidRequest, match="Only the past"):
@@ -163,16 +160,18 @@ def test_of_a_selection_what_is_not_over_is_left_out_and_counted(alice: User) ->
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"selection": "*"}, "say a period"),
         ({"selection": "2013-01", "start": "2013-01-01"}, "not both"),
         ({"selection": "2013-13"}, "2013-13"),
     ],
 )
-def test_a_selection_that_is_none_is_refused(alice: User, more: dict[str, Any], said: str) -> None:
+def test_a_selection_that_is_none_is_refused(
+    alice: User, more: dict[str, Any], message: str
+) -> None:
     asset("events", slicewise.PartitionByInterval("@daily", start="2010-01-01"))
-    with pytest.raises(InvalidRequest, match=said) as refused:
+    with pytest.raises(InvalidRequest, match=message) as refused:
         check_backfill(request_from_text("events", **more), user=alice)
     assert list(refused.value.errors) == ["selection"]
 
@@ -192,8 +191,8 @@ def test_a_time_to_start_is_read_in_the_zone_of_the_asset(alice: User) -> None:
 
 def test_nothing_starts_before_its_time(alice: User) -> None:
     asset("raw_flights", DAILY_2013)
-    asked = request_from_text("raw_flights", selection="2013-01", start_at="2100-01-01T00:00Z")
-    backfill = create_backfill(asked, user=alice)
+    request = request_from_text("raw_flights", selection="2013-01", start_at="2100-01-01T00:00Z")
+    backfill = create_backfill(request, user=alice)
     advance()
     backfill.refresh_from_db()
     assert (backfill.state, backfill.group.runs.count()) == ("scheduled", 0)
@@ -215,8 +214,8 @@ def test_an_older_version_of_the_code_is_used_where_it_is_named(alice: User) -> 
     producer.save()
 
     def frozen(text: str) -> Any:
-        asked = request_from_text("raw_flights", selection="2013-01", code_version=text)
-        return check_backfill(asked, user=alice).producer_version
+        request = request_from_text("raw_flights", selection="2013-01", code_version=text)
+        return check_backfill(request, user=alice).producer_version
 
     assert frozen("") == frozen("1111") == now
     assert frozen("000000") == frozen(str(old.bundle_version_id)) == old
@@ -226,6 +225,6 @@ def test_an_older_version_of_the_code_is_used_where_it_is_named(alice: User) -> 
 
 def test_what_depends_on_its_past_is_made_oldest_first(alice: User) -> None:
     asset("balances", DAILY_2013, options={"depends_on_past": True})
-    said = refusal(alice, "balances", "2013-01-01", "2013-01-03", order="newest")
-    assert "order is oldest" in said["order"][0]
+    errors = refusal(alice, "balances", "2013-01-01", "2013-01-03", order="newest")
+    assert "order is oldest" in errors["order"][0]
     assert request_from_text("balances", "2013-01-01", "2013-01-03").order == "oldest"

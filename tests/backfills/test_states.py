@@ -1,5 +1,5 @@
-"""Whatever is done to backfills, in whatever order, while their runs end well or badly: no state
-lies, and what was accepted comes to its end.
+"""Backfills under any sequence of acts, while runs end well or badly: each state is true, and each
+accepted backfill ends.
 """
 
 from collections.abc import Callable
@@ -44,10 +44,11 @@ from backfills_app.services import (
 )
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import ConflictingRequest
+from tests.attempts import staged
 from tests.backfills.scenes import ask, drive, following
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import counts_agree_with_slices, staged
 from tests.factories import DAILY_2013, asset, outlet_of
+from tests.partition_records import counts_agree_with_slices
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +63,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 
 
 def refusal(act: Callable[[], object]) -> str:
-    """Why it was refused; empty if it was done."""
+    """Return the reason of a refusal; an empty text without a refusal."""
     try:
         act()
     except ConflictingRequest as refused:
@@ -71,7 +72,7 @@ def refusal(act: Callable[[], object]) -> str:
 
 
 class Backfills(RuleBasedStateMachine):
-    """Two backfills that share partitions, the first with what follows; people and a worker."""
+    """Two backfills that share partitions, one with downstream assets; people and a worker."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,76 +108,76 @@ class Backfills(RuleBasedStateMachine):
         before = self._active_by_group()
         dispatch()
         for group, number in self._active_by_group().items():
-            asked = Backfill.objects.get(group=group)
-            assert number <= max(asked.max_active_runs, before.get(group, 0))
-            assert number == before.get(group, 0) or not asked.group.paused
+            backfill = Backfill.objects.get(group=group)
+            assert number <= max(backfill.max_active_runs, before.get(group, 0))
+            assert number == before.get(group, 0) or not backfill.group.paused
 
     @precondition(lambda self: Run.objects.filter(state=RunState.DISPATCHED).exists())
-    @rule(which=WHICH)
-    def a_run_begins(self, which: int) -> None:
+    @rule(index=WHICH)
+    def a_run_begins(self, index: int) -> None:
         sent = list(Run.objects.filter(state=RunState.DISPATCHED).order_by("id"))
-        assert attempts.begin(sent[which % len(sent)].pk, self.worker)
+        assert attempts.begin(sent[index % len(sent)].pk, self.worker)
 
     @precondition(lambda self: RunAttempt.objects.filter(ended_at=None).exists())
-    @rule(which=WHICH, well=st.booleans())
-    def a_run_ends(self, which: int, well: bool) -> None:
+    @rule(index=WHICH, well=st.booleans())
+    def a_run_ends(self, index: int, well: bool) -> None:
         under_way = list(RunAttempt.objects.filter(ended_at=None).order_by("id"))
-        self._end(under_way[which % len(under_way)], well)
+        self._end(under_way[index % len(under_way)], well)
 
-    @rule(which=WHICH, action=st.sampled_from(sorted(ACTIONS)))
-    def somebody_acts(self, which: int, action: str) -> None:
-        asked = self._backfill(which)
-        said = refusal(lambda: ACTIONS[action](asked, user=self.ada))
-        assert not said or asked.name in said
+    @rule(index=WHICH, action=st.sampled_from(sorted(ACTIONS)))
+    def somebody_acts(self, index: int, action: str) -> None:
+        backfill = self._backfill(index)
+        message = refusal(lambda: ACTIONS[action](backfill, user=self.ada))
+        assert not message or backfill.name in message
 
-    @rule(which=WHICH, most=st.integers(1, 4), order=st.sampled_from(["oldest", "newest"]))
-    def somebody_changes_one(self, which: int, most: int, order: str) -> None:
-        asked = self._backfill(which)
+    @rule(index=WHICH, most=st.integers(1, 4), order=st.sampled_from(["oldest", "newest"]))
+    def somebody_changes_one(self, index: int, most: int, order: str) -> None:
+        backfill = self._backfill(index)
         terms: dict[str, Any] = {"max_active_runs": most, "order": order}
-        said = refusal(lambda: change_backfill(asked, user=self.ada, **terms))
-        assert not said or asked.name in said
+        message = refusal(lambda: change_backfill(backfill, user=self.ada, **terms))
+        assert not message or backfill.name in message
 
     @precondition(lambda self: Run.objects.filter(state__in=RETRYABLE_STATES).exists())
-    @rule(which=WHICH)
-    def somebody_retries_a_run(self, which: int) -> None:
+    @rule(index=WHICH)
+    def somebody_retries_a_run(self, index: int) -> None:
         ended = list(Run.objects.filter(state__in=RETRYABLE_STATES).order_by("id"))
-        run = ended[which % len(ended)]
-        said = refusal(lambda: retry_run(run, user=self.ada))
-        assert not said or str(run.pk) in said
+        run = ended[index % len(ended)]
+        message = refusal(lambda: retry_run(run, user=self.ada))
+        assert not message or str(run.pk) in message
 
     @invariant()
     def counts_are_what_counting_gives(self) -> None:
-        for asked in self._all():
-            for piece in asked.assets.all():
-                states = list(piece.partitions.values_list("state", flat=True))
+        for backfill in self._all():
+            for scope in backfill.assets.all():
+                states = list(scope.partitions.values_list("state", flat=True))
                 for state in BackfillPartition.State.values:
-                    assert getattr(piece, state) == states.count(state), (piece, state)
+                    assert getattr(scope, state) == states.count(state), (scope, state)
         assert counts_agree_with_slices()
 
     @invariant()
     def no_state_lies(self) -> None:
-        for asked in self._all():
-            pieces = list(asked.assets.all())
+        for backfill in self._all():
+            pieces = list(backfill.assets.all())
             going_on = any(
-                piece.waiting or piece.active or piece.expanded < piece.total for piece in pieces
+                scope.waiting or scope.active or scope.expanded < scope.total for scope in pieces
             )
-            assert asked.ended is not going_on
-            unfinished = asked.group.runs.exclude(state__in=TERMINAL_STATES)
-            assert not (asked.ended and unfinished.exists())
-            if asked.state == "canceling":
-                assert not any(piece.waiting for piece in pieces)
-            if asked.deleted:
-                assert asked.ended
-            assert (asked.state == "paused") is (
-                asked.group.paused and not asked.ended and asked.state != "canceling"
+            assert backfill.ended is not going_on
+            unfinished = backfill.group.runs.exclude(state__in=TERMINAL_STATES)
+            assert not (backfill.ended and unfinished.exists())
+            if backfill.state == "canceling":
+                assert not any(scope.waiting for scope in pieces)
+            if backfill.deleted:
+                assert backfill.ended
+            assert (backfill.state == "paused") is (
+                backfill.group.paused and not backfill.ended and backfill.state != "canceling"
             )
-            assert (asked.run_end_date is not None) is asked.ended
-            assert asked.max_active_runs == asked.group.max_active_runs
+            assert (backfill.run_end_date is not None) is backfill.ended
+            assert backfill.max_active_runs == backfill.group.max_active_runs
 
     @invariant()
     def what_is_held_is_made_by_one_run_that_goes_on(self) -> None:
-        held = AssetPartition.objects.filter(held_by__isnull=False)
-        assert not held.filter(held_by__state__in=TERMINAL_STATES).exists()
+        held_partitions = AssetPartition.objects.filter(held_by__isnull=False)
+        assert not held_partitions.filter(held_by__state__in=TERMINAL_STATES).exists()
         active = BackfillPartition.objects.filter(state="active").select_related("slice")
         for wanted in active:
             assert wanted.slice is not None
@@ -186,9 +187,9 @@ class Backfills(RuleBasedStateMachine):
         rows = Backfill.objects.select_related("group").prefetch_related("assets")
         return list(rows.order_by("id"))
 
-    def _backfill(self, which: int) -> Backfill:
+    def _backfill(self, index: int) -> Backfill:
         rows = self._all()
-        return rows[which % len(rows)]
+        return rows[index % len(rows)]
 
     def _active_by_group(self) -> dict[int, int]:
         active = Run.objects.filter(state__in=ACTIVE_STATES).values_list("group", flat=True)
@@ -209,11 +210,11 @@ class Backfills(RuleBasedStateMachine):
     def _all_comes_to_its_end(self) -> None:
         for attempt in RunAttempt.objects.filter(ended_at=None).order_by("id"):
             self._end(attempt, well=True)
-        for asked in self._all():
-            if asked.state == "paused":
-                resume_backfill(asked, user=self.ada)
+        for backfill in self._all():
+            if backfill.state == "paused":
+                resume_backfill(backfill, user=self.ada)
         drive(self.worker)
-        assert all(asked.ended for asked in self._all())
+        assert all(backfill.ended for backfill in self._all())
         assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
 
 

@@ -12,17 +12,17 @@ Bundle = Callable[..., Path]
 
 @pytest.fixture
 def bundle() -> Iterator[Bundle]:
-    """Makes a folder of definition files: ``bundle(loop="while True: pass")``."""
-    made = []
+    """Return a maker of folders of definition files: ``bundle(loop="while True: pass")``."""
+    folders = []
 
     def make(**files: str) -> Path:
         folder = Path(tempfile.mkdtemp(prefix="slicewise-bundle-"))
-        made.append(folder)
+        folders.append(folder)
         folder.chmod(0o755)
         for name, text in files.items():
             (folder / f"{name}.py").write_text(text)
         return folder
 
     yield make
-    for folder in made:
+    for folder in folders:
         shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""What a process keeps of sets that are found at run time."""
+"""The memory that a process spends on keys of sets that runs find."""
 
 import gc
 import weakref

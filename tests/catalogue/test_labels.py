@@ -1,4 +1,4 @@
-"""A label that a key class says otherwise is shown as soon as its file is in force."""
+"""A changed label of a key class is shown as soon as the class's file is in force."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What definition files may do to the server that has them loaded."""
+"""Acts of definition files against the server that has the files loaded."""
 
 import os
 import resource
@@ -44,7 +44,7 @@ def eventually_gone(pid: int) -> bool:
 
 @pytest.fixture
 def pid_file(bundle: Bundle) -> Path:
-    """A file that the loader can write to, whoever it runs as."""
+    """Return a file that the loader can write to, under any user."""
     folder = bundle()
     folder.chmod(0o777)
     return folder / "pid"

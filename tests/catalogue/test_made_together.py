@@ -25,9 +25,9 @@ ONE = SPLIT.format(outlets="Asset('train', uri='file:///lake/train')")
 
 @pytest.fixture
 def folder(bundle: Bundle) -> Path:
-    made = bundle(a=HEADER + BOTH)
-    assert sync_bundle("trials", made).errors == []
-    return made
+    bundle_folder = bundle(a=HEADER + BOTH)
+    assert sync_bundle("trials", bundle_folder).errors == []
+    return bundle_folder
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ def test_what_is_made_together_is_paused_together(folder: Path, alice: User) -> 
 def test_the_name_of_a_function_is_not_taken_by_another_bundle(
     folder: Path, bundle: Bundle
 ) -> None:
-    other = bundle(b=f"{HEADER}@asset.multi(outlets=[Asset('x')])\ndef split(): ...\n")
-    (told,) = sync_bundle("others", other).errors
-    assert "the name 'split' is taken by a function of bundle trials (a.py:" in told["message"]
+    other_bundle = bundle(b=f"{HEADER}@asset.multi(outlets=[Asset('x')])\ndef split(): ...\n")
+    (error,) = sync_bundle("others", other_bundle).errors
+    assert "the name 'split' is taken by a function of bundle trials (a.py:" in error["message"]
     assert not Asset.objects.filter(name="x").exists()
     single = bundle(b=f"{HEADER}@asset()\ndef split(): ...\n")
-    (told,) = sync_bundle("singles", single).errors
-    assert "the name 'split' is taken by a function of bundle trials" in told["message"]
+    (error,) = sync_bundle("singles", single).errors
+    assert "the name 'split' is taken by a function of bundle trials" in error["message"]
     assert Asset.objects.get(name="train").producer.name == "split"  # type: ignore[union-attr]

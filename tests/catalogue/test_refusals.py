@@ -1,4 +1,6 @@
-"""What the SDK takes and the server does not act on is told with the file, and not put in force."""
+"""Declarations that the SDK takes and the server refuses: the error names the file, and the old
+version stays in force.
+"""
 
 from typing import Any
 
@@ -20,7 +22,7 @@ def synced(bundle: Bundle, name: str = "trials", **files: str) -> SyncReport:
     return sync_bundle(name, bundle(**{file: HEADER + text for file, text in files.items()}))
 
 
-def told(report: SyncReport) -> list[tuple[Any, ...]]:
+def error_places(report: SyncReport) -> list[tuple[Any, ...]]:
     return [(error["path"], error["line"], error["asset"]) for error in report.errors]
 
 
@@ -32,7 +34,7 @@ def test_an_option_that_this_server_does_not_act_on_is_an_error_of_the_file(
     bundle: Bundle,
 ) -> None:
     report = synced(bundle, a=f"{FINE}@asset(engine='submit')\ndef flights(): ...\n")
-    assert told(report) == [("a.py", 4, "flights")]
+    assert error_places(report) == [("a.py", 4, "flights")]
     assert "its setting SPARK_MASTER names one" in report.errors[0]["message"]
     assert report.errors[0]["message"].startswith("asset 'flights': ")
     assert active() == ["fine"]
@@ -47,8 +49,8 @@ def test_validations_are_kept_with_the_asset_and_with_what_reads_it(bundle: Bund
     )
     assert synced(bundle, a=text).errors == []
     raw, reads = Asset.objects.get(name="raw"), Asset.objects.get(name="reads")
-    assert [one["name"] for one in raw.outlet_validations] == ["has_columns(a)"]
-    assert [one["name"] for one in reads.outlet_validations] == ["unique(b)"]
+    assert [validation["name"] for validation in raw.outlet_validations] == ["has_columns(a)"]
+    assert [validation["name"] for validation in reads.outlet_validations] == ["unique(b)"]
     assert reads.producer is not None
     assert reads.producer.current_version is not None
     version = reads.producer.current_version
@@ -95,7 +97,7 @@ def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle)
     assert before is not None
     (folder / "a.py").write_text(f"{HEADER}@asset(engine='submit')\ndef flights(): ...\n")
     report = sync_bundle("trials", folder)
-    assert told(report) == [("a.py", 2, "flights")]
+    assert error_places(report) == [("a.py", 2, "flights")]
     after = Asset.objects.get(name="flights").producer
     assert after is not None
     assert active() == ["flights"]
@@ -105,7 +107,7 @@ def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle)
 def test_a_name_that_another_bundle_has_is_told_with_both_places(bundle: Bundle) -> None:
     synced(bundle, "one", first=FINE)
     report = synced(bundle, "two", second=f"@asset()\ndef other(): ...\n{FINE}")
-    assert told(report) == [("second.py", 4, "fine")]
+    assert error_places(report) == [("second.py", 4, "fine")]
     assert "is taken by an asset of bundle one (first.py:2)" in report.errors[0]["message"]
     assert Asset.objects.get(name="fine").bundle.name == "one"
     assert active() == ["fine", "other"]
@@ -118,7 +120,7 @@ def test_schedules_in_a_circle_over_bundles_are_told_by_the_one_that_closes_it(
     assert synced(bundle, "one", a=follows.format("b", "a")).errors == []
     assert synced(bundle, "two", b=follows.format("c", "b")).errors == []
     report = synced(bundle, "three", c=FINE + follows.format("a", "c"))
-    assert told(report) == [("c.py", 4, "c")]
+    assert error_places(report) == [("c.py", 4, "c")]
     assert (
         "waits for itself, by way of another bundle: c -> a -> b -> c"
         in (report.errors[0]["message"])
@@ -148,7 +150,7 @@ def test_an_asset_that_moves_to_another_bundle_is_in_force_there_once_it_is_free
     sync_bundle("two", second)
     (first / "a.py").write_text(HEADER + FINE + moved)
     (second / "b.py").write_text(HEADER)
-    assert told(sync_bundle("one", first)) == [("a.py", 4, "moved")]
+    assert error_places(sync_bundle("one", first)) == [("a.py", 4, "moved")]
     assert not sync_bundle("one", first).changed
     sync_bundle("two", second)
     assert active() == ["fine"]
@@ -162,11 +164,11 @@ def test_an_asset_that_moves_to_another_bundle_is_in_force_there_once_it_is_free
 
 def test_a_circle_that_another_bundle_has_opened_is_one_no_more(bundle: Bundle) -> None:
     follows = "from slicewise import *\n@asset(schedule=Asset.ref('{0}'))\ndef {1}(): ...\n"
-    one, two = bundle(a=follows.format("b", "a")), bundle(b=follows.format("a", "b"))
-    sync_bundle("one", one)
-    assert told(sync_bundle("two", two)) == [("b.py", 2, "b")]
-    (one / "a.py").write_text("from slicewise import *\n@asset()\ndef a(): ...\n")
-    sync_bundle("one", one)
+    first, two = bundle(a=follows.format("b", "a")), bundle(b=follows.format("a", "b"))
+    sync_bundle("one", first)
+    assert error_places(sync_bundle("two", two)) == [("b.py", 2, "b")]
+    (first / "a.py").write_text("from slicewise import *\n@asset()\ndef a(): ...\n")
+    sync_bundle("one", first)
     assert sync_bundle("two", two).errors == []
     assert active() == ["a", "b"]
 

@@ -1,4 +1,4 @@
-"""What an asset's page says of the file that declares it."""
+"""The part of an asset's page on the file that declares the asset."""
 
 import pytest
 from django.test import Client
@@ -6,6 +6,7 @@ from django.test import Client
 from assets_app.catalogue.services import sync_bundle
 from assets_app.models import Asset
 from tests.catalogue.conftest import Bundle
+from tests.clients import browser_of
 from tests.factories import person
 from tests.pages.markup import compact
 
@@ -16,9 +17,7 @@ HEADER = "from slicewise import *\n"
 
 @pytest.fixture
 def browser() -> Client:
-    client = Client()
-    client.force_login(person("vera"), backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    return browser_of(person("vera"))
 
 
 def page(browser: Client, name: str, tab: str = "") -> str:

@@ -30,7 +30,7 @@ def nothing_refused_yet() -> None:
 
 
 class Loader:
-    """In the place of the loader process: refuses, and counts how often it was asked."""
+    """A stand-in for the loader process: refuses, and counts requests."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -82,11 +82,11 @@ def test_the_beat_does_nothing_while_another_sync_is_on(bundle: Bundle) -> None:
     bundles = {"trials": bundle(**GOOD)}
     facts = connection.get_connection_params()
     named = {name: facts[name] for name in ("host", "port", "user", "password", "dbname")}
-    with closing(psycopg.connect(**named, autocommit=True)) as other:
-        other.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.SYNC])
+    with closing(psycopg.connect(**named, autocommit=True)) as other_connection:
+        other_connection.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.SYNC])
         assert sync_bundles(bundles) == []
         # By closing alone it would be given back a moment later.
-        other.execute("SELECT pg_advisory_unlock(%s)", [AdvisoryLock.SYNC])
+        other_connection.execute("SELECT pg_advisory_unlock(%s)", [AdvisoryLock.SYNC])
     (report,) = sync_bundles(bundles)
     assert (report.changed, report.assets) == (True, 1)
 
@@ -112,23 +112,23 @@ def test_a_bundle_that_the_settings_name_no_more_is_not_in_force(
     bundle: Bundle, settings: Any
 ) -> None:
     timed = "from slicewise import asset\n\n@asset(schedule='@daily')\ndef greeting(): ...\n"
-    folder, other = bundle(good=timed), bundle()
-    settings.BUNDLES = {"old": folder, "other": other}
+    folder, other_folder = bundle(good=timed), bundle()
+    settings.BUNDLES = {"old": folder, "other": other_folder}
     sync_bundles()
     assert Asset.objects.get().active
     # Renamed: what it declares is that of the new one.
-    settings.BUNDLES = {"new": folder, "other": other}
+    settings.BUNDLES = {"new": folder, "other": other_folder}
     reports = sync_bundles()
     assert [report.errors for report in reports] == [[], []]
-    found = Asset.objects.get()
-    assert (found.active, found.bundle.name) == (True, "new")
+    stored_asset = Asset.objects.get()
+    assert (stored_asset.active, stored_asset.bundle.name) == (True, "new")
     assert Schedule.objects.get().next_at is not None
     # Taken out, and back again.
-    settings.BUNDLES = {"other": other}
+    settings.BUNDLES = {"other": other_folder}
     sync_bundles()
     assert not Asset.objects.get().active
     assert Schedule.objects.get().next_at is None
-    settings.BUNDLES = {"new": folder, "other": other}
+    settings.BUNDLES = {"new": folder, "other": other_folder}
     sync_bundles()
     assert Asset.objects.get().active
     # As if the settings were lacking.
@@ -153,7 +153,7 @@ def second(first, told):
 
 
 def written_by() -> dict[str, dict[Any, Any]]:
-    """By table, the transaction that wrote each row."""
+    """Return the transaction that wrote each row, by table."""
     tables = {
         "assets_app_asset": "name",
         "assets_app_assetdependency": "upstream_id || '>' || downstream_id",
@@ -162,11 +162,11 @@ def written_by() -> dict[str, dict[Any, Any]]:
         "partitions_app_partitiondefinition": "id",
     }
     with connection.cursor() as cursor:
-        found = {}
+        versions = {}
         for table, key in tables.items():
             cursor.execute(f"SELECT {key}, xmin::text FROM {table}")
-            found[table] = dict(cursor.fetchall())
-    return found
+            versions[table] = dict(cursor.fetchall())
+    return versions
 
 
 @pytest.mark.django_db(transaction=True)

@@ -15,13 +15,15 @@ pytestmark = pytest.mark.django_db
 
 
 def producer(name: str, schedule: Mapping[str, object] | None, **options: object) -> Producer:
-    made = asset(name, options={"schedule": schedule, **options}, schedule=schedule).producer
-    assert made is not None
-    return made
+    stored_producer = asset(
+        name, options={"schedule": schedule, **options}, schedule=schedule
+    ).producer
+    assert stored_producer is not None
+    return stored_producer
 
 
 def say(of: Producer, **options: object) -> None:
-    """Declare it anew."""
+    """Declare the producer anew."""
     assert of.current_version is not None
     of.current_version.definition = of.current_version.definition | options
 
@@ -43,13 +45,17 @@ def test_each_producer_gets_the_schedule_that_it_declares() -> None:
 
 
 def test_only_what_has_changed_is_written() -> None:
-    same, other, gone = (producer(name, cron("@daily")) for name in ("same", "other", "gone"))
-    store_schedules([same, other, gone], now=at(2024, 7, 1))
-    say(other, schedule=cron("@hourly"), priority=1)
-    say(gone, schedule=None)
-    with CaptureQueriesContext(connection) as seen:
-        store_schedules([same, other, gone], now=at(2024, 7, 1, 12))
-    written = [query["sql"] for query in seen if query["sql"].startswith(("UPDATE", "INSERT"))]
+    unchanged, changed, unscheduled = (
+        producer(name, cron("@daily")) for name in ("same", "other", "gone")
+    )
+    store_schedules([unchanged, changed, unscheduled], now=at(2024, 7, 1))
+    say(changed, schedule=cron("@hourly"), priority=1)
+    say(unscheduled, schedule=None)
+    with CaptureQueriesContext(connection) as statements:
+        store_schedules([unchanged, changed, unscheduled], now=at(2024, 7, 1, 12))
+    written = [
+        query["sql"] for query in statements if query["sql"].startswith(("UPDATE", "INSERT"))
+    ]
     assert len(written) == 2
     rows = {row.producer.name: row for row in Schedule.objects.select_related("producer", "group")}
     assert rows["same"].next_at == at(2024, 7, 2)
@@ -57,9 +63,9 @@ def test_only_what_has_changed_is_written() -> None:
     assert rows["other"].next_at == at(2024, 7, 1, 1)
     assert rows["other"].group.priority == 1
     assert (rows["gone"].rule, rows["gone"].next_at) == (None, None)
-    with CaptureQueriesContext(connection) as seen:
-        store_schedules([same, other, gone], now=at(2024, 7, 1, 12))
-    assert not [query for query in seen if not query["sql"].startswith("SELECT")]
+    with CaptureQueriesContext(connection) as statements:
+        store_schedules([unchanged, changed, unscheduled], now=at(2024, 7, 1, 12))
+    assert not [query for query in statements if not query["sql"].startswith("SELECT")]
 
 
 @pytest.mark.parametrize(
@@ -71,39 +77,39 @@ def test_only_what_has_changed_is_written() -> None:
     ids=["by an asset", "over"],
 )
 def test_where_there_were_no_ticks_a_schedule_by_time_begins_now(old: dict[str, object]) -> None:
-    made = producer("made", None)
-    say(made, **old)
-    store_schedules([made], now=at(2022, 7, 1))
-    say(made, schedule=cron("@daily"), end_date=None)
-    store_schedules([made], now=at(2024, 7, 1, 12))
+    scheduled_producer = producer("made", None)
+    say(scheduled_producer, **old)
+    store_schedules([scheduled_producer], now=at(2022, 7, 1))
+    say(scheduled_producer, schedule=cron("@daily"), end_date=None)
+    store_schedules([scheduled_producer], now=at(2024, 7, 1, 12))
     row = Schedule.objects.get()
     assert (row.handled_until, row.next_at) == (at(2024, 7, 1, 12), at(2024, 7, 2))
-    say(made, end_date="2025-01-01T00:00:00+00:00")
-    store_schedules([made], now=at(2024, 7, 5))
+    say(scheduled_producer, end_date="2025-01-01T00:00:00+00:00")
+    store_schedules([scheduled_producer], now=at(2024, 7, 5))
     assert Schedule.objects.get().handled_until == at(2024, 7, 1, 12)
 
 
 def test_what_is_over_stays_as_it_is() -> None:
-    made = producer("made", cron("@daily"), end_date="2022-07-01T00:00:00+00:00")
+    scheduled_producer = producer("made", cron("@daily"), end_date="2022-07-01T00:00:00+00:00")
     for moment in (at(2022, 7, 1), at(2024, 7, 1)):
-        store_schedules([made], now=moment)
+        store_schedules([scheduled_producer], now=moment)
     assert Schedule.objects.get().handled_until == at(2022, 7, 1)
 
 
 def test_a_schedule_by_other_assets_goes_on_from_where_the_old_one_was() -> None:
-    made = producer("made", by("one"))
-    store_schedules([made], now=at(2022, 7, 1))
-    say(made, schedule=by("two"))
-    store_schedules([made], now=at(2024, 7, 1))
+    scheduled_producer = producer("made", by("one"))
+    store_schedules([scheduled_producer], now=at(2022, 7, 1))
+    say(scheduled_producer, schedule=by("two"))
+    store_schedules([scheduled_producer], now=at(2024, 7, 1))
     assert Schedule.objects.get().handled_until == at(2022, 7, 1)
 
 
 def test_statements_do_not_grow_with_producers() -> None:
     def statements(many: int) -> int:
-        made = [producer(f"of_{many}_{number}", cron("@daily")) for number in range(many)]
-        with CaptureQueriesContext(connection) as seen:
-            store_schedules(made, now=at(2024, 7, 1))
-        return len(seen)
+        producers = [producer(f"of_{many}_{number}", cron("@daily")) for number in range(many)]
+        with CaptureQueriesContext(connection) as statements:
+            store_schedules(producers, now=at(2024, 7, 1))
+        return len(statements)
 
     assert statements(2) == statements(30)
     assert RunGroup.objects.count() == Schedule.objects.count() == 32

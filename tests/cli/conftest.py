@@ -8,7 +8,7 @@ from tests import factories
 
 @pytest.fixture
 def ada(db: None) -> User:
-    """The first superuser: whoever a command acts as unless told."""
+    """Create the first superuser, the person that a command acts as by default."""
     return factories.person("ada", is_superuser=True)
 
 

@@ -1,4 +1,4 @@
-"""Backfills on the command line: what is said, whom it acts as, and the exit code."""
+"""Backfills on the command line: output, acting person, and exit code."""
 
 from typing import Any
 
@@ -9,9 +9,8 @@ from assets_app.models import Asset, Gateway, Run
 from backfills_app.models import Backfill
 from backfills_app.services.advance.advancing import advance
 from tests.backfills.conftest import worker
-from tests.backfills.scenes import following
-from tests.backfills.test_life import run_all
-from tests.cli.test_commands import refusal, said, told
+from tests.backfills.scenes import following, run_all
+from tests.cli.commands import json_of, output_of, refusal
 from tests.execution.conftest import sent
 from tests.factories import DAILY_2013
 
@@ -24,11 +23,11 @@ pytestmark = pytest.mark.usefixtures("ada", "raw_flights", "carriers", "sent")
 
 @pytest.fixture
 def number() -> str:
-    return str(told("backfill", "create", *DAYS)["id"])
+    return str(json_of("backfill", "create", *DAYS)["id"])
 
 
 def test_a_request_says_all_that_the_form_says() -> None:
-    body = told(
+    body = json_of(
         "backfill", "create", "raw_flights", "--selection", "2013-02", "--order", "newest",
         "--existing", "all", "--allow-holes", "--start-at", "2099-01-01", "--strategy", "7",
         "--max-active-runs", "2", "--description", "why", "--downstream", "none",
@@ -39,9 +38,9 @@ def test_a_request_says_all_that_the_form_says() -> None:
 
 
 def test_a_preview_tells_of_each_asset() -> None:
-    text = said("backfill", "preview", *DAYS)
+    text = output_of("backfill", "preview", *DAYS)
     assert "missing_upstream" in text
-    (asset,) = told("backfill", "preview", *DAYS)["assets"]
+    (asset,) = json_of("backfill", "preview", *DAYS)["assets"]
     assert (asset["asset"], asset["to_make"]) == ("raw_flights", 6)
     assert not Backfill.objects.exists()
 
@@ -57,64 +56,73 @@ def test_several_assets_are_named_by_options_and_dates_by_words() -> None:
         ("delays", *days, "--upstream"),
         ("raw_flights", *days, "--downstream", "all"),
     ):
-        plan = told("backfill", "preview", *chosen)
-        assert {each["asset"]: each["to_make"] for each in plan["assets"]} == counts
-        assert [each["layer"] for each in plan["assets"]] == [1, 2]
-    text = said("backfill", "create", "--group", "flights", "--selection", "2013-01-01..2013-01-06")
+        plan = json_of("backfill", "preview", *chosen)
+        assert {asset["asset"]: asset["to_make"] for asset in plan["assets"]} == counts
+        assert [asset["layer"] for asset in plan["assets"]] == [1, 2]
+    text = output_of(
+        "backfill", "create", "--group", "flights", "--selection", "2013-01-01..2013-01-06"
+    )
     assert "and 2 more assets" in text
     number = str(Backfill.objects.get().pk)
-    shown = told("backfill", "show", number)
+    shown = json_of("backfill", "show", number)
     assert shown["chosen_by"] == {
         "asset_group": "flights", "selection": "2013-01-01..2013-01-06",
     }  # fmt: skip
-    roles = {each["asset"]: (each["role"], each["total"]) for each in shown["assets"]}
+    roles = {asset["asset"]: (asset["role"], asset["total"]) for asset in shown["assets"]}
     assert roles == dict.fromkeys(counts, ("chosen", 6)) | {"carriers": ("chosen", 1)}
-    shown_text = said("backfill", "show", number)
+    shown_text = output_of("backfill", "show", number)
     assert "role" in shown_text
     assert "relative_fileloc" not in shown_text
     assert not [line for line in shown_text.splitlines() if line.startswith("asset  ")][:-1]
-    assert [each["id"] for each in told("backfill", "list", "--asset", "delays")] == [int(number)]
-    assert len(told("backfill", "clone", number, "2013-01-01", "2013-01-02")["assets"]) == 3
+    assert [backfill["id"] for backfill in json_of("backfill", "list", "--asset", "delays")] == [
+        int(number)
+    ]
+    assert len(json_of("backfill", "clone", number, "2013-01-01", "2013-01-02")["assets"]) == 3
 
 
 def test_one_is_paused_resumed_changed_canceled_and_deleted(number: str) -> None:
-    assert said("backfill", "pause", number) == f"Backfill {number} is paused.\n"
-    changed = told("backfill", "change", number, "--max-active-runs", "9", "--priority", "-2")
+    assert output_of("backfill", "pause", number) == f"Backfill {number} is paused.\n"
+    changed = json_of("backfill", "change", number, "--max-active-runs", "9", "--priority", "-2")
     assert (changed["max_active_runs"], changed["priority"]) == (9, -2)
-    assert told("backfill", "resume", number)["state"] == "creating"
-    assert said("backfill", "cancel", number) == f"Backfill {number} is canceled.\n"
-    assert said("backfill", "delete", number) == f"Backfill {number} is deleted.\n"
-    assert told("backfill", "list") == []
-    assert [each["id"] for each in told("backfill", "list", "--deleted")] == [int(number)]
-    assert told("backfill", "show", number)["deleted"] is True
+    assert json_of("backfill", "resume", number)["state"] == "creating"
+    assert output_of("backfill", "cancel", number) == f"Backfill {number} is canceled.\n"
+    assert output_of("backfill", "delete", number) == f"Backfill {number} is deleted.\n"
+    assert json_of("backfill", "list") == []
+    assert [backfill["id"] for backfill in json_of("backfill", "list", "--deleted")] == [
+        int(number)
+    ]
+    assert json_of("backfill", "show", number)["deleted"] is True
 
 
 def test_several_are_done_and_each_refusal_is_told(
     number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = str(told("backfill", "create", *DAYS)["id"])
-    assert told("backfill", "pause", number, other)["done"] == [int(number), int(other)]
-    said("backfill", "resume", number)
-    code, error = refusal(capsys, "backfill", "resume", number, other)
+    second_number = str(json_of("backfill", "create", *DAYS)["id"])
+    assert json_of("backfill", "pause", number, second_number)["done"] == [
+        int(number),
+        int(second_number),
+    ]
+    output_of("backfill", "resume", number)
+    code, error = refusal(capsys, "backfill", "resume", number, second_number)
     assert (code, "is not paused" in error, "1 of 2 were refused" in error) == (1, True, True)
-    assert Backfill.objects.get(pk=other).state == "creating"
+    assert Backfill.objects.get(pk=second_number).state == "creating"
 
 
 def test_what_failed_is_shown_and_retried(number: str, worker: Gateway) -> None:
     run_all(worker, failing=("2013-01-02",))
-    assert "ValueError: no" in said("backfill", "show", number)
-    shown = told("backfill", "show", number)
+    assert "ValueError: no" in output_of("backfill", "show", number)
+    shown = json_of("backfill", "show", number)
     assert shown["failures"][0]["runs"] == 1
-    assert told("backfill", "retry", number, "--code", "newest")["state"] == "running"
+    assert json_of("backfill", "retry", number, "--code", "newest")["state"] == "running"
     run_all(worker)
-    assert told("backfill", "show", number)["state"] == "succeeded"
+    assert json_of("backfill", "show", number)["state"] == "succeeded"
 
 
 def test_a_run_says_which_backfill_asked_for_it_and_which_code_it_has(number: str) -> None:
     advance()
     run = Run.objects.order_by("pk").first()
     assert run is not None
-    shown = said("runs", "show", str(run.pk))
+    shown = output_of("runs", "show", str(run.pk))
     assert f"{run.group_id} (backfill {Backfill.objects.get().name})" in shown
     version = run.producer_version.bundle_version
     assert f" of version {version.pk} ({version.digest[:12]})" in shown
@@ -122,17 +130,17 @@ def test_a_run_says_which_backfill_asked_for_it_and_which_code_it_has(number: st
 
 def test_what_was_skipped_is_shown_with_who_had_it(number: str) -> None:
     advance()
-    second = str(told("backfill", "create", *DAYS)["id"])
+    second = str(json_of("backfill", "create", *DAYS)["id"])
     advance()
-    text = said("backfill", "show", second)
+    text = output_of("backfill", "show", second)
     assert "in_flight" in text
     assert Backfill.objects.get(pk=number).name in text
 
 
 def test_a_clone_is_asked_for_with_what_is_to_be_different(number: str) -> None:
-    clone = told("backfill", "clone", number, "--existing", "all")
+    clone = json_of("backfill", "clone", number, "--existing", "all")
     assert (clone["logical_dates"], clone["existing"]) == ("2013-01-01..2013-01-06", "all")
-    part = told("backfill", "clone", number, "2013-01-02", "2013-01-03")
+    part = json_of("backfill", "clone", number, "2013-01-02", "2013-01-03")
     assert part["logical_dates"] == "2013-01-02..2013-01-03"
 
 
@@ -151,9 +159,9 @@ def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
     monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", pass_time)
     code, error = refusal(capsys, "backfill", "retry", number, "--wait")
     assert (code, "1 of 6 partitions was not made" in error) == (1, True)
-    run = told("backfill", "show", number)["failures"][0]["examples"][0]["run"]
+    run = json_of("backfill", "show", number)["failures"][0]["examples"][0]["run"]
     assert f"run {run}: ValueError: no\n" in error
-    assert told("backfill", "retry", number, "--wait")["state"] == "succeeded"
+    assert json_of("backfill", "retry", number, "--wait")["state"] == "succeeded"
 
 
 def test_what_lacked_something_upstream_was_not_made_either(
@@ -218,15 +226,15 @@ def test_a_viewer_controls_only_what_was_granted(
         code, error = refusal(capsys, "backfill", verb, number, *as_vera)
         assert (code, "vera may not" in error) == (2, True)
     Grant.objects.create(person=vera, asset="raw_flights")
-    assert said("backfill", "pause", number, *as_vera) == f"Backfill {number} is paused.\n"
+    assert output_of("backfill", "pause", number, *as_vera) == f"Backfill {number} is paused.\n"
 
 
 def test_what_was_canceled_is_not_told_as_made(number: str) -> None:
     advance()
-    assert "queued or running" in said("backfill", "show", number)
-    said("backfill", "cancel", number)
-    assert "0 of 6 materialized, 6 canceled" in said("backfill", "show", number)
-    assert "0 of 6 materialized, 6 canceled" in said("backfill", "list")
+    assert "queued or running" in output_of("backfill", "show", number)
+    output_of("backfill", "cancel", number)
+    assert "0 of 6 materialized, 6 canceled" in output_of("backfill", "show", number)
+    assert "0 of 6 materialized, 6 canceled" in output_of("backfill", "list")
 
 
 @pytest.mark.parametrize("verb", ["preview", "create"])

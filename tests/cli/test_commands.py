@@ -1,6 +1,5 @@
-"""The command line: what it prints, whom it acts as, and what its exit code says."""
+"""The command line: output, acting person, and exit code."""
 
-import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, ManagementUtility, call_command
-from django.db import connections
 from django.utils import timezone
 
 import slicewise
@@ -25,8 +23,9 @@ from assets_app.queries.orphans import OrphanRow
 from backfills_app.models import Backfill
 from slicewise.io.recorded import Difference, PartitionRecord
 from tests import factories
+from tests.cli.commands import json_of, output_of, refusal
 from tests.execution.conftest import make_gateway, sent
-from tests.execution.test_found_partitions import found
+from tests.runtime_keys import found
 
 __all__ = ["sent"]
 
@@ -35,41 +34,23 @@ JANUARY = ("raw_flights", "2013-01-01", "2013-01-31")
 pytestmark = pytest.mark.usefixtures("ada", "raw_flights", "carriers", "sent")
 
 
-def said(*arguments: str) -> str:
-    out = StringIO()
-    call_command(*arguments, stdout=out, stderr=StringIO())
-    return out.getvalue()
-
-
-def told(*arguments: str) -> Any:
-    return json.loads(said(*arguments, "--json"))
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """Exit code and standard error, as a shell sees them."""
-    # A process that ends closes its connections; the test's transaction is on one of them.
-    with patch.object(connections, "close_all"), pytest.raises(SystemExit) as ended:
-        ManagementUtility(["manage.py", *arguments]).execute()
-    error = capsys.readouterr().err
-    assert "Traceback" not in error
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, error
-
-
 def test_assets_are_listed() -> None:
-    assert [each["name"] for each in told("assets", "list")] == ["carriers", "raw_flights"]
-    assert "raw_flights" in said("assets", "list")
+    assert [asset_row["name"] for asset_row in json_of("assets", "list")] == [
+        "carriers",
+        "raw_flights",
+    ]
+    assert "raw_flights" in output_of("assets", "list")
 
 
 def test_an_asset_is_shown() -> None:
-    assert told("assets", "show", "raw_flights")["expected"] == 365
-    assert "raw_flights" in said("assets", "show", "raw_flights")
+    assert json_of("assets", "show", "raw_flights")["expected"] == 365
+    assert "raw_flights" in output_of("assets", "show", "raw_flights")
 
 
 def test_an_asset_is_paused_and_unpaused() -> None:
-    said("assets", "pause", "raw_flights")
+    output_of("assets", "pause", "raw_flights")
     assert Asset.objects.get(name="raw_flights").paused
-    assert told("assets", "unpause", "raw_flights")["paused"] is False
+    assert json_of("assets", "unpause", "raw_flights")["paused"] is False
     assert [entry.action for entry in AuditEntry.objects.all()] == ["unpause", "pause"]
 
 
@@ -95,20 +76,20 @@ def test_a_name_that_no_asset_has_is_told_with_the_nearest(
 
 
 def test_partitions_are_materialized() -> None:
-    body = told("assets", "materialize", "raw_flights", "--partition", "2013-01-01..2013-01-03")
+    body = json_of("assets", "materialize", "raw_flights", "--partition", "2013-01-01..2013-01-03")
     assert body["run_count"] == Run.objects.count() == 3
-    assert told("assets", "materialize", "carriers")["run_count"] == 1
+    assert json_of("assets", "materialize", "carriers")["run_count"] == 1
 
 
 def test_partitions_are_listed_with_their_states() -> None:
-    said("assets", "materialize", "raw_flights", "--partition", "2013-01-02")
-    listed = told("partitions", "raw_flights", "2013-01-01..2013-01-03")
-    assert [each["state"] for each in listed] == ["missing", "queued", "missing"]
-    held = told("partitions", "raw_flights", "--state", "queued")
-    assert [each["key"] for each in held] == ["2013-01-02"]
-    assert len(told("partitions", "raw_flights")) == 100
-    assert len(told("partitions", "raw_flights", "--limit", "0")) == 365
-    assert "2013-01-02" in said("partitions", "raw_flights", "2013-01")
+    output_of("assets", "materialize", "raw_flights", "--partition", "2013-01-02")
+    listed = json_of("partitions", "raw_flights", "2013-01-01..2013-01-03")
+    assert [partition["state"] for partition in listed] == ["missing", "queued", "missing"]
+    queued = json_of("partitions", "raw_flights", "--state", "queued")
+    assert [partition["key"] for partition in queued] == ["2013-01-02"]
+    assert len(json_of("partitions", "raw_flights")) == 100
+    assert len(json_of("partitions", "raw_flights", "--limit", "0")) == 365
+    assert "2013-01-02" in output_of("partitions", "raw_flights", "2013-01")
 
 
 def test_partitions_are_forgotten_and_compared_with_their_records(
@@ -123,10 +104,10 @@ def test_partitions_are_forgotten_and_compared_with_their_records(
     )
     code, error = refusal(capsys, "partitions", "verify", "raw_flights")
     assert (code, "no installed storage reads" in error) == (2, True)
-    assert "1 partition of raw_flights missing again" in said(
+    assert "1 partition of raw_flights missing again" in output_of(
         "partitions", "forget", "raw_flights", "2013-01-02"
     )
-    assert told("partitions", "list", "raw_flights", "2013-01-02")[0]["state"] == "missing"
+    assert json_of("partitions", "list", "raw_flights", "2013-01-02")[0]["state"] == "missing"
     code, error = refusal(capsys, "partitions", "forget", "raw_flights", "2013-01-02")
     assert (code, "Nothing of it is there" in error) == (2, True)
 
@@ -139,52 +120,54 @@ def test_partitions_that_a_definition_lost_are_listed_and_removed_when_asked(
     AssetPartition.objects.create(
         asset=asset, identity="0" * 16, key="2013", state="materialized", version=1
     )
-    assert "no run has written it" in said("partitions", "orphans", "raw_flights")
+    assert "no run has written it" in output_of("partitions", "orphans", "raw_flights")
     # Nothing of it can be removed, so nobody is asked.
-    [orphan] = told("partitions", "orphans", "raw_flights", "--remove")
+    [orphan] = json_of("partitions", "orphans", "raw_flights", "--remove")
     assert (orphan["key"], orphan["kept"]) == ("2013", "no run has written it")
-    with patch("assets_app.management.commands.partitions.find_orphans") as found:
+    with patch("assets_app.management.commands.partitions.find_orphans") as find_orphans:
         row = OrphanRow(1, "0" * 16, "2013", 3, 10, None, False, 1, "year=2013", "file:/", "1-1")
-        found.return_value = [Orphan(row)]
+        find_orphans.return_value = [Orphan(row)]
         code, error = refusal(capsys, "partitions", "orphans", "raw_flights", "--remove")
     assert (code, "say --yes" in error) == (1, True)
 
 
 def test_a_backfill_is_previewed_created_listed_shown_and_canceled() -> None:
-    assert told("backfill", "preview", *JANUARY, "--strategy", "10")["runs"] == 4
+    assert json_of("backfill", "preview", *JANUARY, "--strategy", "10")["runs"] == 4
     assert not Backfill.objects.exists()
-    created = told("backfill", "create", *JANUARY, "--description", "January")
+    created = json_of("backfill", "create", *JANUARY, "--description", "January")
     assert created["counts"]["total"] == 31
     number = str(created["id"])
-    assert [each["id"] for each in told("backfill", "list")] == [created["id"]]
-    assert "January" in said("backfill", "show", number)
-    assert told("backfill", "cancel", number)["state"] in ("canceling", "canceled")
-    assert "raw_flights" in said("backfill", "list", "--asset", "raw_flights")
+    assert [backfill["id"] for backfill in json_of("backfill", "list")] == [created["id"]]
+    assert "January" in output_of("backfill", "show", number)
+    assert json_of("backfill", "cancel", number)["state"] in ("canceling", "canceled")
+    assert "raw_flights" in output_of("backfill", "list", "--asset", "raw_flights")
 
 
 def test_runs_are_listed_shown_and_canceled() -> None:
-    said("assets", "materialize", "carriers")
+    output_of("assets", "materialize", "carriers")
     run = str(Run.objects.get().pk)
-    assert [each["asset"] for each in told("runs", "list", "--state", "queued")] == ["carriers"]
-    assert "carriers" in said("runs", "list")
-    assert "queued" in said("runs", "show", run)
-    assert "canceled" in said("runs", "cancel", run)
+    assert [run_row["asset"] for run_row in json_of("runs", "list", "--state", "queued")] == [
+        "carriers"
+    ]
+    assert "carriers" in output_of("runs", "list")
+    assert "queued" in output_of("runs", "show", run)
+    assert "canceled" in output_of("runs", "cancel", run)
 
 
 def test_a_log_is_printed_as_it_came() -> None:
-    said("assets", "materialize", "carriers")
+    output_of("assets", "materialize", "carriers")
     run, now = Run.objects.get(), timezone.now()
     attempt = RunAttempt.objects.create(run=run, number=1, token=uuid4(), started_at=now)
     for sequence in range(450):
         RunLog.objects.create(attempt=attempt, sequence=sequence, text=f"{sequence},")
-    assert said("runs", "logs", str(run.pk)) == "".join(f"{number}," for number in range(450))
-    assert len(told("runs", "logs", str(run.pk))) == 450
+    assert output_of("runs", "logs", str(run.pk)) == "".join(f"{number}," for number in range(450))
+    assert len(json_of("runs", "logs", str(run.pk))) == 450
 
 
 def test_following_a_log_ends_with_the_run() -> None:
-    said("assets", "materialize", "carriers")
+    output_of("assets", "materialize", "carriers")
     run = str(Run.objects.get().pk)
-    said("runs", "cancel", run)
+    output_of("runs", "cancel", run)
     printed, noted = StringIO(), StringIO()
     call_command("runs", "logs", "-f", run, stdout=printed, stderr=noted)
     assert printed.getvalue() == ""
@@ -281,9 +264,9 @@ def test_waiting_for_a_run_that_fails_to_find_partitions_exits_with_1(
 
 
 def test_what_is_not_partitioned_is_named_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    said("assets", "materialize", "carriers")
-    assert "the whole asset  queued" in said("partitions", "list", "carriers")
-    assert "the whole asset pending" in said("runs", "show", str(Run.objects.get().pk))
+    output_of("assets", "materialize", "carriers")
+    assert "the whole asset  queued" in output_of("partitions", "list", "carriers")
+    assert "the whole asset pending" in output_of("runs", "show", str(Run.objects.get().pk))
     with patch("assets_app.management.commands.partitions.verify_partitions") as verified:
         lost = Difference(key="", path="", recorded=PartitionRecord(bytes=3), actual=None)
         verified.return_value = Verification(1, [lost])
@@ -361,7 +344,7 @@ def test_sync_tells_what_a_bundle_declares(tmp_path: Path, settings: Any) -> Non
         "from slicewise import asset\n\n@asset(uri='file:///tmp/regions')\ndef regions(): ...\n"
     )
     settings.BUNDLES = {"regions": tmp_path}
-    first, second = told("sync"), told("sync", "regions")
+    first, second = json_of("sync"), json_of("sync", "regions")
     assert (first[0]["changed"], first[0]["assets"]) == (True, 1)
     assert second[0]["changed"] is False
 
@@ -399,7 +382,7 @@ def test_sync_names_the_assets_that_a_broken_file_leaves_at_their_last_version(
     )
     (tmp_path / "other.py").write_text(f"{header}@asset\ndef third(): ...\n")
     settings.BUNDLES = {"trials": tmp_path}
-    assert told("sync")[0]["kept"] == []
+    assert json_of("sync")[0]["kept"] == []
     (tmp_path / "both.py").write_text("1 / 0\n")
     code, error = refusal(capsys, "sync")
     assert code == 1
@@ -414,16 +397,16 @@ def test_sync_says_which_data_the_new_definitions_do_not_have(
     settings.BUNDLES = {"trials": tmp_path}
     header = "from slicewise import Asset, PartitionBySequence\n"
     file.write_text(header + declared.format(["north", "south", "west"]))
-    assert told("sync")[0]["orphans"] == {}
+    assert json_of("sync")[0]["orphans"] == {}
     call_command("assets", "report-write", "stock", "--partition", "*", stdout=StringIO())
     file.write_text(header + declared.format(["north"]))
     capsys.readouterr()
     call_command("sync", "trials")
-    said = "  stock has data of 2 partitions that its definition does not have: see slicewise"
-    assert said + " partitions orphans stock\n" in capsys.readouterr().err
+    warning = "  stock has data of 2 partitions that its definition does not have: see slicewise"
+    assert warning + " partitions orphans stock\n" in capsys.readouterr().err
     file.write_text(header + declared.format(["north", "west"]))
-    assert told("sync")[0]["orphans"] == {"stock": 1}
-    assert told("sync")[0]["orphans"] == {}
+    assert json_of("sync")[0]["orphans"] == {"stock": 1}
+    assert json_of("sync")[0]["orphans"] == {}
 
 
 @pytest.mark.parametrize("command", ["assets", "partitions", "backfill", "runs", "sync"])
@@ -447,8 +430,10 @@ def test_facts_are_written_for_people() -> None:
 
 
 def test_a_run_is_shown_with_its_partitions_folded() -> None:
-    said("assets", "materialize", "raw_flights", "--partition", "2013-01", "--strategy", "range")
-    shown = said("runs", "show", str(Run.objects.get().pk))
+    output_of(
+        "assets", "materialize", "raw_flights", "--partition", "2013-01", "--strategy", "range"
+    )
+    shown = output_of("runs", "show", str(Run.objects.get().pk))
     assert "2013-01-01 pending" in shown
     assert "and 26 more" in shown
     assert "{" not in shown

@@ -1,4 +1,4 @@
-"""`slicewise definitions check`: what it says of good files, and of broken ones."""
+"""`slicewise definitions check`: its output for good files and for broken files."""
 
 import json
 import os
@@ -34,8 +34,8 @@ def test_good_files_are_told_with_partition_schedule_and_inlets(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert check(folder) == 0
-    said, wrong = capsys.readouterr()
-    assert said.splitlines() == [
+    output, wrong = capsys.readouterr()
+    assert output.splitlines() == [
         "good.py:3: daily",
         "    partition: PartitionByInterval('@daily', timezone='Europe/Berlin')",
         "    schedule:  @daily (Europe/Berlin)",
@@ -66,7 +66,7 @@ def test_what_is_broken_is_told_file_by_file(
 
 
 @pytest.mark.parametrize(
-    ("called", "told"),
+    ("called", "advice"),
     [
         ("Overlap(nonexistant='ignore')", "did you mean 'nonexistent'?"),
         ("All(x=1)", "it has none"),
@@ -74,12 +74,12 @@ def test_what_is_broken_is_told_file_by_file(
     ],
 )
 def test_an_argument_that_a_class_does_not_have_is_told_with_the_nearest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], called: str, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], called: str, advice: str
 ) -> None:
     (tmp_path / "a.py").write_text(f"{HEADER}{called}\n")
     assert check(tmp_path) == 1
     first, *_ = capsys.readouterr().err.splitlines()
-    assert first.endswith(f"; {told}")
+    assert first.endswith(f"; {advice}")
 
 
 def test_one_file_is_checked_without_those_beside_it(
@@ -112,9 +112,9 @@ def test_assets_in_one_place_are_a_warning_that_names_the_others(
     )
     assert check(tmp_path) == 0
     assert capsys.readouterr().err.splitlines() == [
-        f"a.py:{line}: asset {name!r}: warning: {other!r} has the same uri: each replaces the data"
+        f"a.py:{line}: asset {name!r}: warning: {twin!r} has the same uri: each replaces the data"
         " of the other"
-        for line, name, other in ((2, "one", "two"), (4, "two", "one"), (6, "three", "seen"))
+        for line, name, twin in ((2, "one", "two"), (4, "two", "one"), (6, "three", "seen"))
     ]
 
 
@@ -229,9 +229,9 @@ def test_an_exclusion_that_takes_out_no_window_is_a_warning(
         f"@asset(partition=PartitionByInterval({partition}))\ndef cut(): ...\n"
     )
     assert check(tmp_path) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert [line.split("exclude='")[1].split("'")[0] for line in told] == unmatched
-    assert all(line.startswith("cut.py:3: asset 'cut': warning: ") for line in told)
+    warnings = capsys.readouterr().err.splitlines()
+    assert [line.split("exclude='")[1].split("'")[0] for line in warnings] == unmatched
+    assert all(line.startswith("cut.py:3: asset 'cut': warning: ") for line in warnings)
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_an_option_without_effect_is_a_warning(
         f"{HEADER}from slicewise import Cron\n@asset({options})\ndef made(): ...\n"
     )
     assert check(tmp_path) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if "no effect" in line]
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "no effect" in line]
     expected = [f"made.py:3: asset 'made': warning: {unused} has no effect"] if unused else []
-    assert [line.rpartition(":")[0] for line in told] == expected
+    assert [line.rpartition(":")[0] for line in warnings] == expected
 
 
 def test_a_pause_longer_than_the_longest_one_is_a_warning(

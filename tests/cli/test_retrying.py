@@ -4,24 +4,24 @@ import pytest
 
 from accounts_app.models import AuditEntry
 from assets_app.models import Run, RunState
-from tests.cli.test_commands import refusal, said, told
+from tests.cli.commands import json_of, output_of, refusal
 
 pytestmark = pytest.mark.usefixtures("ada", "raw_flights")
 
 
 @pytest.fixture
 def canceled() -> list[int]:
-    """Two runs of one request."""
-    said("assets", "materialize", "raw_flights", "--partition", "2013-01-01..2013-01-02")
+    """Return two canceled runs of one request."""
+    output_of("assets", "materialize", "raw_flights", "--partition", "2013-01-01..2013-01-02")
     ids = list(Run.objects.order_by("id").values_list("id", flat=True))
     for pk in ids:
-        said("runs", "cancel", str(pk))
+        output_of("runs", "cancel", str(pk))
     return ids
 
 
 def test_runs_are_retried(canceled: list[int]) -> None:
     first, second = map(str, canceled)
-    assert said("runs", "retry", first, second) == (
+    assert output_of("runs", "retry", first, second) == (
         f"Run {first} is queued again.\nRun {second} is queued again.\n"
     )
     entry = AuditEntry.objects.filter(action="retry").first()
@@ -33,7 +33,7 @@ def test_what_cannot_be_retried_is_named_and_exits_with_1(
     capsys: pytest.CaptureFixture[str], canceled: list[int]
 ) -> None:
     first, second = map(str, canceled)
-    said("runs", "retry", first)
+    output_of("runs", "retry", first)
     status, text = refusal(capsys, "runs", "retry", first, second)
     assert status == 1
     assert f"Run {first} is queued: it has not ended yet." in text
@@ -64,17 +64,17 @@ def test_the_failed_runs_of_a_request_are_retried(canceled: list[int]) -> None:
     Run.objects.filter(pk=first).update(state=RunState.QUEUED, ended_at=None)
     run = Run.objects.get(pk=first)
     Run.objects.filter(pk=first).update(state=RunState.FAILED, ended_at=run.created_at)
-    answer = told("runs", "retry", "--group", str(run.group_id), "--code", "newest")
+    answer = json_of("runs", "retry", "--group", str(run.group_id), "--code", "newest")
     assert answer == {"runs": [first], "refused": []}
     assert Run.objects.get(pk=second).state == RunState.CANCELED
 
 
 def test_a_run_is_run_again(canceled: list[int]) -> None:
-    text = said("runs", "rerun", str(canceled[0]))
+    text = output_of("runs", "rerun", str(canceled[0]))
     new = Run.objects.order_by("-id").first()
     assert new
     assert text == f"Run {new.pk} makes the partitions of run {canceled[0]} again.\n"
-    assert told("runs", "rerun", str(canceled[1]))["run_count"] == 1
+    assert json_of("runs", "rerun", str(canceled[1]))["run_count"] == 1
 
 
 def test_a_viewer_retries_nothing(

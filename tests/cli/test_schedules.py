@@ -1,6 +1,5 @@
-"""`assets schedule`: what a person at a terminal is told."""
+"""`assets schedule`: its text and its JSON."""
 
-import json
 from io import StringIO
 from typing import Any
 
@@ -12,33 +11,34 @@ from assets_app.catalogue.services import set_paused
 from assets_app.models import Run
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
+from tests.cli.commands import json_of, output_of
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset
-from tests.scheduling.scenes import any_of, at, by, cron, scheduled, write
+from tests.scheduling.scenes import DAILY, HOURLY, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.usefixtures("ada")
 BEGAN = at(2024, 7, 1)
 
 
-def said(*arguments: str) -> str:
-    out = StringIO()
-    call_command("assets", "schedule", *arguments, stdout=out, stderr=StringIO())
-    return out.getvalue()
+def schedule_text(*arguments: str) -> str:
+    """Return the text of `assets schedule`."""
+    return output_of("assets", "schedule", *arguments)
 
 
-def told(*arguments: str) -> Any:
-    return json.loads(said(*arguments, "--json"))
+def schedule_json(*arguments: str) -> Any:
+    """Return the JSON of `assets schedule`."""
+    return json_of("assets", "schedule", *arguments)
 
 
 def test_a_schedule_by_time_is_shown_with_its_ticks() -> None:
     scheduled("daily", cron("@daily"), since=BEGAN, timezone="America/New_York")
     handle_ticks(at(2024, 7, 2, 4))
-    text = said("daily")
+    text = schedule_text("daily")
     assert "@daily (every day at 00:00)" in text
     assert "Wed 2024-07-03 00:00" in text
     assert "tick (America/New_York)" in text
-    assert told("daily")["ticks"][0]["queued"] == 1
-    assert told("daily", "--limit", "0")["schedule"]["by_time"] is True
+    assert schedule_json("daily")["ticks"][0]["queued"] == 1
+    assert schedule_json("daily", "--limit", "0")["schedule"]["by_time"] is True
 
 
 def test_a_run_names_the_time_of_its_tick() -> None:
@@ -54,26 +54,24 @@ def test_a_schedule_that_joins_times_is_shown_in_words_with_its_ticks() -> None:
     rule = any_of(by("up"), cron("@daily"))
     scheduled("joined", rule, DAILY_2013, since=BEGAN, timezone="Europe/Berlin")
     handle_ticks(at(2024, 7, 1, 22))
-    text = said("joined")
+    text = schedule_text("joined")
     assert "up | Cron('@daily') (up or every day at 00:00 (Europe/Berlin))" in text
     assert "Wed 2024-07-03 00:00" in text
-    assert told("joined")["ticks"][0]["reason"] == "nothing_ended"
+    assert schedule_json("joined")["ticks"][0]["reason"] == "nothing_ended"
 
 
 def test_a_schedule_that_fails_is_shown_with_its_error() -> None:
     daily = scheduled("daily", cron("@daily"), since=BEGAN)
     assert daily.producer is not None
     record_failures({daily.producer.schedule.pk: KeyError("gone")}, at(2024, 7, 2))
-    assert "KeyError: 'gone' (tried again at Tue 2024-07-02 00:01)" in said("daily")
+    assert "KeyError: 'gone' (tried again at Tue 2024-07-02 00:01)" in schedule_text("daily")
 
 
 def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> None:
-    from tests.pages.test_schedules import DAILY, HOURLY
-
     hourly = asset("hourly", HOURLY)
     scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", make_gateway("scheduled"), ada)
-    assert "hourly 23 of 24" in said("daily")
+    assert "hourly 23 of 24" in schedule_text("daily")
     hours = {
         "needed": 24,
         "there": 23,
@@ -81,13 +79,15 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
         "nonexistent": None,
         "excluded": 0,
     }
-    assert told("daily")["on_their_way"] == [{"key": "2024-07-01", "upstream": {"hourly": hours}}]
+    assert schedule_json("daily")["on_their_way"] == [
+        {"key": "2024-07-01", "upstream": {"hourly": hours}}
+    ]
 
 
 def test_an_asset_without_a_schedule_says_so() -> None:
     asset("by_hand", DAILY_2013)
-    assert "made by hand" in said("by_hand")
-    assert told("by_hand") == {
+    assert "made by hand" in schedule_text("by_hand")
+    assert schedule_json("by_hand") == {
         "schedule": None,
         "on_their_way": [],
         "ticks": [],
@@ -97,14 +97,12 @@ def test_an_asset_without_a_schedule_says_so() -> None:
 
 
 def test_what_a_paused_asset_has_missed_is_shown(ada: User) -> None:
-    from tests.pages.test_schedules import DAILY, HOURLY
-
     hourly = asset("hourly", HOURLY)
     set_paused(scheduled("daily", by("hourly"), DAILY, since=BEGAN), True, user=ada)
-    assert "Missed" not in said("daily")
+    assert "Missed" not in schedule_text("daily")
     write(hourly, "2024-07-01..2024-07-02", make_gateway("scheduled"), ada)
-    assert "Missed while paused, 2 partitions: 2024-07-01..2024-07-02." in said("daily")
-    assert told("daily")["missed"] == {
+    assert "Missed while paused, 2 partitions: 2024-07-01..2024-07-02." in schedule_text("daily")
+    assert schedule_json("daily")["missed"] == {
         "count": 2,
         "first": "2024-07-01",
         "last": "2024-07-02",

@@ -1,9 +1,11 @@
-"""The documents as people read them, cut into the pieces that can be tried."""
+"""The documents, cut into the blocks, commands and spans that tests can try."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)]+)\)")
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = (
@@ -19,7 +21,7 @@ _PLACE = re.compile(r"# (from )?([\w./]+\.py)\n")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and the line on which the text begins."""
+    """A fenced block: the language, the text, and the line on which the text begins."""
 
     document: Path
     language: str
@@ -48,7 +50,7 @@ class Block:
 
 
 def blocks(language: str) -> list[Block]:
-    """All blocks of a language, document by document."""
+    """Return all blocks of a language, document by document."""
     return [block for document in DOCUMENTS for block in _blocks(document, language)]
 
 
@@ -60,13 +62,13 @@ def _blocks(document: Path, language: str) -> Iterator[Block]:
 
 
 def commands() -> list[tuple[Block, str]]:
-    """Every line of every shell block that is a command."""
+    """List each line of a shell block that is a command, with the block."""
     lines = [(block, line.strip()) for block in blocks("sh") for line in block.text.splitlines()]
     return [(block, line) for block, line in lines if line and not line.startswith("#")]
 
 
 def spans() -> list[tuple[Path, str]]:
-    """Every piece of code in running text, with its document."""
+    """List the code in running text, with the document of each span."""
     return [
         (document, span)
         for document in DOCUMENTS

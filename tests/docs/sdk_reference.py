@@ -1,6 +1,6 @@
-"""Writes docs/reference/sdk.md from signatures and docstrings; ``make reference`` calls it.
+"""Write docs/reference/sdk.md from signatures and docstrings; ``make reference`` calls this module.
 
-griffe reads the source and imports nothing: annotations and defaults stand as they are written.
+griffe reads the source and imports nothing: annotations and defaults stay as written.
 """
 
 import re
@@ -42,44 +42,44 @@ unless said otherwise.
 
 
 def package() -> griffe.Module:
-    """The package as griffe sees it."""
+    """Read the package with griffe."""
     loaded = griffe.load("slicewise", search_paths=[PROJECT], resolve_aliases=True)
     assert isinstance(loaded, griffe.Module)
     return loaded
 
 
 def exported(module: griffe.Module) -> dict[str, griffe.Object]:
-    """What the package exports or hands out, and what it has for unit tests, by name."""
+    """Return the public objects of the package, with those for unit tests, by name."""
     testing = module["testing"]
-    found = {name: _target(module[name]) for name in map(str, module.exports or ())}
+    members_by_name = {name: _target(module[name]) for name in map(str, module.exports or ())}
     tried = {f"testing.{name}": _target(testing[name]) for name in map(str, testing.exports or ())}
     handed = {name: _target(module[path]) for name, path in HANDED.items()}
-    return {**found, **tried, **handed}
+    return {**members_by_name, **tried, **handed}
 
 
 def members(cls: griffe.Class, public: Iterable[griffe.Object]) -> dict[str, griffe.Object]:
-    """A class's public methods, properties and documented attributes, in the order of the source.
+    """Find a class's public methods, properties and documented attributes, in order of the source.
 
-    Special methods count where they have a docstring. What a base has that is public itself is left
-    to that base.
+    Special methods count where a docstring documents them. Members of a public base are left to the
+    entry of that base.
     """
-    known = {each.path for each in public}
-    found: dict[str, griffe.Object] = {}
+    public_paths = {public_object.path for public_object in public}
+    inherited: dict[str, griffe.Object] = {}
     for base in (cls, *cls.mro()):
-        if base is not cls and base.path in known:
+        if base is not cls and base.path in public_paths:
             continue
         for name, member in base.members.items():
             if not member.is_alias and _is_shown(name, _target(member)):
-                found.setdefault(name, _target(member))
-    return found
+                inherited.setdefault(name, _target(member))
+    return inherited
 
 
-def written() -> str:
-    """The document."""
+def document_text() -> str:
+    """Return the text of the document."""
     module = package()
     public = exported(module)
-    errors = {name for name, each in public.items() if name.endswith("Error")}
-    functions = {name for name, each in public.items() if each.is_function}
+    errors = {name for name, public_object in public.items() if name.endswith("Error")}
+    functions = {name for name, public_object in public.items() if public_object.is_function}
     parts = {
         "Classes and decorators": public.keys() - errors - functions - HANDED.keys(),
         "Handed out, and not imported": HANDED.keys(),
@@ -121,8 +121,8 @@ def _entry(name: str, thing: griffe.Object, public: dict[str, griffe.Object]) ->
         if signature := _class_signature(thing):
             yield f"```\n{signature}\n```\n"
         yield _text(thing)
-        for each, member in members(thing, public.values()).items():
-            yield from _member(each, member)
+        for member_name, member in members(thing, public.values()).items():
+            yield from _member(member_name, member)
     elif isinstance(thing, griffe.Function):
         yield f"```\n{_signature(thing.name, thing.parameters, thing.returns)}\n```\n"
         yield _text(thing)
@@ -131,7 +131,7 @@ def _entry(name: str, thing: griffe.Object, public: dict[str, griffe.Object]) ->
 def _member(name: str, member: griffe.Object) -> Iterator[str]:
     if isinstance(member, griffe.Function):
         kind = next(
-            (f"{each} " for each in ("classmethod", "staticmethod") if each in member.labels), ""
+            (f"{label} " for label in ("classmethod", "staticmethod") if label in member.labels), ""
         )
         yield f"- `{kind}{_signature(name, member.parameters, member.returns, width=None)}`\n"
     elif isinstance(member, griffe.Attribute):
@@ -144,8 +144,8 @@ def _class_signature(cls: griffe.Class) -> str | None:
     if list(cls.parameters):
         return _signature(cls.name, cls.parameters, None)
     if "NamedTuple" in map(str, cls.bases):
-        fields = (each for each in cls.attributes.values() if each.annotation is not None)
-        return f"{cls.name}({', '.join(f'{each.name}: {each.annotation}' for each in fields)})"
+        fields = (field for field in cls.attributes.values() if field.annotation is not None)
+        return f"{cls.name}({', '.join(f'{field.name}: {field.annotation}' for field in fields)})"
     return None
 
 
@@ -155,39 +155,41 @@ def _signature(
     returns: object,
     width: int | None = WIDTH,
 ) -> str:
-    """As it is written in the source: on one line, or a parameter on each line."""
+    """Return the signature as in the source: on one line, or with a parameter on each line."""
     shown = list(_parameters(parameters))
     arrow = f" -> {_unquoted(returns)}" if returns is not None else ""
     line = f"{name}({', '.join(shown)}){arrow}"
     if width is None or len(line) <= width:
         return line
-    lines = "".join(f"    {each},\n" for each in shown)
+    lines = "".join(f"    {parameter},\n" for parameter in shown)
     return f"{name}(\n{lines}){arrow}"
 
 
 def _parameters(parameters: griffe.Parameters) -> Iterator[str]:
     kinds = griffe.ParameterKind
     starred = False
-    for each in parameters:
-        if each.name in ("self", "cls") or each.name.startswith("_"):
+    for parameter in parameters:
+        if parameter.name in ("self", "cls") or parameter.name.startswith("_"):
             continue
-        if each.kind is kinds.keyword_only and not starred:
+        if parameter.kind is kinds.keyword_only and not starred:
             yield "*"
-        starred = starred or each.kind in (kinds.keyword_only, kinds.var_positional)
-        yield _parameter(each)
+        starred = starred or parameter.kind in (kinds.keyword_only, kinds.var_positional)
+        yield _parameter(parameter)
 
 
-def _parameter(each: griffe.Parameter) -> str:
-    if each.kind in (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword):
-        stars = "*" if each.kind is griffe.ParameterKind.var_positional else "**"
-        return f"{stars}{each.name}: {_unquoted(each.annotation)}"
-    annotation = f": {_unquoted(each.annotation)}" if each.annotation is not None else ""
+def _parameter(parameter: griffe.Parameter) -> str:
+    if parameter.kind in (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword):
+        stars = "*" if parameter.kind is griffe.ParameterKind.var_positional else "**"
+        return f"{stars}{parameter.name}: {_unquoted(parameter.annotation)}"
+    annotation = f": {_unquoted(parameter.annotation)}" if parameter.annotation is not None else ""
     equals = " = " if annotation else "="
-    return f"{each.name}{annotation}" + (f"{equals}{each.default}" if each.default else "")
+    return f"{parameter.name}{annotation}" + (
+        f"{equals}{parameter.default}" if parameter.default else ""
+    )
 
 
 def _unquoted(annotation: object) -> str:
-    """Quotes are there for names that come later in the source, and say nothing to readers."""
+    """Remove quotes: the source quotes names that come later, and readers need no quotes."""
     text = re.sub(r"\w+", lambda name: TYPES.get(name[0], name[0]), str(annotation))
     return text if "Literal[" in text else text.replace('"', "").replace("'", "")
 
@@ -198,37 +200,39 @@ def _text(thing: griffe.Object) -> str:
 
 
 def _aliases(module: griffe.Module, public: Iterable[griffe.Object]) -> Iterator[str]:
-    """The names that stand for types and defaults in signatures, and what they stand for."""
-    found: dict[str, str] = {}
+    """Yield the names that stand for types and defaults in signatures, with their values."""
+    aliases: dict[str, str] = {}
     for thing in public:
         for expression in _annotations(thing, public):
-            for each in expression.iterate(flat=True):
-                alias = _alias(module, each)
+            for node in expression.iterate(flat=True):
+                alias = _alias(module, node)
                 if alias is not None and alias.name not in TYPES:
-                    found[alias.name] = str(alias.value)
-    if found:
+                    aliases[alias.name] = str(alias.value)
+    if aliases:
         yield "## Names in signatures\n"
-        yield "".join(f"- `{name} = {found[name]}`\n" for name in sorted(found, key=str.casefold))
+        yield "".join(
+            f"- `{name} = {aliases[name]}`\n" for name in sorted(aliases, key=str.casefold)
+        )
 
 
 def _annotations(thing: griffe.Object, public: Iterable[griffe.Object]) -> Iterator[griffe.Expr]:
     callables = [thing]
     if isinstance(thing, griffe.Class):
         callables += members(thing, public).values()
-    for each in callables:
-        if isinstance(each, griffe.Class | griffe.Function):
-            annotations: list[object] = [parameter.annotation for parameter in each.parameters]
-            annotations += [parameter.default for parameter in each.parameters]
-            annotations += [each.returns] if isinstance(each, griffe.Function) else []
+    for callable in callables:
+        if isinstance(callable, griffe.Class | griffe.Function):
+            annotations: list[object] = [parameter.annotation for parameter in callable.parameters]
+            annotations += [parameter.default for parameter in callable.parameters]
+            annotations += [callable.returns] if isinstance(callable, griffe.Function) else []
             yield from (every for every in annotations if isinstance(every, griffe.Expr))
 
 
 def _alias(module: griffe.Module, name: object) -> griffe.Attribute | None:
     if not isinstance(name, griffe.ExprName) or not name.canonical_path.startswith("slicewise."):
         return None
-    found = _target(module[name.canonical_path.removeprefix("slicewise.")])
-    return found if isinstance(found, griffe.Attribute) else None
+    target = _target(module[name.canonical_path.removeprefix("slicewise.")])
+    return target if isinstance(target, griffe.Attribute) else None
 
 
 if __name__ == "__main__":
-    REFERENCE.write_text(written())
+    REFERENCE.write_text(document_text())

@@ -1,4 +1,4 @@
-"""The page for people who come from Airflow says what the decorator does."""
+"""The page for people who come from Airflow agrees with the arguments of the decorator."""
 
 import re
 from dataclasses import fields
@@ -15,10 +15,12 @@ TAKEN = {option.name for option in fields(asset)}
 
 
 def rows() -> list[tuple[str, str]]:
-    """Each argument in the tables, with what the page says becomes of it."""
+    """Return each argument in the tables, with the page's advice on the argument."""
     cells = [line.split("|")[1:3] for line in PAGE.splitlines() if line.startswith("| `")]
-    found = [(name, here.strip()) for names, here in cells for name in re.findall("`(.*?)`", names)]
-    return sorted(set(found))
+    argument_names = [
+        (name, here.strip()) for names, here in cells for name in re.findall("`(.*?)`", names)
+    ]
+    return sorted(set(argument_names))
 
 
 def refusal(argument: str) -> str:
@@ -38,11 +40,11 @@ def test_what_is_taken_is_an_argument(argument: str) -> None:
 
 @pytest.mark.parametrize(("argument", "here"), [row for row in rows() if row[1] != "taken"])
 def test_what_is_not_taken_is_refused_with_what_to_write(argument: str, here: str) -> None:
-    said = refusal(argument)
-    assert f"@asset has no argument {argument!r}: {REPLACEMENTS[argument]}" in said
+    message = refusal(argument)
+    assert f"@asset has no argument {argument!r}: {REPLACEMENTS[argument]}" in message
     if here != "refused":
         (replacement,) = re.fullmatch(r"renamed `(.*)`", here).groups()  # type: ignore[union-attr]
-        assert re.search(rf"\b{re.escape(replacement)}[=(]", said)
+        assert re.search(rf"\b{re.escape(replacement)}[=(]", message)
         assert replacement in TAKEN or replacement == "asset.multi"
 
 

@@ -1,4 +1,4 @@
-"""The rules of the calendar that code cites by number are on their page."""
+"""The calendar rules that code cites by number are on the page of rules."""
 
 import re
 from collections.abc import Iterator

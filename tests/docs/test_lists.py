@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.docs.documents import DOCUMENTS, PROJECT
-from tests.docs.test_references import LINK
+from tests.docs.documents import DOCUMENTS, LINK, PROJECT
 
 LISTS = (PROJECT / "README.md", PROJECT / "docs/README.md")
 GUIDES = [d for d in DOCUMENTS if d.parent.name in ("guides", "reference")]
@@ -12,9 +11,12 @@ INTERNALS = [d for d in DOCUMENTS if d.parent.name == "internals"]
 
 @pytest.mark.parametrize("document", GUIDES, ids=lambda d: d.stem)
 def test_a_document_is_in_the_lists(document: object) -> None:
-    for each in LISTS:
-        links = {(each.parent / link).resolve() for link in LINK.findall(each.read_text())}
-        assert document in links, each
+    for list_document in LISTS:
+        links = {
+            (list_document.parent / link).resolve()
+            for link in LINK.findall(list_document.read_text())
+        }
+        assert document in links, list_document
 
 
 @pytest.mark.parametrize("document", INTERNALS, ids=lambda d: d.stem)

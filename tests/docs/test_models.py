@@ -1,4 +1,4 @@
-"""The page on models has every model of the apps, each under its app, and every room of the SDK."""
+"""The page on models lists every model below its app, and every room of the SDK."""
 
 import re
 

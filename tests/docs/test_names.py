@@ -1,6 +1,4 @@
-"""What samples of commands and requests name is there: assets that a document or an example
-declares.
-"""
+"""Assets that samples of commands and requests name are declared by a document or an example."""
 
 import re
 
@@ -19,7 +17,9 @@ _NAMED = re.compile(
 
 
 def declared_assets() -> set[str]:
-    """Names of assets in all samples and examples, without those of sets found at run time."""
+    """Return the names of assets in all samples and examples, without the assets of sets that runs
+    find.
+    """
     files = [path.read_text() for path in (PROJECT / "examples").rglob("*.py")]
     texts = [*files, *(block.text for block in blocks("python"))]
     names = {name for text in texts for match in _DECLARED.findall(text) for name in match}

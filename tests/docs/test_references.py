@@ -1,4 +1,4 @@
-"""What the documents name is there: commands, targets, addresses, settings, files."""
+"""Commands, targets, addresses, settings and files that the documents name exist."""
 
 import io
 import json
@@ -18,9 +18,8 @@ from assets_app.serializers import MaterializeSerializer, ReportedWriteSerialize
 from backfills_app.serializers import BackfillRequestSerializer
 from slicewise_server import api_urls
 from slicewise_server.stack import cli, up
-from tests.docs.documents import DOCUMENTS, PROJECT, Block, commands, spans
+from tests.docs.documents import DOCUMENTS, LINK, PROJECT, Block, commands, spans
 
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)]+)\)")
 TARGETS = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
 BODIES: dict[str, type[Serializer[object]]] = {
     "asset": MaterializeSerializer,
@@ -32,7 +31,7 @@ BODIES: dict[str, type[Serializer[object]]] = {
 
 
 def words_of(line: str, program: str) -> list[str] | None:
-    """The words after the program where the line calls it, None where it does not."""
+    """Return the words after the program where the line calls the program, else None."""
     words = shlex.split(line)
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words = words[1:]
@@ -40,13 +39,13 @@ def words_of(line: str, program: str) -> list[str] | None:
 
 
 def calls(program: str) -> list[tuple[str, list[str]]]:
-    """Each call of a program in the shell blocks, with its place."""
-    found = ((block, words_of(line, program)) for block, line in commands())
-    return [(str(block), words) for block, words in found if words is not None]
+    """List the calls of a program in the shell blocks, each with its place."""
+    word_lists = ((block, words_of(line, program)) for block, line in commands())
+    return [(str(block), words) for block, words in word_lists if words is not None]
 
 
 def parses(words: list[str]) -> bool:
-    """Whether `slicewise` followed by these words is a command that its parser takes."""
+    """Return whether the parser of `slicewise` takes these words as a command."""
     name, *rest = words
     if name in cli.OWN:
         if name == "up":
@@ -81,8 +80,8 @@ def test_commands_named_in_the_text_are_there() -> None:
 
 def test_every_command_has_a_line_in_its_reference() -> None:
     text = (PROJECT / "docs/reference/command-line.md").read_text()
-    own = {name for name, app in get_commands().items() if str(app).endswith("s_app")}
-    for name in {*cli.OWN, *(own - {"changepassword"})}:
+    own_commands = {name for name, app in get_commands().items() if str(app).endswith("s_app")}
+    for name in {*cli.OWN, *(own_commands - {"changepassword"})}:
         assert f"`slicewise {name} " in text, name
 
 
@@ -92,7 +91,7 @@ def test_every_target_has_a_line_in_the_reference(target: str) -> None:
 
 
 def requests() -> list[tuple[str, list[str]]]:
-    """Each call of curl in the shell blocks, also inside of `$(…)`."""
+    """List the calls of curl in the shell blocks, also inside of `$(…)`."""
     return [
         (str(block), shlex.split(call))
         for block, line in commands()
@@ -112,18 +111,18 @@ def test_a_request_of_the_documents_is_one_that_the_api_reads(place: str, words:
 
 def test_every_address_of_the_api_has_a_line() -> None:
     text = (PROJECT / "docs/reference/api.md").read_text()
-    for each in api_urls.v1:
-        shown = str(each.pattern).replace("<str:name>", "<name>").replace("<int:pk>", "<id>")
+    for pattern in api_urls.v1:
+        shown = str(pattern.pattern).replace("<str:name>", "<name>").replace("<int:pk>", "<id>")
         assert f"| `{shown}` |" in text, shown
 
 
 def test_every_setting_has_a_line_and_every_line_a_setting() -> None:
     text = (PROJECT / "docs/reference/settings.md").read_text()
-    own, _, _ = text.partition("## Read by others")
+    own_settings, _, _ = text.partition("## Read by others")
     source = (PROJECT / "slicewise_server/settings.py").read_text()
     call = r"(?:env\.\w+\(|(?:above_zero|at_least_one|memory)\(\s*env,)"
     read = set(re.findall(call + r'\s*"([A-Z_]+)"', source))
-    lines = [line.split("|")[1] for line in own.splitlines() if line.startswith("| `")]
+    lines = [line.split("|")[1] for line in own_settings.splitlines() if line.startswith("| `")]
     assert read == {name for cell in lines for name in re.findall("`([A-Z_]+)`", cell)}
 
 
@@ -137,7 +136,9 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert target.exists(), link
         if anchor:
             headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
-            slugs = [re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings]
+            slugs = [
+                re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings
+            ]
             assert anchor in slugs, link
 
 
@@ -157,8 +158,12 @@ def test_modules_named_in_documents_on_the_code_are_there() -> None:
         if is_internal and re.fullmatch(r"\w+(\.\w+)+", span):
             top, *rest = span.split(".")
             if top in packages:
-                found = [PROJECT.joinpath(top, *rest[:depth]) for depth in range(len(rest) + 1)]
-                assert any(p.with_suffix(".py").exists() or p.is_dir() for p in found[1:]), span
+                candidates = [
+                    PROJECT.joinpath(top, *rest[:depth]) for depth in range(len(rest) + 1)
+                ]
+                assert any(p.with_suffix(".py").exists() or p.is_dir() for p in candidates[1:]), (
+                    span
+                )
 
 
 def test_blocks_know_where_they_stand() -> None:

@@ -24,7 +24,7 @@ BUNDLES = sorted(
 
 
 def bundle(folder: Path, document: Path, name: str) -> Path:
-    """The bundle of that name as the document has people write it."""
+    """Write the bundle of a name, as the document has people write the bundle."""
     for block in SAMPLES:
         if block.document == document and block.file and block.file.startswith(f"{name}/"):
             file = folder / block.file
@@ -95,7 +95,7 @@ def test_the_assets_of_the_guide_make_what_it_says(tmp_path: Path, spark_remote:
 
 @contextmanager
 def modules_of(folder: Path) -> Iterator[None]:
-    """Within the block the bundle's files can be imported, and are forgotten after it."""
+    """Make the bundle's files importable in the block, and forget the modules afterwards."""
     before = set(sys.modules)
     try:
         with importable(folder):

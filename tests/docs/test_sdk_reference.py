@@ -1,4 +1,4 @@
-"""The reference of the SDK says what the source says, and the source says something everywhere."""
+"""The reference of the SDK agrees with the source, and every public object has a docstring."""
 
 import re
 from functools import cache
@@ -7,7 +7,7 @@ import griffe
 
 import slicewise
 from slicewise import testing
-from tests.docs.sdk_reference import HANDED, REFERENCE, exported, members, package, written
+from tests.docs.sdk_reference import HANDED, REFERENCE, document_text, exported, members, package
 
 # An AssetDefinitionError is a DefinitionError that knows its place.
 RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\n]", re.MULTILINE)
@@ -15,19 +15,19 @@ RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\
 
 @cache
 def public() -> dict[str, griffe.Object]:
-    """Everything public, methods and properties as well, by a name for people."""
-    found = exported(package())
+    """Return all public objects, with methods and properties, by a name for people."""
+    public_objects = exported(package())
     parts = {
-        f"{name}.{each}": member
-        for name, thing in found.items()
+        f"{name}.{member_name}": member
+        for name, thing in public_objects.items()
         if isinstance(thing, griffe.Class)
-        for each, member in members(thing, found.values()).items()
+        for member_name, member in members(thing, public_objects.values()).items()
     }
-    return {**found, **parts}
+    return {**public_objects, **parts}
 
 
 def test_the_reference_is_up_to_date() -> None:
-    assert REFERENCE.read_text() == written(), "run: make reference"
+    assert REFERENCE.read_text() == document_text(), "run: make reference"
 
 
 def test_everything_that_is_exported_is_in_it() -> None:
@@ -44,13 +44,15 @@ def test_everything_public_has_a_docstring() -> None:
 
 
 def test_what_raises_an_error_says_so() -> None:
-    """Its own docstring, that of its class, or that of the base it is declared in."""
+    """An error is documented in the function's docstring, the class's docstring or the docstring of
+    the base.
+    """
     silent = {}
     for name, thing in public().items():
         if isinstance(thing, griffe.Function) and thing.docstring is not None:
             above = thing.parent.docstring if thing.parent is not None else None
-            said = thing.docstring.value + (above.value if above is not None else "")
-            unsaid = [error for error in RAISED.findall(thing.source) if error not in said]
-            if unsaid and "Always" not in said:
+            docstring = thing.docstring.value + (above.value if above is not None else "")
+            unsaid = [error for error in RAISED.findall(thing.source) if error not in docstring]
+            if unsaid and "Always" not in docstring:
                 silent[name] = unsaid
     assert silent == {}

@@ -1,4 +1,4 @@
-"""The table of the guide on security: the tests and settings that it names are there."""
+"""The tests and settings that the table of the guide on security names exist."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ def rows() -> list[Row]:
     lines = [line for line in section.splitlines() if line.startswith("|")]
     assert lines[0].strip("| ").split(" | ") == ["protected", "from", "by", *FORMS, "test"]
     cells = [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines[2:]]
-    return [Row(one, two, three, tuple(more), test) for one, two, three, *more, test in cells]
+    return [Row(threat, two, three, tuple(more), test) for threat, two, three, *more, test in cells]
 
 
 @cache

@@ -38,7 +38,7 @@ def rows_of(heading: str) -> dict[str, str]:
 
 
 def arrows(diagram: str) -> list[tuple[str, str]]:
-    """Read the arrows of a diagram; `[*]` is its beginning."""
+    """Read the arrows of a diagram; `[*]` is the beginning."""
     return re.findall(r"^ *(\S+) --> (\w+)", diagram, re.MULTILINE)
 
 

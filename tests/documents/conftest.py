@@ -9,11 +9,11 @@ from tests.documents.examples import Example, Loader, Refusal
 
 @pytest.fixture
 def load(tmp_path: Path) -> Loader:
-    """The names that an example defines."""
+    """Return a loader of examples: the names that an example defines."""
     return lambda code: Example(tmp_path, code).names()
 
 
 @pytest.fixture
 def refusal(tmp_path: Path) -> Refusal:
-    """The sentence with which an example is refused when its file is loaded."""
+    """Return a function that loads an example and returns the refusal."""
     return lambda code: Example(tmp_path, code).refusal()

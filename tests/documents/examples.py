@@ -26,11 +26,11 @@ class Example:
         self.file = folder / "definitions.py"
         self.file.write_text(HEADER + dedent(code))
         self.declared = load_bundle(folder)
-        (found,) = self.declared["files"]
-        self.error: dict[str, Any] | None = found["error"]
+        (file_report,) = self.declared["files"]
+        self.error: dict[str, Any] | None = file_report["error"]
 
     def names(self) -> dict[str, Any]:
-        """What the file defines, by name; it must load."""
+        """Load the file, and return the names that the file defines."""
         assert self.error is None, self.error["message"]
         defined: dict[str, Any] = {"__name__": "definitions"}
         with collecting(Registry(self.file.parent)):
@@ -38,20 +38,20 @@ class Example:
         return defined
 
     def refusal(self) -> str:
-        """The sentence with which the file is refused."""
+        """Return the sentence with which the file is refused."""
         assert self.error is not None, "the file is taken"
         return str(self.error["message"])
 
 
 def ended(definition: PartitionDefinition, after: Moment, until: Moment) -> int:
-    """How many partitions are complete at a tick of a schedule, and were not at the one before.
+    """Return how many partitions are complete at a tick and were incomplete at the tick before.
 
-    That is what a time schedule makes at a tick (AIP-76, "Time-based Partitions").
+    A time schedule makes these partitions at a tick (AIP-76, "Time-based Partitions").
     """
     first = date(2000, 1, 1)
     return definition.count(first, until) - definition.count(first, after)
 
 
 def hours(start: datetime, count: int) -> list[datetime]:
-    """So many moments, an hour apart."""
+    """Return a number of moments, an hour apart."""
     return [start + timedelta(hours=number) for number in range(count)]

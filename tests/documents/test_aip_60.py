@@ -1,4 +1,4 @@
-"""AIP-60, standard URIs: its examples, and what its text says of them."""
+"""AIP-60, standard URIs: the examples of the document, and the rules of its text."""
 
 import warnings
 

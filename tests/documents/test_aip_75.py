@@ -1,7 +1,7 @@
-"""AIP-75, asset-centric syntax: its examples as they stand there, and what its text says of them.
+"""AIP-75, asset-centric syntax: the examples as written in the document, and the rules of its text.
 
-`...` for arguments left out is left out here too; a comment as a function's whole body has `...`
-beside it.
+Where the document writes `...` for arguments left out, the example leaves the arguments out too; a
+comment as a function's whole body has `...` beside it.
 """
 
 from datetime import date
@@ -73,17 +73,17 @@ def test_an_asset_takes_the_arguments_of_dags_and_tasks(load: Loader) -> None:
 
 @pytest.mark.parametrize("argument", ["dag_id", "default_args", "task_id"])
 def test_obvious_exceptions_are_refused_by_name(argument: str, refusal: Refusal) -> None:
-    said = refusal(f"""
+    error = refusal(f"""
         @asset({argument}="raw_bus_trips")
         def raw_bus_trips():
             ...
     """)
-    assert repr(argument) in said
+    assert repr(argument) in error
 
 
 def test_all_assets_share_one_namespace(refusal: Refusal) -> None:
-    said = refusal(f"{TRIPS}\n    Asset('raw_bus_trips')")
-    assert "declared twice, here and at definitions.py:" in said
+    error = refusal(f"{TRIPS}\n    Asset('raw_bus_trips')")
+    assert "declared twice, here and at definitions.py:" in error
 
 
 def test_the_namespace_is_that_of_all_files(tmp_path: Path) -> None:
@@ -111,12 +111,12 @@ def test_two_assets_can_have_one_uri(load: Loader) -> None:
 @pytest.mark.parametrize("name", ["context", "self", "spark"])
 def test_reserved_names_name_no_asset(name: str, refusal: Refusal) -> None:
     # `spark` is ours: the session, by name like `context`.
-    said = refusal(f"""
+    error = refusal(f"""
         @asset()
         def {name}():
             ...
     """)
-    assert f"{name!r} is a parameter with a meaning of its own" in said
+    assert f"{name!r} is a parameter with a meaning of its own" in error
 
 
 # -- "Reference an Asset"
@@ -139,12 +139,12 @@ def test_a_reference_does_not_schedule_anything(load: Loader) -> None:
 
 
 def test_a_reference_to_nothing_is_an_error(refusal: Refusal) -> None:
-    said = refusal("""
+    error = refusal("""
         @asset()
         def aggregated_bus_trips(raw_bus_trips):
             ...
     """)
-    assert "'raw_bus_trips' names no asset" in said
+    assert "'raw_bus_trips' names no asset" in error
 
 
 def test_an_asset_can_ask_for_its_own_uri(load: Loader) -> None:
@@ -162,8 +162,8 @@ def test_an_asset_can_ask_for_its_own_uri(load: Loader) -> None:
        return connection, view_name, raw_bus_trips.read()
     """)["aggregated_bus_trips"]
     assert asset.inlets == ["raw_bus_trips"]
-    made = materialize(asset, upstream={"raw_bus_trips": "trips"})
-    assert made == ("connected to snowflake://...", "bus_trips", "trips")
+    result = materialize(asset, upstream={"raw_bus_trips": "trips"})
+    assert result == ("connected to snowflake://...", "bus_trips", "trips")
 
 
 # -- "Multi-Assets"
@@ -184,15 +184,15 @@ SPLIT = f"""{AGGREGATED}
 def test_one_function_can_make_several_assets(load: Loader) -> None:
     split = load(SPLIT)["split_trips"]
     assert [outlet.name for outlet in split.outlets] == ["bus_trip_1", "bus_trip_2"]
-    made = materialize(split, upstream={"aggregated_bus_trips": ["a", "b", "c"]})
-    assert made == {"bus_trip_1": ["a", "c"], "bus_trip_2": ["b"]}
+    result = materialize(split, upstream={"aggregated_bus_trips": ["a", "b", "c"]})
+    assert result == {"bus_trip_1": ["a", "c"], "bus_trip_2": ["b"]}
 
 
 def test_several_assets_of_one_function_are_reported_as_one_producer(tmp_path: Path) -> None:
     from tests.documents.examples import Example
 
     declared = Example(tmp_path, SPLIT).declared
-    (producer,) = (each for each in declared["producers"] if len(each["outlets"]) == 2)
+    (producer,) = (producer for producer in declared["producers"] if len(producer["outlets"]) == 2)
     assert [outlet["uri"] for outlet in producer["outlets"]] == [
         "s3://../bus_trip_1.parquet",
         "s3://../bus_trip_2.parquet",
@@ -216,12 +216,12 @@ def test_several_assets_share_schedule_and_partition(load: Loader) -> None:
 
 
 def test_a_function_for_several_assets_has_some(refusal: Refusal) -> None:
-    said = refusal("""
+    error = refusal("""
         @asset.multi(outlets=[])
         def split_trips():
             ...
     """)
-    assert "outlets" in said
+    assert "outlets" in error
 
 
 def test_several_assets_are_not_called_either(load: Loader) -> None:

@@ -1,6 +1,7 @@
-"""AIP-76, asset partitions: its examples as they stand there, and what its text says of them.
+"""AIP-76, asset partitions: the examples as written in the document, and the rules of its text.
 
-`...` for arguments left out is left out here too, and broken indentation is mended.
+Where the document writes `...` for arguments left out, the example leaves the arguments out too;
+broken indentation is mended.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -59,8 +60,8 @@ def test_hourly_partitions_by_an_hourly_schedule(load: Loader) -> None:
     """)
     hourly = names["hourly_data"].partition
     ticks = hours(MIDNIGHT, 25)
-    made = [ended(hourly, *pair) for pair in pairwise(ticks)]
-    assert made == [1] * 24
+    counts = [ended(hourly, *pair) for pair in pairwise(ticks)]
+    assert counts == [1] * 24
     assert materialize(names["hourly_data"], partition="2024-01-01T14:00Z") is None
 
 
@@ -90,8 +91,8 @@ def test_an_hourly_schedule_makes_a_daily_partition_at_its_24th_tick(load: Loade
     """)
     daily, hourly = names["language_model"].partition, names["hourly_data"].partition
     ticks = hours(MIDNIGHT, 25)
-    made = [ended(daily, *pair) for pair in pairwise(ticks)]
-    assert made == [0] * 23 + [1]
+    counts = [ended(daily, *pair) for pair in pairwise(ticks)]
+    assert counts == [0] * 23 + [1]
     assert len(upstream_partitions(daily, hourly, daily.parse("2024-01-01"))) == 24
     assert names["language_model"].inlets == ["hourly_data"]
     assert names["language_model"].to_json()["schedule"] == {"kind": "asset", "name": "hourly_data"}
@@ -152,9 +153,9 @@ def test_24_hours_times_2_data_warehouses_are_48_runs(load: Loader) -> None:
     both = list(upstream.keys())
     due = downstream_partitions(upstream, analysis.partition, both, since=DAY, until=NEXT_DAY)
     assert len(due) == 48
-    one = downstream_partitions(upstream, analysis.partition, both[0], since=DAY, until=NEXT_DAY)
-    assert len(one) == 24
-    assert {key["segment"] for key in one} == {"marketing-dwh"}
+    keys = downstream_partitions(upstream, analysis.partition, both[0], since=DAY, until=NEXT_DAY)
+    assert len(keys) == 24
+    assert {key["segment"] for key in keys} == {"marketing-dwh"}
     assert analysis.options.strategy == "partition"
 
 
@@ -185,18 +186,20 @@ CUSTOMERS = """
 
 
 def test_a_run_finds_the_customers(load: Loader) -> None:
-    found: dict[str, list[Any]] = {}
-    materialize(load(CUSTOMERS)["energy_consumption_model"], discovered=found)
-    assert found == {"active_customers": ["ada", "grace"]}
+    discovered: dict[str, list[Any]] = {}
+    materialize(load(CUSTOMERS)["energy_consumption_model"], discovered=discovered)
+    assert discovered == {"active_customers": ["ada", "grace"]}
 
 
 def test_a_customer_that_was_found_is_predicted_once(load: Loader) -> None:
     names = load(CUSTOMERS)
     model, prediction = names["energy_consumption_model"], names["energy_prediction"]
-    known = model.partition.known(["ada", "grace"])
-    due = downstream_partitions(known, prediction.partition.known(["ada", "grace"]), "grace")
+    known_customers = model.partition.known(["ada", "grace"])
+    due = downstream_partitions(
+        known_customers, prediction.partition.known(["ada", "grace"]), "grace"
+    )
     assert [key.value for key in due] == ["grace"]
-    assert model.partition == prediction.partition == known
+    assert model.partition == prediction.partition == known_customers
     assert materialize(prediction, partition="grace") == "grace"
 
 
@@ -251,21 +254,21 @@ def test_positions_name_partitions(load: Loader) -> None:
     (text,) = [key.text for key in keys if key == here]
     assert definition.parse(text) == here
     assert text != "(1.0, 2.5, 3.0)"  # the text comes from the fields, `__str__` is a label
-    made = materialize(names["measured"], partition=text)
-    assert (type(made), made) == (position_of, here)
+    position = materialize(names["measured"], partition=text)
+    assert (type(position), position) == (position_of, here)
 
 
 @pytest.mark.parametrize("method", ["__init__", "__new__", "__setattr__", "__reduce__"])
 def test_a_key_of_ones_own_runs_no_code_when_it_is_made(method: str, refusal: Refusal) -> None:
-    said = refusal(f"""
+    error = refusal(f"""
         class Position(PartitionKey):
             x: float
 
             def {method}(self, *arguments):
                 raise SystemExit("arbitrary code")
     """)
-    assert method in said
-    assert "arbitrary code" not in said
+    assert method in error
+    assert "arbitrary code" not in error
 
 
 def test_plain_values_are_wrapped_and_come_back_as_they_were(load: Loader) -> None:
@@ -310,9 +313,11 @@ PAST = """
 
 def test_past_partitions_are_there_to_be_walked(load: Loader) -> None:
     asset = load(PAST)["dwh_daily_cloud_spend"]
-    one, other = "engineering-dwh", "marketing-dwh"
-    assert materialize(asset, partition=one) == []
-    assert materialize(asset, partition=one, past=[other, one]) == [other]
+    partition, past_partition = "engineering-dwh", "marketing-dwh"
+    assert materialize(asset, partition=partition) == []
+    assert materialize(asset, partition=partition, past=[past_partition, partition]) == [
+        past_partition
+    ]
 
 
 def test_past_partitions_of_time_come_newest_first(load: Loader) -> None:
@@ -321,8 +326,11 @@ def test_past_partitions_of_time_come_newest_first(load: Loader) -> None:
         def daily_spend(context):
             return [str(day) for day in context["partition"].iter_past_partitions()]
     """)["daily_spend"]
-    made = ["2024-01-01", "2024-01-03", "2024-01-05"]
-    assert materialize(asset, partition="2024-01-04", past=made) == ["2024-01-03", "2024-01-01"]
+    past_days = ["2024-01-01", "2024-01-03", "2024-01-05"]
+    assert materialize(asset, partition="2024-01-04", past=past_days) == [
+        "2024-01-03",
+        "2024-01-01",
+    ]
 
 
 def test_the_context_has_the_definition_and_the_current_partition(load: Loader) -> None:
@@ -332,8 +340,8 @@ def test_the_context_has_the_definition_and_the_current_partition(load: Loader) 
             partition = context["partition"]
             return partition.definition, partition.key, str(partition)
     """)["dwh_daily_cloud_spend"]
-    made = materialize(asset, partition="marketing-dwh")
-    assert made == (asset.partition, "marketing-dwh", "marketing-dwh")
+    result = materialize(asset, partition="marketing-dwh")
+    assert result == (asset.partition, "marketing-dwh", "marketing-dwh")
 
 
 # -- "Partition Dependency"
@@ -366,9 +374,9 @@ DEPENDENCIES = """
 
 
 def needed(names: dict[str, Any], downstream: str, upstream: str, key: str) -> list[str]:
-    """Key texts of the upstream partitions that one downstream partition needs."""
+    """Return the key texts of the upstream partitions that one downstream partition needs."""
     below, above = names[downstream].partition, names[upstream].partition
-    return [found.text for found in upstream_partitions(below, above, below.parse(key))]
+    return [upstream.text for upstream in upstream_partitions(below, above, below.parse(key))]
 
 
 @pytest.mark.parametrize(
@@ -413,35 +421,35 @@ def test_a_yearly_update_is_followed_by_12_runs(load: Loader) -> None:
 def test_there_is_no_catching_up(refusal: Refusal) -> None:
     # "We're not adding separate start_date and catchup arguments". A start_date there is since
     # (the wider proposal has it): it says when ticks begin and makes no history due.
-    said = refusal("""
+    error = refusal("""
         @asset(schedule="@daily", catchup=True, partition=PartitionByInterval("@daily"))
         def daily_data():
             ...
     """)
-    assert "catchup" in said
-    assert "backfill" in said
+    assert "catchup" in error
+    assert "backfill" in error
 
 
 # -- "Future Work"
 
 
 def test_a_preset_is_no_partition_and_the_error_names_the_definition(refusal: Refusal) -> None:
-    said = refusal("""
+    error = refusal("""
         @asset(partition="@daily")
         def daily_data():
             ...
     """)
-    assert "PartitionByInterval('@daily')" in said
+    assert "PartitionByInterval('@daily')" in error
 
 
 def test_a_list_is_no_partition(refusal: Refusal) -> None:
-    said = refusal("""
+    error = refusal("""
         @asset(partition=["foo", "bar"])
         def data():
             ...
     """)
-    assert "partition" in said
-    assert "list" in said
+    assert "partition" in error
+    assert "list" in error
 
 
 def test_an_interval_can_have_a_start(load: Loader) -> None:
@@ -515,8 +523,8 @@ def test_auto_is_no_partition_where_the_schedule_is_not_of_time(load: Loader) ->
 
 def test_an_asset_can_slide_over_the_past_two_hours() -> None:
     hourly = PartitionByInterval("@hourly")
-    found = upstream_partitions(hourly, hourly, hourly.parse("2024-01-01T14:00Z"), Offset(-1, 0))
-    assert [key.text for key in found] == ["2024-01-01T13:00Z", "2024-01-01T14:00Z"]
+    hours = upstream_partitions(hourly, hourly, hourly.parse("2024-01-01T14:00Z"), Offset(-1, 0))
+    assert [key.text for key in hours] == ["2024-01-01T13:00Z", "2024-01-01T14:00Z"]
 
 
 def test_rules_of_dependency_and_definitions_can_be_ones_own() -> None:
@@ -551,8 +559,8 @@ def test_the_partition_stands_in_a_filter_as_its_date(load: Loader) -> None:
             partition_date = context["partition"]
             return f"ts >= '{partition_date} 00:00:00' AND ts < '{partition_date} 23:59:59'"
     """)["daily_sales_data"]
-    made = materialize(asset, partition="2024-01-01")
-    assert made == "ts >= '2024-01-01 00:00:00' AND ts < '2024-01-01 23:59:59'"
+    condition = materialize(asset, partition="2024-01-01")
+    assert condition == "ts >= '2024-01-01 00:00:00' AND ts < '2024-01-01 23:59:59'"
 
 
 def test_a_manual_run_says_exactly_which_partition(load: Loader) -> None:

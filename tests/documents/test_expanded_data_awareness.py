@@ -1,7 +1,7 @@
-"""Expanded data awareness, the wider text before the AIPs: its examples, and what it says of them.
+"""Expanded data awareness, the wider text before the AIPs: examples, and rules of the text.
 
-Where the accepted AIPs say otherwise, they hold: then a test shows the refusal, which names what
-is to be written instead.
+Where an accepted AIP contradicts the text, the AIP holds: the test shows the refusal, which names
+the valid spelling.
 """
 
 from datetime import date, datetime
@@ -100,23 +100,23 @@ def test_a_function_takes_the_place_of_the_sql_operator(load: Loader) -> None:
             )
     """)["aggregated_sales"]
     spark = SimpleNamespace(sql=lambda text: text)
-    made = materialize(asset, upstream={"raw_sales": None}, spark=spark)
-    assert made == "INSERT INTO aggregated_sales SELECT SUM(raw_sales.sales) FROM raw_sales"
+    statement = materialize(asset, upstream={"raw_sales": None}, spark=spark)
+    assert statement == "INSERT INTO aggregated_sales SELECT SUM(raw_sales.sales) FROM raw_sales"
 
 
 # -- "Asset Function"
 
 
 def test_the_argument_at_is_called_uri(refusal: Refusal) -> None:
-    said = refusal("""
+    error = refusal("""
         # at is optional. human readable name defaults to function
         # name if none is given
         @asset(at="s3://aws_conn_id@bucket/bus_trips.parquet")
         def bus_trips():
             ...  # Write bus trips data to asset...
     """)
-    assert "'at'" in said
-    assert "uri" in said
+    assert "'at'" in error
+    assert "uri" in error
 
 
 def test_a_path_object_is_a_uri(load: Loader) -> None:
@@ -282,7 +282,7 @@ def test_a_single_run_can_make_a_range_of_partitions(load: Loader) -> None:
 def test_the_shorthand_is_refused_and_names_what_it_is_short_for(refusal: Refusal) -> None:
     # AIP-76 took the shorthand back ("Shorthands for Time-based Partitioning"), and `auto` as the
     # default ("Automatic Partition Inference").
-    said = refusal("""
+    error = refusal("""
         @asset(
             schedule="@hourly",
             # @hourly is shorthand for PartitionByInterval("@hourly")
@@ -291,7 +291,7 @@ def test_the_shorthand_is_refused_and_names_what_it_is_short_for(refusal: Refusa
         def hourly_data():
             ...
     """)
-    assert "PartitionByInterval('@hourly')" in said
+    assert "PartitionByInterval('@hourly')" in error
 
 
 def test_auto_derives_the_partition_from_the_schedule(load: Loader) -> None:
@@ -354,9 +354,9 @@ def test_partitions_can_be_found_at_run_time(load: Loader) -> None:
                 train_model = ...
                 active_customers.add_partition(key=customer)
     """)["energy_consumption_model"]
-    found: dict[str, list[Any]] = {}
-    materialize(asset, discovered=found)
-    assert found == {"active_customers": ["ada", "grace"]}
+    discovered: dict[str, list[Any]] = {}
+    materialize(asset, discovered=discovered)
+    assert discovered == {"active_customers": ["ada", "grace"]}
 
 
 def test_a_product_takes_definitions_and_no_shorthand() -> None:

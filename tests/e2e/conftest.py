@@ -1,4 +1,4 @@
-"""What end-to-end tests share: the whole stack as a black box, spoken to as people do."""
+"""Fixtures and helpers of end-to-end tests: the whole stack, used through its pages and API."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,43 +24,43 @@ ENDED = {"succeeded", "failed", "partially_failed", "canceled", "skipped"}
 
 @pytest.fixture(scope="session")
 def api(stack: Stack) -> Client:
-    """The administrator, signed in to the API."""
+    """Return a client of the API that is signed in as the administrator."""
     return Client(stack.web_url, ADMIN, stack.admin_password)
 
 
 @pytest.fixture
 def database(stack: Stack) -> Iterator[psycopg.Connection]:
-    """A look at the rows behind the pages."""
+    """Connect to the database behind the pages."""
     with psycopg.connect(stack.environment()["DATABASE_URL"], autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="session")
 def lake(stack: Stack) -> Path:
-    """Where the assets' data lies."""
+    """Return the folder of the assets' data."""
     return stack.data / "lake"
 
 
 def eventually(
     look: Callable[[], Any], *, seconds: float = _PATIENCE_SECONDS, every: float = 0.2
 ) -> Any:
-    """What `look` returns once that is true; fails if it has not become so in time."""
+    """Return the result of `look` once the result is true; fail after the seconds."""
     deadline = time.monotonic() + seconds
-    while not (seen := look()):
+    while not (answer := look()):
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(every)
-    return seen
+    return answer
 
 
 def ended(api: Client, address: str, *, seconds: float = _PATIENCE_SECONDS) -> dict[str, Any]:
-    """The backfill or run at this address of the API, once it has ended."""
+    """Return the backfill or run at this address of the API, once the backfill or run has ended."""
 
     def look() -> dict[str, Any] | None:
-        seen: dict[str, Any] = api.get(address)
-        return seen if seen["state"] in ENDED else None
+        body: dict[str, Any] = api.get(address)
+        return body if body["state"] in ENDED else None
 
-    found: dict[str, Any] = eventually(look, seconds=seconds)
-    return found
+    ended_body: dict[str, Any] = eventually(look, seconds=seconds)
+    return ended_body
 
 
 def settle(database: psycopg.Connection) -> None:
@@ -69,14 +69,14 @@ def settle(database: psycopg.Connection) -> None:
 
 
 def run_of(api: Client, asset: str, **body: Any) -> str:
-    """The address of the one run that a request to materialize made."""
-    made = api.post(f"/assets/{asset}/materialize/", **body)
-    (number,) = made["runs"]
+    """Request a materialization, and return the address of its only run."""
+    answer = api.post(f"/assets/{asset}/materialize/", **body)
+    (number,) = answer["runs"]
     return f"/runs/{number}/"
 
 
 def log_of(api: Client, run: str) -> str:
-    """All that the run printed."""
+    """Return the whole log of the run."""
     text, address = "", f"{run}log/"
     while True:
         page = api.get(address)

@@ -1,4 +1,6 @@
-"""AIP-76, "Time-based Partitions" and "Partition Dependency": its examples on the real stack."""
+"""AIP-76, "Time-based Partitions" and "Partition Dependency": the document's examples on a real
+stack.
+"""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -30,8 +32,10 @@ class Trial:
     def __init__(self, api: Client, database: psycopg.Connection) -> None:
         self.api, self.database = api, database
 
-    def made(self, asset: str) -> list[str]:
-        """Keys of all its materializations, in order; one that was made twice is there twice."""
+    def made_keys(self, asset: str) -> list[str]:
+        """Return the keys of all materializations of an asset, in order; a repeated key is there
+        twice.
+        """
         return [key for (key,) in self.database.execute(_MADE, [asset]).fetchall()]
 
     def materialize(self, asset: str, selection: str = "") -> None:
@@ -41,11 +45,13 @@ class Trial:
             assert ended(self.api, f"/runs/{number}/")["state"] == "succeeded"
         settle(self.database)
 
-    def tick(self, asset: str, before: datetime, at: datetime) -> None:
-        """Let its schedule see to the ticks after `before`, of which the first was at `at`."""
+    def tick(self, asset: str, before: datetime, tick_at: datetime) -> None:
+        """Let the asset's schedule handle the ticks after `before`; the first tick was at
+        `tick_at`.
+        """
         self.api.post(f"/assets/{asset}/unpause/")
         try:
-            self.database.execute(_WAS_AWAY, [before, at, asset])
+            self.database.execute(_WAS_AWAY, [before, tick_at, asset])
             eventually(lambda: self.api.get(f"/assets/{asset}/ticks/")["results"])
             settle(self.database)
         finally:
@@ -59,18 +65,18 @@ def trial(api: Client, database: psycopg.Connection) -> Trial:
 
 @pytest.fixture
 def hour() -> datetime:
-    """The beginning of this hour, which does not end during the test: what is due would change."""
-    this = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    left = this + timedelta(hours=1) - datetime.now(UTC)
-    if left > _LONGEST_TEST:
-        return this
-    time.sleep(left.total_seconds() + 1)
-    return this + timedelta(hours=1)
+    """Return the beginning of this hour; wait first where the hour could end during the test."""
+    full_hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    remaining = full_hour + timedelta(hours=1) - datetime.now(UTC)
+    if remaining > _LONGEST_TEST:
+        return full_hour
+    time.sleep(remaining.total_seconds() + 1)
+    return full_hour + timedelta(hours=1)
 
 
 @pytest.fixture
 def midnight(hour: datetime) -> datetime:
-    """The last one, in UTC."""
+    """Return the last midnight, in UTC."""
     return hour.replace(hour=0)
 
 
@@ -80,14 +86,14 @@ def midnight(hour: datetime) -> datetime:
 def test_an_hourly_schedule_makes_each_hour(trial: Trial, hour: datetime) -> None:
     trial.tick("raw_hourly_data", hour - timedelta(hours=3), hour - timedelta(hours=2))
     hours = [f"{hour - timedelta(hours=ago):%Y-%m-%dT%H:%MZ}" for ago in (3, 2, 1)]
-    assert trial.made("raw_hourly_data")[-3:] == hours
-    assert trial.made("hourly_data")[-3:] == hours
+    assert trial.made_keys("raw_hourly_data")[-3:] == hours
+    assert trial.made_keys("hourly_data")[-3:] == hours
 
 
 def test_a_daily_schedule_makes_24_hours(trial: Trial, midnight: datetime) -> None:
     yesterday = midnight - timedelta(days=1)
     trial.tick("hourly_data_generated_daily", yesterday, midnight)
-    assert trial.made("hourly_data_generated_daily") == [
+    assert trial.made_keys("hourly_data_generated_daily") == [
         f"{yesterday + timedelta(hours=hour):%Y-%m-%dT%H:%MZ}" for hour in range(24)
     ]
 
@@ -95,7 +101,7 @@ def test_a_daily_schedule_makes_24_hours(trial: Trial, midnight: datetime) -> No
 def test_an_hourly_schedule_makes_a_day_once(trial: Trial, midnight: datetime) -> None:
     yesterday = midnight - timedelta(days=1)
     trial.tick("daily_data_looked_at_hourly", yesterday, yesterday + timedelta(hours=1))
-    assert trial.made("daily_data_looked_at_hourly") == [f"{yesterday:%Y-%m-%d}"]
+    assert trial.made_keys("daily_data_looked_at_hourly") == [f"{yesterday:%Y-%m-%d}"]
 
 
 # -- "Partition Dependency"
@@ -103,24 +109,26 @@ def test_an_hourly_schedule_makes_a_day_once(trial: Trial, midnight: datetime) -
 
 def test_a_shifted_hour_needs_two_and_a_day_24(trial: Trial) -> None:
     trial.materialize("raw_hourly_data", "2024-01-01T14:00Z")
-    assert "2024-01-01T14:00Z" in trial.made("hourly_data")
-    assert not [key for key in trial.made("hourly_data_shifted") if key.startswith("2024")]
+    assert "2024-01-01T14:00Z" in trial.made_keys("hourly_data")
+    assert not [key for key in trial.made_keys("hourly_data_shifted") if key.startswith("2024")]
     trial.materialize("raw_hourly_data", "2024-01-01T15:00Z")
-    shifted = [key for key in trial.made("hourly_data_shifted") if key.startswith("2024")]
+    shifted = [key for key in trial.made_keys("hourly_data_shifted") if key.startswith("2024")]
     assert shifted == ["2024-01-01T14:30Z"]
     trial.materialize(
         "raw_hourly_data",
         "2024-01-01T00:00Z..2024-01-01T13:00Z,2024-01-01T16:00Z..2024-01-01T22:00Z",
     )
-    assert len([key for key in trial.made("hourly_data") if key.startswith("2024")]) == 23
-    assert trial.made("aggregated_daily_data") == []
+    assert len([key for key in trial.made_keys("hourly_data") if key.startswith("2024")]) == 23
+    assert trial.made_keys("aggregated_daily_data") == []
     trial.materialize("raw_hourly_data", "2024-01-01T23:00Z")
-    assert trial.made("aggregated_daily_data") == ["2024-01-01"]
+    assert trial.made_keys("aggregated_daily_data") == ["2024-01-01"]
 
 
 def test_a_yearly_update_makes_12_months(trial: Trial) -> None:
     trial.materialize("yearly_data", "2023")
-    assert trial.made("data_using_slow_data") == [f"2023-{month:02d}-01" for month in range(1, 13)]
+    assert trial.made_keys("data_using_slow_data") == [
+        f"2023-{month:02d}-01" for month in range(1, 13)
+    ]
 
 
 # -- "Combined Partitions"
@@ -134,8 +142,8 @@ def test_a_daily_update_of_two_warehouses_makes_48(trial: Trial) -> None:
         [datetime.now(UTC) - timedelta(days=1)],
     )
     trial.materialize("dwh_daily_cloud_spend", "*")
-    made = trial.made("dwh_spend_analysis")
-    assert len(made) == len(set(made)) == 48
+    partitions = trial.made_keys("dwh_spend_analysis")
+    assert len(partitions) == len(set(partitions)) == 48
 
 
 # -- "Runtime-assigned Partitions"
@@ -143,7 +151,7 @@ def test_a_daily_update_of_two_warehouses_makes_48(trial: Trial) -> None:
 
 def test_each_customer_that_is_found_is_predicted_once(trial: Trial) -> None:
     trial.materialize("energy_consumption_model")
-    assert sorted(trial.made("energy_prediction")) == ["ada", "grace"]
+    assert sorted(trial.made_keys("energy_prediction")) == ["ada", "grace"]
     # Found again, their models are newer than what was predicted by them.
     trial.materialize("energy_consumption_model")
-    assert sorted(trial.made("energy_prediction")) == ["ada", "ada", "grace", "grace"]
+    assert sorted(trial.made_keys("energy_prediction")) == ["ada", "ada", "grace", "grace"]

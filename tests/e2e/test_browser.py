@@ -1,4 +1,4 @@
-"""A person at a browser: signs in, starts a backfill, watches it, and looks at what it made."""
+"""A person at a browser: signs in, starts a backfill, watches it, and looks at its data."""
 
 import os
 from collections.abc import Iterator
@@ -9,21 +9,14 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, expect, sync_play
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.machine import find_chromium
 from slicewise_server.stack.stack import ADMIN, Stack
+from tests.browser import PATIENCE_MILLISECONDS, QUIET
 
-# Nothing of the browser's own is to be looked up or downloaded.
-QUIET = [
-    *["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
-    *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
-]
-# It ends a hang, and is no claim. Playwright waits 5 s for what is expected of a page. That is too
-# short for a run on real workers where the machine is busy.
-PATIENCE_MILLISECONDS = 120_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture
 def page(stack: Stack) -> Iterator[Page]:
-    """A new browser on the sign-in page; what a page's scripts complain of fails the test."""
+    """Open a new browser on the sign-in page; a complaint of a page's scripts fails the test."""
     chromium = find_chromium(os.environ)
     assert chromium is not None, "Install Chromium: the browser tests need it."
     with sync_playwright() as playwright:
@@ -32,21 +25,21 @@ def page(stack: Stack) -> Iterator[Page]:
         page.set_default_timeout(PATIENCE_MILLISECONDS)
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.extend(_complaint(said)))
+        page.on("console", lambda message: complaints.extend(_complaint(message)))
         page.goto("/")
         yield page
         browser.close()
         assert complaints == []
 
 
-def _complaint(said: ConsoleMessage) -> list[str]:
-    """What a page says is wrong with it. An answer of 400 to a wrong form is none of that."""
-    refused = said.text.startswith("Failed to load resource") and "status of 4" in said.text
-    return [said.text] if said.type == "error" and not refused else []
+def _complaint(message: ConsoleMessage) -> list[str]:
+    """Return the errors of a page; an answer of 400 to a wrong form is no error."""
+    refused = message.text.startswith("Failed to load resource") and "status of 4" in message.text
+    return [message.text] if message.type == "error" and not refused else []
 
 
 def cell(page: Page, title: str) -> Locator:
-    """A cell of the grid by what it says when pointed at."""
+    """Find a cell of the grid by the text that the cell shows under the pointer."""
     return page.locator(f'a[title^="{title}"]')
 
 

@@ -45,9 +45,9 @@ def test_a_broken_file_leaves_the_last_good_version_in_force(
     assert "hello from version 1" in log_of(api, first)
 
     file.write_text(BROKEN)
-    told = stack.manage("sync", check=False)
-    assert told.returncode == 1
-    assert "greetings.py" in told.stdout + told.stderr
+    result = stack.manage("sync", check=False)
+    assert result.returncode == 1
+    assert "greetings.py" in result.stdout + result.stderr
     assert api.get("/assets/greeting/")["active"] is True
     again = run_of(api, "greeting")
     assert ended(api, again)["state"] == "succeeded"
@@ -69,24 +69,27 @@ def test_a_backfill_goes_on_with_its_code_and_without_partitions_that_are_gone(
 ) -> None:
     file.write_text(TIDES.format(version=1, end="2024-02-20"))
     stack.manage("sync")
-    asked = api.post(
+    backfill = api.post(
         "/backfills/", asset="tides", selection="2024-01-01..2024-02-19", max_active_runs=2
     )
-    address = f"/backfills/{asked['id']}/"
+    address = f"/backfills/{backfill['id']}/"
     eventually(lambda: api.get(address)["counts"]["succeeded"] > 1)
     file.write_text(TIDES.format(version=2, end="2024-02-15"))
     stack.manage("sync")
     made_by_then = api.get(address)["counts"]["succeeded"]
     assert made_by_then < 40
 
-    done = ended(api, address)
-    assert (done["state"], done["counts"]["succeeded"]) == ("partially_failed", 45)
+    ended_backfill = ended(api, address)
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == (
+        "partially_failed",
+        45,
+    )
     skipped = api.every(f"{address}partitions/?state=skipped")
-    assert [(one["key"], one["reason"]) for one in skipped] == [
+    assert [(partition["key"], partition["reason"]) for partition in skipped] == [
         (f"2024-02-{day}", "no_such_partition") for day in range(15, 20)
     ]
-    made = api.every(f"{address}partitions/?state=succeeded")
-    last = max(made, key=lambda one: one["key"])
+    succeeded = api.every(f"{address}partitions/?state=succeeded")
+    last = max(succeeded, key=lambda partition: partition["key"])
     assert "tide of 2024-02-14 by version 1" in log_of(api, f"/runs/{last['run']}/")
     newest = run_of(api, "tides", selection="2024-02-14")
     assert ended(api, newest)["state"] == "succeeded"

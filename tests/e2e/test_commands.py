@@ -1,4 +1,4 @@
-"""Commands as people give them: each a process of its own, beside what runs."""
+"""Commands as people give commands: each in a process of its own, beside a running stack."""
 
 import json
 import subprocess
@@ -14,22 +14,22 @@ SLICEWISE = Path(sys.executable).with_name("slicewise")
 
 
 class Shell:
-    """Where somebody types commands."""
+    """A shell in which a person types commands."""
 
     def __init__(self, stack: Stack) -> None:
         self._env = {**stack.services.env, **stack.environment()}
 
-    def done(self, *words: str) -> str:
-        """Give a command that is to succeed; what it prints."""
+    def output(self, *words: str) -> str:
+        """Run a command that has to succeed, and return its output."""
         ended = subprocess.run(
             [SLICEWISE, *words], env=self._env, capture_output=True, text=True, check=False
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    def told(self, *words: str) -> Any:
-        """Give a command; the JSON that it prints."""
-        return json.loads(self.done(*words, "--json"))
+    def json(self, *words: str) -> Any:
+        """Run a command, and return the JSON that the command prints."""
+        return json.loads(self.output(*words, "--json"))
 
 
 @pytest.fixture
@@ -38,29 +38,29 @@ def shell(stack: Stack) -> Shell:
 
 
 def test_partitions_are_made_and_looked_at(shell: Shell) -> None:
-    made = shell.told("assets", "materialize", "told", "--partition", "2024-02-20", "--wait")
-    assert (made["states"], made["partition_count"]) == ({"succeeded": 1}, 1)
-    assert made["runs_url"].startswith("/api/v1/runs/?group=")
-    (run,) = made["runs"]
-    assert "trying" in shell.done("runs", "logs", str(run))
-    assert shell.told("runs", "show", str(run))["state"] == "succeeded"
-    assert "told" in shell.done("runs", "list", "--asset", "told")
-    (found,) = shell.told("partitions", "told", "2024-02-20")
-    assert found["state"] == "materialized"
-    assert "told" in shell.done("assets", "list")
-    assert shell.told("assets", "show", "told")["name"] == "told"
-    assert "made by hand" in shell.done("assets", "schedule", "told")
+    group = shell.json("assets", "materialize", "told", "--partition", "2024-02-20", "--wait")
+    assert (group["states"], group["partition_count"]) == ({"succeeded": 1}, 1)
+    assert group["runs_url"].startswith("/api/v1/runs/?group=")
+    (run,) = group["runs"]
+    assert "trying" in shell.output("runs", "logs", str(run))
+    assert shell.json("runs", "show", str(run))["state"] == "succeeded"
+    assert "told" in shell.output("runs", "list", "--asset", "told")
+    (partition,) = shell.json("partitions", "told", "2024-02-20")
+    assert partition["state"] == "materialized"
+    assert "told" in shell.output("assets", "list")
+    assert shell.json("assets", "show", "told")["name"] == "told"
+    assert "made by hand" in shell.output("assets", "schedule", "told")
 
 
 def test_a_schedule_is_shown(shell: Shell) -> None:
-    assert shell.told("assets", "schedule", "pulse")["schedule"]["text"] == "every 0:00:01"
-    assert "paused" in shell.done("assets", "schedule", "pulse")
+    assert shell.json("assets", "schedule", "pulse")["schedule"]["text"] == "every 0:00:01"
+    assert "paused" in shell.output("assets", "schedule", "pulse")
 
 
 def test_a_backfill_is_made_and_looked_at(shell: Shell) -> None:
     days = ("told", "2024-02-23", "2024-02-24")
-    assert "told" in shell.done("backfill", "preview", *days)
-    made = shell.told("backfill", "create", *days, "--wait")
-    assert made["state"] == "succeeded"
-    assert shell.told("backfill", "show", str(made["id"]))["counts"]["succeeded"] == 2
-    assert "told" in shell.done("backfill", "list")
+    assert "told" in shell.output("backfill", "preview", *days)
+    backfill = shell.json("backfill", "create", *days, "--wait")
+    assert backfill["state"] == "succeeded"
+    assert shell.json("backfill", "show", str(backfill["id"]))["counts"]["succeeded"] == 2
+    assert "told" in shell.output("backfill", "list")

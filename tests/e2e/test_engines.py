@@ -13,14 +13,14 @@ from tests.processes import is_alive
 def test_a_run_is_made_by_its_own_application_and_another_is_canceled_with_its_own(
     api: Client, stack: Stack, lake: Path
 ) -> None:
-    idle, made = run_of(api, "idles"), run_of(api, "alone", selection="2024-01-01..2024-01-02")
-    number = made.rstrip("/").rpartition("/")[2]
-    assert ended(api, made)["state"] == "succeeded", log_of(api, made)
-    (attempt,) = api.get(made)["attempts"]
+    idle, alone = run_of(api, "idles"), run_of(api, "alone", selection="2024-01-01..2024-01-02")
+    number = alone.rstrip("/").rpartition("/")[2]
+    assert ended(api, alone)["state"] == "succeeded", log_of(api, alone)
+    (attempt,) = api.get(alone)["attempts"]
     assert attempt["engine"] == "submit"
     assert attempt["application_id"].startswith("local-")
     assert attempt["application_ui"].startswith("http://")
-    assert f"of slicewise-run-{number}-1" in log_of(api, made)
+    assert f"of slicewise-run-{number}-1" in log_of(api, alone)
     assert api.get("/assets/alone/")["counts"] == {"materialized": 2}
     files = list((lake / "trials" / "alone").glob("partition=*/*.parquet"))
     assert {file.parent.name for file in files} == {"partition=2024-01-01", "partition=2024-01-02"}

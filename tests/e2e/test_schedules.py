@@ -22,7 +22,7 @@ WHERE asset.name = %s ORDER BY piece.window_start, made.id
 
 @pytest.fixture
 def playing(api: Client, database: psycopg.Connection) -> None:
-    """The pulse beats for a dozen seconds, and all that follows is made."""
+    """Let the pulse beat for a dozen seconds, and wait for all assets that follow."""
     api.post("/assets/pulse/unpause/")
     try:
         eventually(lambda: len(database.execute(_MADE, ["bars"]).fetchall()) >= 3)
@@ -42,13 +42,13 @@ def test_beats_bars_and_score_follow_one_another(
     assert {row[2] for row in pulses} == {1}
     assert {row[1] for row in bars} == {"upstream"}
     assert {row[2] for row in bars} == {1}
-    for _, _, _, start, end, made, *_ in bars:
+    for _, _, _, start, end, made_at, *_ in bars:
         beats = [row for row in pulses if start <= row[3] < end]
         assert len(beats) == 4
-        assert max(row[5] for row in beats) < made
-    whole = database.execute(_MADE, ["score"]).fetchall()
-    assert 1 <= len(whole) <= len(bars)
-    assert whole[-1][5] > bars[-1][5]
+        assert max(row[5] for row in beats) < made_at
+    scores = database.execute(_MADE, ["score"]).fetchall()
+    assert 1 <= len(scores) <= len(bars)
+    assert scores[-1][5] > bars[-1][5]
 
 
 def test_a_paused_schedule_rests(playing: None, database: psycopg.Connection) -> None:

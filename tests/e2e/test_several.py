@@ -20,22 +20,29 @@ def test_what_is_missing_upstream_is_made_before_what_needs_it(
         "/backfills/", asset="several_hours", start="2024-01-02", end="2024-01-02", strategy="range"
     )
     assert ended(api, f"/backfills/{first['id']}/")["state"] == "succeeded"
-    asked = {"asset": "several_total", "start": "2024-01-01", "end": "2024-01-02", "upstream": True}
-    plan = api.post("/backfills/preview/", **asked)
-    assert [(each["asset"], each["layer"], each["to_make"]) for each in plan["assets"]] == [
+    request = {
+        "asset": "several_total",
+        "start": "2024-01-01",
+        "end": "2024-01-02",
+        "upstream": True,
+    }
+    plan = api.post("/backfills/preview/", **request)
+    assert [(asset["asset"], asset["layer"], asset["to_make"]) for asset in plan["assets"]] == [
         ("several_hours", 1, 24), ("several_days", 2, 2), ("several_total", 3, 1),
     ]  # fmt: skip
-    backfill = api.post("/backfills/", **asked)
-    done = ended(api, f"/backfills/{backfill['id']}/")
-    assert done["state"] == "succeeded"
-    counts = {each["asset"]: (each["succeeded"], each["skipped"]) for each in done["assets"]}
+    backfill = api.post("/backfills/", **request)
+    ended_backfill = ended(api, f"/backfills/{backfill['id']}/")
+    assert ended_backfill["state"] == "succeeded"
+    counts = {
+        asset["asset"]: (asset["succeeded"], asset["skipped"]) for asset in ended_backfill["assets"]
+    }
     assert counts == {"several_hours": (24, 24), "several_days": (2, 0), "several_total": (1, 0)}
-    made = {(name, key): number for name, key, number in database.execute(_MADE).fetchall()}
-    assert len(made) == 48 + 2 + 1
+    numbers = {(name, key): number for name, key, number in database.execute(_MADE).fetchall()}
+    assert len(numbers) == 48 + 2 + 1
     for day in ("2024-01-01", "2024-01-02"):
-        hours = [at for (name, key), at in made.items() if key.startswith(f"{day}T")]
+        hours = [instant for (name, key), instant in numbers.items() if key.startswith(f"{day}T")]
         assert len(hours) == 24
-        assert max(hours) < made["several_days", day] < max(made.values())
-    assert list(made)[-1][0] == "several_total"
+        assert max(hours) < numbers["several_days", day] < max(numbers.values())
+    assert list(numbers)[-1][0] == "several_total"
     tagged = api.post("/backfills/preview/", asset_tag="several", start="2024-01", end="2024-01")
-    assert [each["existing"] for each in tagged["assets"]] == [48, 2]
+    assert [asset["existing"] for asset in tagged["assets"]] == [48, 2]

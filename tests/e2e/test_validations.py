@@ -1,4 +1,4 @@
-"""Validations in runs on real workers: what passes is published, and nothing else."""
+"""Validations in runs on real workers: only data that passes is published."""
 
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,18 @@ from tests.e2e.conftest import ended, log_of, run_of
 
 
 def warmest(lake: Path) -> int:
-    """The highest temperature that readers of the checked asset find."""
+    """Return the highest temperature that readers of the checked asset find."""
     files = (lake / "trials" / "checked").glob("*.parquet")
     tables = [parquet.read_table(path) for path in files]
     return max(int(celsius) for table in tables for celsius in table["celsius"].to_pylist())
 
 
 def passed(run: dict[str, Any]) -> dict[str, bool]:
-    return {one["name"]: one["passed"] for one in run["validations"]}
+    return {validation["name"]: validation["passed"] for validation in run["validations"]}
 
 
 def read_anew(api: Client, **params: int) -> tuple[str, dict[str, Any]]:
-    """Makes the readings, then the asset that checks them: its run."""
+    """Make the readings, then the asset that checks the readings; return the run of the asset."""
     assert ended(api, run_of(api, "readings", params=params))["state"] == "succeeded"
     run = run_of(api, "checked")
     return run, ended(api, run)
@@ -48,8 +48,8 @@ def test_only_data_that_passes_takes_the_place_of_the_old(api: Client, lake: Pat
     assert not passed(hot)["weather_on_earth"]
     assert "the function runs" in log_of(api, run)
     assert warmest(lake) == 20
-    (whole,) = api.every("/assets/checked/partitions/")
-    assert (whole["state"], whole["version"]) == ("failed", 1)
+    (partition,) = api.every("/assets/checked/partitions/")
+    assert (partition["state"], partition["version"]) == ("failed", 1)
     assert not list((lake / "trials").glob("_slicewise-staging-*"))
 
     run, empty = read_anew(api, rows=0)

@@ -1,10 +1,8 @@
 """Runs on real workers: killed, canceled, failing, silent and curious."""
 
-import json
 import os
 import signal
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,18 @@ import psycopg
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import ended, eventually, log_of, run_of
+from tests.spark_jobs import Spark
 
 
 def pulses(lake: Path) -> dict[tuple[int, int], list[float]]:
-    """When the code of each attempt was seen to run, by run and attempt."""
-    found = {}
+    """Return the instants at which the code of each attempt ran, by run and attempt."""
+    pulses_by_attempt = {}
     for file in (lake / "trials" / "pulse").glob("*"):
         run, attempt = file.name.split("-")
-        found[int(run), int(attempt)] = [float(line) for line in file.read_text().splitlines()]
-    return found
+        pulses_by_attempt[int(run), int(attempt)] = [
+            float(line) for line in file.read_text().splitlines()
+        ]
+    return pulses_by_attempt
 
 
 def test_a_killed_worker_costs_nothing_but_time(
@@ -40,16 +41,16 @@ def test_a_killed_worker_costs_nothing_but_time(
     os.kill(worker, signal.SIGKILL)
     killed_at = time.time()
 
-    done = ended(api, address)
+    ended_backfill = ended(api, address)
 
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 12)
-    made = database.execute(
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 12)
+    versions = database.execute(
         "SELECT s.key, s.version, count(m.id) FROM assets_app_assetpartition s"
         " JOIN assets_app_asset a ON a.id = s.asset_id AND a.name = 'slow'"
         " JOIN assets_app_materialization m ON m.slice_id = s.id"
         " WHERE s.key < '2024-02' GROUP BY 1, 2 ORDER BY 1"
     ).fetchall()
-    assert made == [(f"2024-01-{day:02}", 1, 1) for day in range(1, 13)]
+    assert versions == [(f"2024-01-{day:02}", 1, 1) for day in range(1, 13)]
     january = (lake / "trials" / "slow").glob("partition=2024-01-*/*.parquet")
     files = sorted(path.parent.name for path in january)
     assert files == [f"partition=2024-01-{day:02}" for day in range(1, 13)]
@@ -82,33 +83,17 @@ def test_canceling_a_run_stops_its_work_on_spark(api: Client, stack: Stack) -> N
 
 
 def active_spark_jobs(stack: Stack) -> list[Any]:
-    """Jobs that Spark itself says are running."""
+    """Return the running jobs, by Spark's own account."""
     ui = Spark(stack.environment()["SPARK_UI_URL"])
     return ui.jobs("running")
 
 
-class Spark:
-    """Spark's own account of its work."""
-
-    def __init__(self, url: str) -> None:
-        self._url = f"{url}/api/v1/applications"
-
-    def jobs(self, status: str) -> list[Any]:
-        (application,) = self._get("")
-        jobs: list[Any] = self._get(f"/{application['id']}/jobs?status={status}")
-        return jobs
-
-    def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(self._url + path, timeout=60) as response:
-            return json.load(response)
-
-
 def test_a_failure_says_what_and_where(api: Client) -> None:
     run = run_of(api, "broken", selection="2024-01-05", params={"reason": "snow"})
-    seen = ended(api, run)
-    assert (seen["state"], seen["error_kind"]) == ("failed", "code")
-    assert seen["error"] == "ValueError: the airport is closed: snow"
-    (attempt,) = seen["attempts"]
+    ended_run = ended(api, run)
+    assert (ended_run["state"], ended_run["error_kind"]) == ("failed", "code")
+    assert ended_run["error"] == "ValueError: the airport is closed: snow"
+    (attempt,) = ended_run["attempts"]
     assert 'raise ValueError(f"the airport is closed' in attempt["traceback"]
     assert "behaviour.py" in attempt["traceback"]
     assert "looking out of the window" in log_of(api, run)
@@ -117,32 +102,32 @@ def test_a_failure_says_what_and_where(api: Client) -> None:
 
 
 def test_a_function_that_ends_its_process_fails_its_own_run_only(api: Client) -> None:
-    seen = ended(api, run_of(api, "leaves"))
-    assert seen["state"] == "failed"
-    assert "status 3" in seen["error"]
+    ended_run = ended(api, run_of(api, "leaves"))
+    assert ended_run["state"] == "failed"
+    assert "status 3" in ended_run["error"]
 
 
 def test_a_function_that_takes_too_long_is_stopped(api: Client) -> None:
-    seen = ended(api, run_of(api, "dawdles"))
-    assert (seen["state"], seen["error_kind"]) == ("failed", "code")
-    assert "timeout of 1 s" in seen["error"]
+    ended_run = ended(api, run_of(api, "dawdles"))
+    assert (ended_run["state"], ended_run["error_kind"]) == ("failed", "code")
+    assert "timeout of 1 s" in ended_run["error"]
 
 
 def test_a_runner_sees_no_secret_of_the_server(api: Client, stack: Stack) -> None:
     run = run_of(api, "snoops")
     assert ended(api, run)["state"] == "succeeded"
-    seen = log_of(api, run)
-    assert "own environment" in seen
-    assert "LAKE" in seen
+    log = log_of(api, run)
+    assert "own environment" in log
+    assert "LAKE" in log
     environment = stack.environment()
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SPARK_REMOTE"):
-        assert name not in seen
-        assert environment[name] not in seen
-    assert stack.admin_password not in seen
+        assert name not in log
+        assert environment[name] not in log
+    assert stack.admin_password not in log
     for server in ("DATABASE_URL", "REDIS_URL"):
         password = environment[server].partition("@")[0].rpartition(":")[2]
-        assert password not in seen
-    descriptors = [line for line in seen.splitlines() if line.startswith("descriptor")]
+        assert password not in log
+    descriptors = [line for line in log.splitlines() if line.startswith("descriptor")]
     assert all(
         "socket" in line or "pipe" in line or "/dev/null" in line or "/proc/" in line
         for line in descriptors

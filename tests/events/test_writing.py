@@ -13,15 +13,14 @@ from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.validations import ResultKeeper
-from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, FailureKind, Gateway, Run
 from assets_app.scheduling.recording import record_left_out
 from backfills_app.services import create_backfill, request_from_text
 from slicewise_server.events.feed import Calm, publish_events
 from slicewise_server.events.models import Event, EventKind
-from tests.backfills.test_life import run_all
-from tests.execution.test_attempts import publish
+from tests.attempts import begin_next, publish
+from tests.backfills.scenes import run_all
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
@@ -45,10 +44,7 @@ def kinds(**fields: object) -> list[str]:
 def attempt_at(made: Asset, alice: User, gateway: Gateway) -> attempts.Attempt:
     """Begin a new run of an asset that is not partitioned."""
     run = materialize(MaterializeRequest(asset=made), user=alice).runs.get()
-    dispatch()
-    begun = attempts.begin(run.pk, gateway)
-    assert begun is not None
-    return begun
+    return begin_next(run, gateway)
 
 
 def test_a_run_that_fails_for_good_and_the_next_success_are_two_events(

@@ -1,4 +1,4 @@
-"""Workers without a process: tests of services begin runs as one would."""
+"""Workers without a process: tests of services begin runs as workers do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,36 +23,38 @@ def alice(db: None) -> User:
 
 @pytest.fixture
 def gateway(db: None) -> Gateway:
-    """A gateway with room for three scheduled runs, heard of just now."""
+    """Return a gateway with room for three scheduled runs, whose heartbeat is recent."""
     return make_gateway("scheduled")
 
 
 @pytest.fixture(autouse=True)
 def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
-    """The messages that would have gone to workers: (task, arguments, queue)."""
-    gone: list[tuple[str, tuple[int | str, ...], str]] = []
+    """Record the messages to workers instead of sending: (task, arguments, queue)."""
+    messages_sent: list[tuple[str, tuple[int | str, ...], str]] = []
 
     def keep(task: str, *args: int | str, queue: str) -> bool:
-        gone.append((task, args, queue))
+        messages_sent.append((task, args, queue))
         return True
 
     with patch.object(messages, "send", keep):
-        yield gone
+        yield messages_sent
 
 
 @pytest.fixture(autouse=True)
 def no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lease that has run out is believed at once; that it is doubted first has a test."""
+    """Believe an expired lease at once; another test shows the delay."""
     monkeypatch.setattr(recovery, "DOUBT_SECONDS", 0.0)
 
 
 def lose_the_worker() -> None:
-    """Nobody renews the leases of the attempts under way any more, and they have run out."""
+    """Let the leases of all attempts under way expire, as if no worker renewed them."""
     Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
 
 
 def at_work(gateway: Gateway) -> SimpleNamespace:
-    """As much of a gateway's worker as finishing a publication takes; `watched` says of which."""
+    """Return as much of a gateway's worker as the end of a publication needs, with the watched
+    attempts.
+    """
     played = SimpleNamespace(gateway=gateway, watched=[])
 
     @contextmanager

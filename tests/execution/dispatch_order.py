@@ -23,7 +23,7 @@ from assets_app.models import ACTIVE_STATES, Run, RunState
 def expected_order(
     queue: str, now: datetime, *, has_spark: bool, locked_groups: Collection[int] = ()
 ) -> list[int]:
-    """Return the ids of the runs of the queue that could start, the next one first."""
+    """Return the ids of the queue's runs that could start, the next run first."""
     runs = list(Run.objects.select_related("group", "producer_version__producer__current_version"))
     active = [run for run in runs if run.state in ACTIVE_STATES]
     of_group = Counter(run.group_id for run in active)
@@ -40,12 +40,12 @@ def expected_order(
     ]
     turns: list[tuple[int, int, int, int, int]] = []
     for producer_id in {run.producer_version.producer_id for run in ready}:
-        own = [run for run in ready if run.producer_version.producer_id == producer_id]
-        in_turns = _in_turns(own, of_group)
-        limit = _in_force(own[0]).get("max_active_runs")
+        producer_runs = [run for run in ready if run.producer_version.producer_id == producer_id]
+        in_turns = _in_turns(producer_runs, of_group)
+        limit = _in_force(producer_runs[0]).get("max_active_runs")
         if limit is not None:
             in_turns = in_turns[: max(limit - of_producer[producer_id], 0)]
-        priority = _in_force(own[0]).get("priority") or 0
+        priority = _in_force(producer_runs[0]).get("priority") or 0
         for turn, run in enumerate(in_turns, 1 + of_producer[producer_id]):
             turns.append((-priority, -run.group.priority, turn, run.pk, run.group_id))
     limits = {run.group_id: run.group.max_active_runs for run in ready}
@@ -59,7 +59,7 @@ def expected_order(
 
 
 def _in_turns(runs: Sequence[Run], of_group: Counter[int]) -> list[Run]:
-    """Return the runs of one producer in the order in which its groups take turns."""
+    """Return the runs of one producer in the order in which the producer's groups take turns."""
     places: Counter[int] = Counter()
     keyed = []
     for run in runs:

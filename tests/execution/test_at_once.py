@@ -1,4 +1,4 @@
-"""What happens at the same moment, on connections of their own."""
+"""Events at the same moment, on connections of their own."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts_app.models import AuditEntry
@@ -19,42 +19,20 @@ from assets_app.execution.queue.control import cancel_group
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import rerun, retry_run
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    FailureKind,
-    Lease,
-    ProducerVersion,
-    Run,
-    RunGroup,
-    RunState,
-)
+from assets_app.models import FailureKind, Lease, ProducerVersion, Run, RunGroup, RunState
 from slicewise_server.web.request_errors import ConflictingRequest
+from tests.attempts import begun
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset, person
+from tests.threads import elsewhere, locked_slices
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def elsewhere(work: Callable[[], Any]) -> threading.Thread:
-    """The work, begun on a connection of its own."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
 
 
 def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() -> None:
     alice = person("alice", is_superuser=True)
     attempt = begun(asset("raw_flights", DAILY_2013), alice, make_gateway("scheduled"))
-    others: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
 
     def fail() -> None:
         ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
@@ -62,29 +40,14 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
     def move_all(run_ids: list[int], old: RunState, new: RunState, **fields: Any) -> list[int]:
         moved = transitions.move_all(run_ids, old, new, **fields)
         if old == RunState.QUEUED:
-            others.append(elsewhere(fail))
-            others[0].join(1)
+            threads.append(elsewhere(fail))
+            threads[0].join(1)
         return moved
 
     with patch.object(control, "move_all", move_all):
         assert cancel_group(attempt.run.group, user=alice) == 1
-    others[0].join()
+    threads[0].join()
     assert Run.objects.get().state == RunState.CANCELING
-
-
-def locked_slices(of: Asset, may_end: threading.Event) -> threading.Thread:
-    """Another transaction locks the slices of an asset, as a run does that records many."""
-    are_locked = threading.Event()
-
-    def hold() -> None:
-        with transaction.atomic():
-            assert list(AssetPartition.objects.filter(asset=of).select_for_update())
-            are_locked.set()
-            may_end.wait(120)
-
-    thread = elsewhere(hold)
-    assert are_locked.wait(120)
-    return thread
 
 
 @pytest.mark.parametrize("asked_for", ["materialize", "retry", "rerun"])
@@ -125,7 +88,9 @@ def test_a_request_for_locked_partitions_is_answered_and_leaves_nothing(asked_fo
 
 
 def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
-    """As with an Idempotency-Key, which is kept in one transaction with the answer."""
+    """A request with an Idempotency-Key is such a request: the key is kept in one transaction with
+    the answer.
+    """
     alice = person("alice", is_superuser=True)
     flights = asset("raw_flights", DAILY_2013)
     request = MaterializeRequest(asset=flights, selection="2013-01-01")
@@ -158,8 +123,8 @@ def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
 
 def test_a_backfill_that_is_being_canceled_keeps_no_other_from_its_slots() -> None:
     alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
-    held, free = asset("raw_flights", DAILY_2013), asset("weather", DAILY_2013)
-    for name in (held, free):
+    busy, free = asset("raw_flights", DAILY_2013), asset("weather", DAILY_2013)
+    for name in (busy, free):
         materialize(MaterializeRequest(asset=name, selection="2013-01"), user=alice)
     canceled = RunGroup.objects.order_by("id")[0]
     RunGroup.objects.filter(pk=canceled.pk).update(priority=5)
@@ -190,7 +155,7 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
     alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
     flights = asset("raw_flights", DAILY_2013)
     ending = begun(flights, alice, gateway, "2013-01-01")
-    other = begun(flights, alice, gateway, "2013-01-02")
+    other_attempt = begun(flights, alice, gateway, "2013-01-02")
     Lease.objects.update(until=timezone.now())
     is_held, may_go = threading.Event(), threading.Event()
 
@@ -202,11 +167,11 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
 
     thread = elsewhere(settle)
     assert is_held.wait(120)
-    states = renew_all([ending.row, other.row])
+    states = renew_all([ending.row, other_attempt.row])
     is_still_held = thread.is_alive()
     may_go.set()
     thread.join()
     assert is_still_held, "it was waited for"
-    assert states == {ending.row.token: "running", other.row.token: "running"}
+    assert states == {ending.row.token: "running", other_attempt.row.token: "running"}
     renewed = Lease.objects.filter(until__gt=timezone.now() + timedelta(seconds=5))
-    assert [lease.attempt_id for lease in renewed] == [other.row.pk]
+    assert [lease.attempt_id for lease in renewed] == [other_attempt.row.pk]

@@ -1,11 +1,10 @@
-"""From a dispatched run to its end, and who may bring it there."""
+"""A dispatched run up to its end, and the holders that may end it."""
 
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db.models import Count
 from django.utils import timezone
 
 import slicewise
@@ -29,46 +28,9 @@ from assets_app.models import (
 )
 from partitions_app.models import PartitionDefinition
 from slicewise_server.web.request_errors import ConflictingRequest
+from tests.attempts import begun, publish, staged
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
-
-
-def begun(
-    flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any
-) -> Attempt:
-    """A run of the selection, begun by the gateway."""
-    group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
-    dispatch()
-    attempt = attempts.begin(group.runs.get().pk, gateway)
-    assert attempt is not None
-    return attempt
-
-
-def staged(attempt: Attempt) -> list[dict[str, Any]]:
-    return [
-        {"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50} for key in attempt.keys
-    ]
-
-
-def publish(attempt: Attempt) -> None:
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert ending.succeed(attempt.row)
-
-
-def counts_agree_with_slices() -> bool:
-    """Whether the rollup says of every asset, bucket and state what counting the slices says."""
-    keys = ("asset", "identity", "bucket", "segment", "state")
-    counted = {
-        tuple(row[key] for key in keys): row["number"]
-        for row in AssetPartition.objects.exclude(state="missing")
-        .order_by()
-        .values(*keys)
-        .annotate(number=Count("pk"))
-    }
-    rolled_up = {
-        tuple(row[key] for key in keys): row["count"]
-        for row in PartitionCount.objects.exclude(count=0).values(*keys, "count")
-    }
-    return counted == rolled_up
+from tests.partition_records import counts_agree_with_slices
 
 
 def test_what_is_published_is_recorded_once(alice: User, gateway: Gateway) -> None:
@@ -145,16 +107,16 @@ def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway)
     assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
-    run, piece = Run.objects.get(), AssetPartition.objects.get()
+    run, partition = Run.objects.get(), AssetPartition.objects.get()
     assert (run.state, run.error, run.error_kind) == ("failed", "ValueError: no", "code")
-    assert (piece.state, piece.held_by_id, piece.version) == ("failed", None, 0)
+    assert (partition.state, partition.held_by_id, partition.version) == ("failed", None, 0)
     assert counts_agree_with_slices()
 
 
 def test_an_error_that_the_database_cannot_hold_is_not_lost(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
-    said = Failure(error="ValueError: 'a\0b' and '\ud800'", traceback="line 3: '\0' \udcff")
-    assert ending.fail(attempt.row, said)
+    failure = Failure(error="ValueError: 'a\0b' and '\ud800'", traceback="line 3: '\0' \udcff")
+    assert ending.fail(attempt.row, failure)
     attempt.row.refresh_from_db()
     assert Run.objects.get().error == "ValueError: 'a\N{REPLACEMENT CHARACTER}b' and '\\ud800'"
     assert attempt.row.traceback == "line 3: '\N{REPLACEMENT CHARACTER}' \\udcff"
@@ -194,8 +156,8 @@ def test_a_failed_re_run_shows_as_failed_and_keeps_the_data(alice: User, gateway
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway))
     ending.fail(begun(flights, alice, gateway).row, Failure(error="no"))
-    piece = AssetPartition.objects.get()
-    assert (piece.state, piece.version, piece.rows) == ("failed", 1, 5)
+    partition = AssetPartition.objects.get()
+    assert (partition.state, partition.version, partition.rows) == ("failed", 1, 5)
     assert counts_agree_with_slices()
 
 

@@ -1,4 +1,4 @@
-"""What attempts that came to nothing have left is cleared away, whoever is killed or away."""
+"""Remains of failed attempts are cleared away, after any kill or absence."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -21,10 +21,11 @@ from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunAttempt, RunState
 from slicewise.io import find_storage
 from slicewise.plugins import PluginError
+from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun, counts_agree_with_slices
-from tests.execution.test_publishing import Ready, ready
+from tests.execution.staged_attempts import Ready, ready
 from tests.factories import DAILY_2013, asset
+from tests.partition_records import counts_agree_with_slices
 
 __all__ = ["ready"]
 
@@ -32,7 +33,7 @@ Sent = list[tuple[str, tuple[Any, ...], str]]
 
 
 class Spark:
-    """An engine that stops sessions, unless it is silent."""
+    """An engine that stops sessions, unless the engine is silent."""
 
     def __init__(self) -> None:
         self.is_silent = False
@@ -53,13 +54,15 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
 
 def tick(sent: Sent) -> int:
-    """The tick asks, and workers do as they are asked; how many were."""
+    """Run a tick and let workers obey its messages; return the number of messages."""
     sent.clear()
     clearing.ask_to_clear()
-    asked = [arguments[0] for task, arguments, _ in sent if task == messages.CLEAR_LOST_ATTEMPT]
-    for attempt_id in asked:
+    attempt_ids = [
+        arguments[0] for task, arguments, _ in sent if task == messages.CLEAR_LOST_ATTEMPT
+    ]
+    for attempt_id in attempt_ids:
         recovery.clear_lost_attempt(int(attempt_id))
-    return len(asked)
+    return len(attempt_ids)
 
 
 def let_time_pass() -> None:
@@ -70,7 +73,7 @@ def let_time_pass() -> None:
 
 @pytest.fixture
 def lost(alice: User, gateway: Gateway) -> Run:
-    """A run whose worker was lost, in the queue again."""
+    """Return a run whose worker was lost, in the queue again."""
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     lose_the_worker()
     recovery.recover()
@@ -176,7 +179,7 @@ def test_an_attempt_that_goes_on_is_never_cleared_away(
 
 @pytest.fixture
 def failed(ready: Ready) -> Ready:
-    """A publication that has failed; its worker was killed before it had cleared away."""
+    """Return a failed publication whose worker was killed before clearing away."""
     version = ProducerVersion.objects.get()
     version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{ready.root}"}]
     version.save()

@@ -31,22 +31,22 @@ def test_requests_during_a_call_are_answered_by_one_call_after_it() -> None:
 
 
 def test_no_request_of_many_threads_is_lost_and_no_two_calls_overlap() -> None:
-    asked, seen, is_called = [0], [0], threading.Lock()
+    request_count, seen_count, is_called = [0], [0], threading.Lock()
 
     def look() -> None:
         assert is_called.acquire(blocking=False)
-        seen[0] = asked[0]
+        seen_count[0] = request_count[0]
         is_called.release()
 
     looks = Coalesced(look)
 
     def ask(_: int) -> None:
-        asked[0] += 1
+        request_count[0] += 1
         looks.request()
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(ask, range(5_000)))
-    assert seen == asked
+    assert seen_count == request_count
 
 
 def test_a_call_that_fails_does_not_keep_the_next_one_away() -> None:
@@ -76,22 +76,22 @@ def test_a_call_that_takes_long_is_relieved_by_one_other_thread_at_a_time() -> N
         began[number].set()
         assert may_end[number].wait(120)
 
-    def asked(number: int) -> threading.Thread:
+    def call_in_thread(number: int) -> threading.Thread:
         thread = threading.Thread(target=looks.request, args=[number])
         thread.start()
         return thread
 
     looks = Coalesced(look, relieved_after=0.0)
-    hanging = asked(0)
+    hanging = call_in_thread(0)
     assert began[0].wait(120)
-    relief = asked(1)
+    relief = call_in_thread(1)
     assert began[1].wait(120)
-    asked(2).join(120)
+    call_in_thread(2).join(120)
     assert calls == [0, 1], "there is one beside it already"
     may_end[1].set()
     relief.join(120)
     may_end[3].set()
-    asked(3).join(120)
+    call_in_thread(3).join(120)
     assert calls == [0, 1, 3]
     may_end[0].set()
     hanging.join(120)

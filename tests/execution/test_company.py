@@ -19,20 +19,20 @@ from assets_app.execution.queue.dispatch import dispatch, resend_dispatched
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Asset, Gateway, Run, RunAttempt, RunState
+from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset
 
 JOINED, WAITS, REFUSED, KNOWN = Answer.JOINED, Answer.WAITS, Answer.REFUSED, Answer.KNOWN
 
 
 def elsewhere(act: Callable[[], Any]) -> Any:
-    """What another thread is told."""
-    told: list[Any] = []
-    thread = threading.Thread(target=lambda: told.append(act()))
+    """Call the function in another thread, and return its result."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(act()))
     thread.start()
     thread.join(120)
-    return told[0]
+    return results[0]
 
 
 def test_who_was_lost_once_has_as_many_neighbours_as_there_are_slots() -> None:
@@ -68,9 +68,9 @@ def test_who_was_lost_twice_waits_until_it_is_alone_and_then_keeps_others_out() 
 def test_each_loss_leaves_a_quarter_of_the_neighbours() -> None:
     for losses, count in ((2, 75), (3, 18), (4, 4), (5, 1), (7, 1)):
         company = Company(300, suspect_after=2)
-        told = [company.join(run, losses) for run in range(count + 1)]
-        assert told[:count] == [JOINED] * count, losses
-        assert told[count] in (WAITS, REFUSED), losses
+        verdicts = [company.join(run, losses) for run in range(count + 1)]
+        assert verdicts[:count] == [JOINED] * count, losses
+        assert verdicts[count] in (WAITS, REFUSED), losses
         assert company.closed_slots == 300 - count
 
 
@@ -88,7 +88,7 @@ def test_a_run_that_another_thread_has_is_left_to_it() -> None:
 
 
 class Worker:
-    """A gateway's worker as threads see it that begin runs."""
+    """A gateway's worker, as threads see it that begin runs."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -136,15 +136,15 @@ def test_a_run_that_waits_stays_its_workers_until_somebody_cancels_it(
 ) -> None:
     run = dispatched(flights, alice)
     worker.company.join(-1, 0)
-    asked: list[int] = []
+    closed_slots: list[int] = []
 
     def losses_of(run_id: int) -> int | None:
-        asked.append(worker.company.closed_slots)
-        return 2 if len(asked) < 4 else None
+        closed_slots.append(worker.company.closed_slots)
+        return 2 if len(closed_slots) < 4 else None
 
     with patch.object(attempts, "losses_of", losses_of):
         supervision.execute(run.pk)
-    assert asked == [0, 2, 2, 2]
+    assert closed_slots == [0, 2, 2, 2]
     assert worker.company.closed_slots == 0
     assert Run.objects.get().state == RunState.DISPATCHED
 

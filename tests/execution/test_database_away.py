@@ -27,11 +27,12 @@ from assets_app.execution.gateway.company import Company
 from assets_app.execution.gateway.worker import GatewayWorker, Watched
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunLog, RunState
+from assets_app.models import Gateway, Run, RunAttempt, RunLog, RunState
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.storage.layout import marker_name
 from tests.factories import DAILY_2013, asset, person
+from tests.supervised_runs import request_day
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,7 +45,7 @@ IDLE, FINISHED, ENDED = (
 
 
 def cut_all_connections() -> None:
-    """What a restart of the server does to those who were connected."""
+    """Cut all connections, as a restart of the server does."""
     with psycopg.connect(**own_parameters(), autocommit=True) as admin:
         admin.execute(
             # Until it has ended: it may answer one more statement otherwise.
@@ -62,7 +63,7 @@ def own_parameters() -> dict[str, Any]:
 
 
 class Runner:
-    """A runner that says what it is told to say; where that is a function, it happens then."""
+    """A runner that sends the scripted messages; a function of the script is called in its turn."""
 
     def __init__(self, script: list[Message | Callable[[], None]]) -> None:
         self._script = script
@@ -75,7 +76,7 @@ class Runner:
                 yield step
 
     def kill(self) -> None:
-        """It has ended already."""
+        """Do nothing: the runner has ended already."""
 
 
 class Worker:
@@ -87,7 +88,7 @@ class Worker:
         self.launched = 0
 
     def start(self) -> None:
-        """It is there."""
+        """Do nothing: the warm parent is ready."""
 
     @contextmanager
     def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
@@ -115,12 +116,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(lake: Path, played: Worker) -> Run:
-    flights = asset("raw_flights", DAILY_2013)
-    version = ProducerVersion.objects.get()
-    version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{lake}"}]
-    version.save()
-    request = MaterializeRequest(asset=flights, selection="2013-01-01")
-    run: Run = materialize(request, user=person("alice", is_superuser=True)).runs.get()
+    run = request_day(lake, person("alice", is_superuser=True))
     dispatch()
     return run
 
@@ -128,19 +124,19 @@ def run(lake: Path, played: Worker) -> Run:
 PARTITION = {"key": "2013-01-01", "path": "partition=2013-01-01", "rows": 1, "bytes": 4}
 
 
-def write(run: Run, lake: Path, said: Message) -> None:
-    """Write what the run is to publish, as its code would, and tell where it waits."""
+def write(run: Run, lake: Path, message: Message) -> None:
+    """Write the data of the run, as its code would, and report the staging folder."""
     attempt = RunAttempt.objects.get()
     home = storage.staging_path(lake, run.pk, attempt.name_on_disk, attempt.fence, partitioned=True)
     folder = home / "partition=2013-01-01"
     folder.mkdir(parents=True)
     (folder / "part.parquet").write_text("rows")
     (folder / marker_name(run.pk, attempt.name_on_disk)).touch()
-    said["staging"] = str(home)
+    message["staging"] = str(home)
 
 
 def first_time(action: Callable[[], None], real: Callable[..., Any]) -> Callable[..., Any]:
-    """The real function, and what happens before the first call of it."""
+    """Return the real function with an act before its first call."""
     rest = iter([action])
 
     def call(*args: Any, **named: Any) -> Any:
@@ -218,11 +214,11 @@ def test_a_commit_that_nobody_heard_of_is_found_out(
     real, rest = getattr(module, name), [1]
 
     def committed_unheard(*args: Any, **named: Any) -> Any:
-        done = real(*args, **named)
+        outcome = real(*args, **named)
         if rest:
             rest.pop()
             raise OperationalError("server closed the connection unexpectedly")
-        return done
+        return outcome
 
     with patch.object(module, name, committed_unheard):
         make(run, played, lake, IDLE)
@@ -306,12 +302,12 @@ def test_twenty_quiet_runs_of_one_worker_need_no_connection_each(
 
 
 def void(_: object) -> None:
-    """For a call in the place of one that returns nothing."""
+    """Return None: this function replaces functions without a result."""
 
 
 @pytest.fixture
 def heart() -> Iterator[Callable[[], GatewayWorker]]:
-    made: list[GatewayWorker] = []
+    workers: list[GatewayWorker] = []
     live = GatewayWorker._live
 
     def live_and_close(self: GatewayWorker) -> None:
@@ -320,8 +316,8 @@ def heart() -> Iterator[Callable[[], GatewayWorker]]:
         connections.close_all()
 
     def start() -> GatewayWorker:
-        made.append(GatewayWorker("scheduled@test", "scheduled", 20))
-        return made[0]
+        workers.append(GatewayWorker("scheduled@test", "scheduled", 20))
+        return workers[0]
 
     with (
         patch.object(worker, "WarmParent", Mock()),
@@ -329,13 +325,13 @@ def heart() -> Iterator[Callable[[], GatewayWorker]]:
         patch.object(GatewayWorker, "_live", live_and_close),
     ):
         yield start
-        for started in made:
+        for started in workers:
             started.close()
             started._heart.join(120)
 
 
 def is_heard(seconds: float = 120) -> bool:
-    """Whether the gateway is heard of from now on."""
+    """Return whether the gateway sends a heartbeat from now on."""
     before, deadline = Gateway.objects.get().last_seen, time.monotonic() + seconds
     while time.monotonic() < deadline:
         if Gateway.objects.get().last_seen > before:

@@ -1,4 +1,4 @@
-"""A worker that is asked to end says so at once, and is heard of until it has."""
+"""A worker that is asked to end reports so at once, and sends heartbeats until its end."""
 
 import socket
 import time
@@ -19,8 +19,8 @@ from assets_app.execution.gateway.worker import GatewayWorker
 from assets_app.execution.queue.dispatch import live_gateways
 from assets_app.models import Gateway, Lease, RunAttempt
 from assets_app.models.gateways import GatewayState
+from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def hear(beats: int = 2) -> None:
-    """Wait for so many heartbeats. Of two, the second one has begun after the call."""
+    """Wait for so many heartbeats. Of two, the second heartbeat has begun after the call."""
     for _ in range(beats):
         before = Gateway.objects.get().last_seen
         wait_for(lambda before=before: Gateway.objects.get().last_seen > before)  # type: ignore[misc]
@@ -42,7 +42,7 @@ def hear(beats: int = 2) -> None:
 
 @pytest.fixture
 def spark(settings: Any) -> Iterator[socket.socket]:
-    """A Spark server that is there, as far as knocking at its door tells."""
+    """Open a port as a Spark server does; a check for Spark looks at the port alone."""
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as server:
         settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
         settings.SPARK_CHECK_SECONDS = 0.05

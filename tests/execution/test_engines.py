@@ -1,4 +1,4 @@
-"""How a run is told of Spark, and how what it has left there is stopped."""
+"""The Spark of a run, and the end of work that the run has left there."""
 
 import os
 import pwd
@@ -28,7 +28,7 @@ STOPS = '#!/bin/sh\necho "$@" >> {said}\necho {answer} >&2\nexit {status}\n'
 
 @pytest.fixture
 def run(alice: User, gateway: Gateway, settings: Any, tmp_path: Path) -> Run:
-    """Of an asset that wants an application for each run."""
+    """Create a run of an asset that wants an application for each run."""
     settings.SPARK_MASTER, settings.SPARK_SUBMIT_CONF = "yarn", {"spark.yarn.queue": "etl"}
     settings.DATA_FOLDER = tmp_path
     flights = asset("raw_flights", DAILY_2013)
@@ -36,21 +36,21 @@ def run(alice: User, gateway: Gateway, settings: Any, tmp_path: Path) -> Run:
     version.definition |= {"engine": "submit", "spark_conf": {"spark.executor.memory": "3g"}}
     version.save()
     request = MaterializeRequest(asset=flights, selection="2013-01-01")
-    made: Run = materialize(request, user=alice).runs.get()
+    queued_run: Run = materialize(request, user=alice).runs.get()
     dispatch()
-    return made
+    return queued_run
 
 
 @pytest.fixture
 def attempt(run: Run, gateway: Gateway) -> Attempt:
-    begun = attempts.begin(run.pk, gateway)
-    assert begun is not None
-    return begun
+    begun_attempt = attempts.begin(run.pk, gateway)
+    assert begun_attempt is not None
+    return begun_attempt
 
 
 @pytest.fixture
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder with commands."""
+    """Make the only folder with commands."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -58,11 +58,11 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(folder: Path, name: str, *, answer: str = "done", status: int = 0) -> Path:
-    """A command that keeps what it was asked in the file that is returned."""
-    said = folder / f"{name}.said"
-    (folder / name).write_text(STOPS.format(said=said, answer=answer, status=status))
+    """Write a command that logs its calls, and return the log file."""
+    call_log = folder / f"{name}.said"
+    (folder / name).write_text(STOPS.format(said=call_log, answer=answer, status=status))
     (folder / name).chmod(0o755)
-    return said
+    return call_log
 
 
 def test_the_runner_is_told_of_the_application_that_its_asset_wants(attempt: Attempt) -> None:
@@ -133,12 +133,12 @@ def test_users_without_names_are_refused_what_spark_submit_refuses_them(
 
 
 def test_an_application_on_yarn_is_killed_by_its_id(attempt: Attempt, bin_folder: Path) -> None:
-    said = command(bin_folder, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
+    call_log = command(bin_folder, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
     # Recorded when the driver said it, after the attempt was read.
     RunAttempt.objects.update(application_id="application_1_0001")
     stop(attempt.row)
-    asked = ["application -status application_1_0001", "application -kill application_1_0001"]
-    assert said.read_text().splitlines() == asked
+    commands = ["application -status application_1_0001", "application -kill application_1_0001"]
+    assert call_log.read_text().splitlines() == commands
 
 
 def test_the_pods_of_an_application_on_kubernetes_are_deleted(
@@ -146,12 +146,12 @@ def test_the_pods_of_an_application_on_kubernetes_are_deleted(
 ) -> None:
     settings.SPARK_MASTER = "k8s://https://cluster:6443"
     settings.SPARK_SUBMIT_CONF = {"spark.kubernetes.namespace": "data"}
-    said = command(bin_folder, "kubectl")
+    call_log = command(bin_folder, "kubectl")
     RunAttempt.objects.update(application_id="spark-7f")
     stop(attempt.row)
-    assert "--namespace data delete pods" in said.read_text()
+    assert "--namespace data delete pods" in call_log.read_text()
     selector = f"spark-app-selector=spark-7f,slicewise-attempt={attempt.tag}"
-    assert f"--selector {selector}\n" in said.read_text()
+    assert f"--selector {selector}\n" in call_log.read_text()
     conf = engine_of(attempt.row).facts(attempt)["conf"]
     assert conf["spark.kubernetes.executor.label.slicewise-attempt"] == attempt.tag
 
@@ -160,10 +160,10 @@ def test_the_pods_of_an_application_on_kubernetes_are_deleted(
 def test_an_application_that_has_gone_has_ended(
     attempt: Attempt, bin_folder: Path, answer: str
 ) -> None:
-    said = command(bin_folder, "yarn", answer=f'"{answer}"', status=255)
+    call_log = command(bin_folder, "yarn", answer=f'"{answer}"', status=255)
     RunAttempt.objects.update(application_id="application_1_0001")
     stop(attempt.row)
-    assert said.exists()
+    assert call_log.exists()
 
 
 def test_a_cluster_that_does_not_end_an_application_leaves_it_open_whether_it_goes_on(
@@ -184,9 +184,9 @@ def test_without_the_clusters_command_the_end_of_the_driver_has_to_do(
 
 
 def test_what_never_had_an_application_is_not_asked_for(attempt: Attempt, bin_folder: Path) -> None:
-    said = command(bin_folder, "yarn")
+    call_log = command(bin_folder, "yarn")
     stop(attempt.row)
-    assert not said.exists()
+    assert not call_log.exists()
 
 
 def test_the_folder_of_an_attempt_is_removed_once_it_has_ended(
@@ -194,11 +194,11 @@ def test_the_folder_of_an_attempt_is_removed_once_it_has_ended(
 ) -> None:
     folder = Path(engine_of(attempt.row).facts(attempt)["folder"])
     (folder / "scratch").mkdir(parents=True)
-    other = folder.with_name(str(uuid4()))
-    other.mkdir()
+    other_folder = folder.with_name(str(uuid4()))
+    other_folder.mkdir()
     stop(attempt.row)
     assert not folder.exists()
-    assert other.exists()
+    assert other_folder.exists()
 
 
 def test_what_a_lost_host_has_kept_of_ended_attempts_is_removed_when_it_is_back(
@@ -207,8 +207,8 @@ def test_what_a_lost_host_has_kept_of_ended_attempts_is_removed_when_it_is_back(
     engines.tidy_host()  # nothing was ever submitted here
     folder = Path(engine_of(attempt.row).facts(attempt)["folder"])
     lost = folder.with_name(str(uuid4()))
-    for each in (folder, lost):
-        (each / "scratch").mkdir(parents=True)
+    for submit_folder in (folder, lost):
+        (submit_folder / "scratch").mkdir(parents=True)
     engines.tidy_host()
     assert folder.exists()
     assert not lost.exists()
@@ -220,7 +220,7 @@ def stop(attempt: RunAttempt) -> None:
 
 @pytest.fixture
 def commands_of_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The only folder with commands; every user may write to it."""
+    """Make the only folder with commands; every user may write to the folder."""
     with open_folder() as folder:
         folder.chmod(0o777)
         monkeypatch.setenv("PATH", str(folder))

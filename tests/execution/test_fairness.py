@@ -1,4 +1,4 @@
-"""Whose runs come first, and that none which cannot start keeps one waiting that can."""
+"""The order of runs: no run that cannot start keeps a ready run waiting."""
 
 from collections import Counter
 from datetime import timedelta
@@ -15,44 +15,17 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import (
     Asset,
     Gateway,
-    GroupKind,
     Queue,
     Run,
-    RunGroup,
     RunState,
-    Trigger,
 )
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset
-
-
-def queue(of: Asset, runs: int, queue: Queue = Queue.SCHEDULED, **group: Any) -> RunGroup:
-    """Runs of an asset in the queue, in a group of their own, without slices."""
-    assert of.producer
-    assert of.producer.current_version
-    made = RunGroup.objects.create(kind=GroupKind.REQUEST, queue=queue, **group)
-    add(made, of, runs)
-    return made
-
-
-def add(group: RunGroup, of: Asset, runs: int) -> None:
-    assert of.producer
-    assert of.producer.current_version
-    Run.objects.bulk_create(
-        Run(
-            group=group,
-            producer_version=of.producer.current_version,
-            asset=of,
-            trigger=Trigger.MANUAL,
-            queue=group.queue,
-            partition_count=1,
-        )
-        for _ in range(runs)
-    )
+from tests.queued_runs import add_runs, queue_runs
 
 
 def sent() -> Counter[str]:
-    """How many runs of each asset have been sent."""
+    """Count the dispatched runs of each asset."""
     rows = Run.objects.filter(state=RunState.DISPATCHED)
     return Counter(rows.values_list("asset__name", flat=True))
 
@@ -62,18 +35,18 @@ def limited(name: str, **options: Any) -> Asset:
 
 
 def test_five_hundred_runs_of_one_asset_keep_no_other_waiting(gateway: Gateway) -> None:
-    many, one = limited("many"), limited("one")
-    queue(many, 500)
-    queue(one, 1)
+    many, single = limited("many"), limited("one")
+    queue_runs(many, 500)
+    queue_runs(single, 1)
     dispatch()
     assert sent() == {"many": 5, "one": 1}
 
 
 def test_five_hundred_requests_for_one_asset_keep_no_other_waiting(gateway: Gateway) -> None:
-    many, one = limited("many"), limited("one")
+    many, single = limited("many"), limited("one")
     for _ in range(500):
-        queue(many, 1)
-    queue(one, 1)
+        queue_runs(many, 1)
+    queue_runs(single, 1)
     # It was heard of while all these were written down.
     Gateway.objects.update(last_seen=timezone.now())
     dispatch()
@@ -82,16 +55,16 @@ def test_five_hundred_requests_for_one_asset_keep_no_other_waiting(gateway: Gate
 
 def test_requests_for_one_asset_take_turns(gateway: Gateway) -> None:
     flights = limited("raw_flights")
-    large, small = queue(flights, 50), queue(flights, 50)
+    large, small = queue_runs(flights, 50), queue_runs(flights, 50)
     dispatch()
     assert large.runs.filter(state=RunState.DISPATCHED).count() == 3
     assert small.runs.filter(state=RunState.DISPATCHED).count() == 3
 
 
 def test_who_has_runs_going_waits_for_who_has_none(gateway: Gateway) -> None:
-    queue(limited("early"), 50)
+    queue_runs(limited("early"), 50)
     dispatch()
-    queue(limited("late"), 50)
+    queue_runs(limited("late"), 50)
     Gateway.objects.update(slots=5)
     dispatch()
     assert sent() == {"early": 6, "late": 4}
@@ -101,8 +74,8 @@ def test_the_limit_of_an_asset_holds_over_all_that_asks_for_it(gateway: Gateway)
     make_gateway("backfill")
     flights = limited("raw_flights", max_active_runs=2)
     for _ in range(3):
-        queue(flights, 5)
-    queue(flights, 5, Queue.BACKFILL)
+        queue_runs(flights, 5)
+    queue_runs(flights, 5, Queue.BACKFILL)
     assert dispatch() == 2
     assert dispatch() == 0
     run = Run.objects.filter(state=RunState.DISPATCHED).first()
@@ -113,7 +86,7 @@ def test_the_limit_of_an_asset_holds_over_all_that_asks_for_it(gateway: Gateway)
 
 def test_the_version_in_force_says_the_limit(gateway: Gateway) -> None:
     flights = limited("raw_flights", max_active_runs=1)
-    queue(flights, 5)
+    queue_runs(flights, 5)
     assert dispatch() == 1
     assert flights.producer
     version = flights.producer.current_version
@@ -124,8 +97,8 @@ def test_the_version_in_force_says_the_limit(gateway: Gateway) -> None:
 
 
 def test_runs_at_their_assets_limit_stand_before_nobody(gateway: Gateway) -> None:
-    queue(limited("limited", max_active_runs=1), 500)
-    queue(limited("free"), 50)
+    queue_runs(limited("limited", max_active_runs=1), 500)
+    queue_runs(limited("free"), 50)
     dispatch()
     assert sent() == {"limited": 1, "free": 5}
     Gateway.objects.update(slots=5)
@@ -134,8 +107,8 @@ def test_runs_at_their_assets_limit_stand_before_nobody(gateway: Gateway) -> Non
 
 
 def test_within_one_group_an_asset_at_its_limit_stands_before_nobody(gateway: Gateway) -> None:
-    group = queue(limited("limited", max_active_runs=1, priority=3), 50, max_active_runs=3)
-    add(group, limited("free"), 50)
+    group = queue_runs(limited("limited", max_active_runs=1, priority=3), 50, max_active_runs=3)
+    add_runs(group, limited("free"), 50)
     dispatch()
     dispatch()
     assert sent() == {"limited": 1, "free": 2}
@@ -143,16 +116,16 @@ def test_within_one_group_an_asset_at_its_limit_stands_before_nobody(gateway: Ga
 
 def test_runs_that_are_too_early_stand_before_nobody(gateway: Gateway) -> None:
     flights = limited("raw_flights", max_active_runs=2)
-    group = queue(flights, 500, max_active_runs=2)
+    group = queue_runs(flights, 500, max_active_runs=2)
     Run.objects.update(not_before=timezone.now() + timedelta(minutes=1))
-    add(group, flights, 3)
+    add_runs(group, flights, 3)
     assert dispatch() == 2
     assert not Run.objects.filter(state=RunState.DISPATCHED, not_before__isnull=False).exists()
 
 
 def test_a_retry_that_waits_for_its_time_takes_nothing_of_a_limit(gateway: Gateway) -> None:
     flights = limited("raw_flights", max_active_runs=1)
-    queue(flights, 2)
+    queue_runs(flights, 2)
     first = Run.objects.order_by("id").first()
     assert first
     Run.objects.filter(pk=first.pk).update(not_before=timezone.now() + timedelta(minutes=1))
@@ -163,13 +136,13 @@ def test_a_retry_that_waits_for_its_time_takes_nothing_of_a_limit(gateway: Gatew
 
 def test_paused_runs_stand_before_nobody(gateway: Gateway) -> None:
     flights = limited("raw_flights", max_active_runs=3)
-    queue(flights, 500, paused=True)
-    queue(flights, 5)
+    queue_runs(flights, 500, paused=True)
+    queue_runs(flights, 5)
     assert dispatch() == 3
 
 
 def test_an_asset_of_higher_priority_goes_first_whoever_asks(alice: User, gateway: Gateway) -> None:
-    queue(limited("usual"), 50)
+    queue_runs(limited("usual"), 50)
     urgent = limited("urgent", priority=5)
     materialize(MaterializeRequest(asset=urgent, selection="2013-01-01..2013-01-04"), user=alice)
     dispatch()
@@ -178,15 +151,15 @@ def test_an_asset_of_higher_priority_goes_first_whoever_asks(alice: User, gatewa
 
 def test_scheduled_runs_and_backfills_take_no_slot_from_each_other(gateway: Gateway) -> None:
     make_gateway("backfill", slots=2)
-    queue(limited("scheduled"), 500)
+    queue_runs(limited("scheduled"), 500)
     dispatch()
-    queue(limited("backfilled"), 500, Queue.BACKFILL)
+    queue_runs(limited("backfilled"), 500, Queue.BACKFILL)
     dispatch()
     assert sent() == {"scheduled": 6, "backfilled": 4}
     Run.objects.all().delete()
-    queue(limited("more_backfilled"), 500, Queue.BACKFILL)
+    queue_runs(limited("more_backfilled"), 500, Queue.BACKFILL)
     dispatch()
-    queue(limited("more_scheduled"), 500)
+    queue_runs(limited("more_scheduled"), 500)
     dispatch()
     assert sent() == {"more_backfilled": 4, "more_scheduled": 6}
 
@@ -194,28 +167,28 @@ def test_scheduled_runs_and_backfills_take_no_slot_from_each_other(gateway: Gate
 def test_neither_queue_always_gets_what_an_asset_allows(gateway: Gateway) -> None:
     make_gateway("backfill")
     flights = limited("raw_flights", max_active_runs=1)
-    queue(flights, 60)
-    queue(flights, 60, Queue.BACKFILL)
-    seen = Counter[str]()
+    queue_runs(flights, 60)
+    queue_runs(flights, 60, Queue.BACKFILL)
+    queue_counts = Counter[str]()
     for _ in range(60):
         # Heard of, however slow the machine is.
         Gateway.objects.update(last_seen=timezone.now())
         dispatch()
         run = Run.objects.get(state=RunState.DISPATCHED)
-        seen[run.queue] += 1
+        queue_counts[run.queue] += 1
         run.delete()
-    assert min(seen["scheduled"], seen["backfill"]) > 5
+    assert min(queue_counts["scheduled"], queue_counts["backfill"]) > 5
 
 
 def test_each_queue_costs_one_choice_whatever_is_queued(gateway: Gateway) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert dispatch()
-        return len(found)
+        return len(statements)
 
     flights = limited("raw_flights")
-    queue(flights, 1)
+    queue_runs(flights, 1)
     few = statements()
     for number in range(20):
-        queue(limited(f"a{number}"), 30)
+        queue_runs(limited(f"a{number}"), 30)
     assert statements() == few

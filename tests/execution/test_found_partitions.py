@@ -1,6 +1,5 @@
-"""Runs that find partitions: what they hold, what they add, and who knows of it (AIP-76)."""
+"""Runs that find partitions: held keys, added keys, and readers of the keys (AIP-76)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from django.utils import timezone
 import slicewise
 from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
-from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.intending import DiscoveredKeysHeld
 from assets_app.execution.attempt.keys import sent_keys
@@ -20,58 +18,12 @@ from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize, selected_rows
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
-from slicewise.keys.key_json import key_to_json
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
-from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import asset, definition_of, outlet_of, together
+from tests.partition_records import counts_agree_with_slices
+from tests.runtime_keys import CUSTOMERS, Position, discover, discovering, found, known
 
-CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
 pytestmark = pytest.mark.django_db
-
-
-class Position(slicewise.PartitionKey):
-    """A place, as people may name their partitions."""
-
-    x: int
-    y: int
-
-    def __str__(self) -> str:
-        return f"{self.x} right, {self.y} up"
-
-
-def found(*keys: object) -> list[dict[str, Any]]:
-    """Keys of the set, as an attempt keeps them."""
-    return [
-        {"set": "active_customers", "key": key_to_json(slicewise.PartitionKey.of(key))}
-        for key in keys
-    ]
-
-
-def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
-    """A run that finds partitions, begun by the gateway."""
-    group = materialize(MaterializeRequest(asset=of), user=user)
-    dispatch()
-    attempt = attempts.begin(group.runs.get().pk, gateway)
-    assert attempt is not None
-    return attempt
-
-
-def discover(
-    of: Asset, user: User, gateway: Gateway, *keys: object, written: Sequence[str] = ()
-) -> Run:
-    """A run that has found keys, and written the data of some, to its success."""
-    attempt = discovering(of, user, gateway)
-    staged = [{"key": key, "path": key, "rows": 3, "bytes": 30} for key in written]
-    outlets = [outlet_of(attempt, staged)] if staged else []
-    assert attempts.intend_to_publish(attempt.row, outlets, found(*keys))
-    assert ending.succeed(attempt.row)
-    return Run.objects.get(pk=attempt.run.pk)
-
-
-def known(of: Asset) -> list[str]:
-    """Texts of the keys that a reader of the catalogue sees now."""
-    keys = definition_of(Asset.objects.get(pk=of.pk)).keys()
-    return [key.text for key in keys]
 
 
 def states(of: Asset) -> dict[str, tuple[str, int]]:
@@ -156,21 +108,21 @@ def test_a_key_that_is_found_again_is_recorded_again(
     discover(models, alice, gateway, "acme", "globex")
     assert states(models) == {"acme": ("materialized", 2), "globex": ("materialized", 1)}
     assert RuntimePartition.objects.count() == 2
-    made = Materialization.objects.filter(slice__identity=models.identity)
-    assert made.count() == 3
+    materializations = Materialization.objects.filter(slice__identity=models.identity)
+    assert materializations.count() == 3
 
 
 def test_all_assets_of_a_set_know_its_keys(models: Asset, alice: User, gateway: Gateway) -> None:
-    other = asset("energy_prediction", CUSTOMERS)
+    prediction = asset("energy_prediction", CUSTOMERS)
     asset("elsewhere", slicewise.PartitionAtRuntime(name="other_customers"))
     discover(models, alice, gateway, "acme", "apex", "globex")
-    other = Asset.objects.get(pk=other.pk)
+    prediction = Asset.objects.get(pk=prediction.pk)
     now = timezone.now()
-    assert [row.key for row in selected_rows(other, "a*", now=now)] == ["acme", "apex"]
-    assert len(selected_rows(other, "*", now=now)) == 3
+    assert [row.key for row in selected_rows(prediction, "a*", now=now)] == ["acme", "apex"]
+    assert len(selected_rows(prediction, "*", now=now)) == 3
     assert known(Asset.objects.get(name="elsewhere")) == []
     with pytest.raises(InvalidRequest, match="initech"):
-        selected_rows(other, "initech", now=now)
+        selected_rows(prediction, "initech", now=now)
 
 
 def test_a_key_is_made_by_itself_once_it_is_known(
@@ -218,13 +170,13 @@ def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
 def test_assets_that_are_made_together_find_partitions_together(
     alice: User, gateway: Gateway
 ) -> None:
-    one, two = together("split", ["one", "two"], CUSTOMERS)
-    attempt = discovering(one, alice, gateway)
+    first, second = together("split", ["one", "two"], CUSTOMERS)
+    attempt = discovering(first, alice, gateway)
     with pytest.raises(ConflictingRequest):
-        materialize(MaterializeRequest(asset=two), user=alice)
+        materialize(MaterializeRequest(asset=second), user=alice)
     assert attempts.intend_to_publish(attempt.row, [], found("acme"))
     assert ending.succeed(attempt.row)
-    assert states(one) == states(two) == {"acme": ("materialized", 1)}
+    assert states(first) == states(second) == {"acme": ("materialized", 1)}
 
 
 def test_any_run_may_add_keys_to_a_set(models: Asset, alice: User, gateway: Gateway) -> None:

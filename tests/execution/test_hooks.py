@@ -1,4 +1,4 @@
-"""What is called after a run: when, how often, and that nothing comes of its failure."""
+"""Hooks after a run: the time and number of calls, and the harmlessness of failures."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -20,12 +20,11 @@ from assets_app.execution.attempt.intending import PartialFailure
 from assets_app.execution.gateway import calling, recovery
 from assets_app.execution.queue import hooks, messages
 from assets_app.execution.queue.control import cancel_run
-from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.parent_client import WarmParentError
+from tests.attempts import begin_next, begun, publish, staged
 from tests.execution.conftest import lose_the_worker, make_gateway
-from tests.execution.test_attempts import begun, publish, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 Message = dict[str, Any]
@@ -36,10 +35,10 @@ FINISHED: list[Message] = [{"type": "finished"}, {"type": "exited", "status": 0,
 
 
 class Runner:
-    """The runner of a call: it says what it was told to say, and then ends or is killed."""
+    """The runner of a call: it sends the given messages, and then ends or is killed."""
 
-    def __init__(self, said: list[Message]) -> None:
-        self._said, self.killed, self.pings = said, False, 0
+    def __init__(self, messages: list[Message]) -> None:
+        self._said, self.killed, self.pings = messages, False, 0
 
     def messages(self, timeout: float) -> Iterator[Message]:
         for message in self._said:
@@ -56,7 +55,7 @@ class Runner:
 
 
 class Worker:
-    """A worker whose warm parent forks nothing, and remembers what it was asked."""
+    """A worker whose warm parent forks nothing, and remembers the requests."""
 
     def __init__(self) -> None:
         self.parent, self.going_down, self.spark_away = self, Event(), Event()
@@ -66,7 +65,7 @@ class Worker:
         self.runner = Runner([])
 
     def start(self) -> None:
-        """It is there."""
+        """Do nothing: the warm parent is ready."""
 
     def call_hook(self, request: Message) -> Runner:
         self.called.append(request)
@@ -95,14 +94,11 @@ def begin(alice: User, gateway: Gateway, **options: Any) -> Attempt:
 
 def begin_again(run: Run, gateway: Gateway) -> Attempt:
     Run.objects.update(not_before=None)
-    dispatch()
-    found = attempts.begin(run.pk, gateway)
-    assert found is not None
-    return found
+    return begin_next(run, gateway)
 
 
 def left() -> list[tuple[int, str]]:
-    """What is to be called, by the number of the attempt."""
+    """Return the hooks that are left to call, by the number of the attempt."""
     return list(RunHook.objects.order_by("pk").values_list("attempt__number", "option"))
 
 
@@ -150,9 +146,13 @@ def test_nothing_is_called_after_a_cancellation(attempt: Attempt, alice: User) -
 
 def test_a_run_that_keeps_a_part_of_what_it_made_has_failed(attempt: Attempt) -> None:
     partly = PartialFailure(error="ValueError: no", traceback="…", reasons={"2013-01-02": "fog"})
-    made = [one for one in staged(attempt) if one["key"] != "2013-01-02"]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, made)], partly=partly)
-    published = {attempt.run.asset_id: [one["path"] for one in made]}
+    published_partitions = [
+        partition for partition in staged(attempt) if partition["key"] != "2013-01-02"
+    ]
+    assert attempts.intend_to_publish(
+        attempt.row, [outlet_of(attempt, published_partitions)], partly=partly
+    )
+    published = {attempt.run.asset_id: [partition["path"] for partition in published_partitions]}
     assert ending.fail_publishing(attempt.row, NO, published)
     assert left() == [(1, "on_failure")]
 
@@ -212,7 +212,7 @@ def test_what_it_prints_stands_behind_what_the_run_has_printed(
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("messages", "shown"),
     [
         (
             [
@@ -236,11 +236,11 @@ def test_what_it_prints_stands_behind_what_the_run_has_printed(
     ],
 )
 def test_its_failure_stands_in_the_log_and_changes_nothing_else(
-    attempt: Attempt, worker: Worker, said: list[Message], shown: str
+    attempt: Attempt, worker: Worker, messages: list[Message], shown: str
 ) -> None:
     publish(attempt)
     before = Run.objects.values().get(), RunAttempt.objects.values().get()
-    worker.said = said
+    worker.said = messages
     calling.call_hook(RunHook.objects.get().pk)
     assert log_of(attempt.row) == f"[on_success: cheer is called]\n{shown}"
     assert (Run.objects.values().get(), RunAttempt.objects.values().get()) == before
@@ -308,8 +308,8 @@ def test_a_call_that_cannot_be_put_together_is_given_up_after_an_hour(
         calling.call_hook(hook.pk)
     RunHook.objects.update(sent_at=timezone.now() - 2 * hooks.RESEND_AFTER)
     assert hooks.resend_hooks() == 0
-    said = "[on_success was not called: LookupError: no such definition]\n"
-    assert (log_of(attempt.row), worker.called) == (said, [])
+    log_line = "[on_success was not called: LookupError: no such definition]\n"
+    assert (log_of(attempt.row), worker.called) == (log_line, [])
 
 
 def test_workers_are_told_again_of_what_nobody_has_begun(

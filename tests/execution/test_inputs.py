@@ -12,9 +12,10 @@ from assets_app.execution.queue.control import cancel_group
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, AttemptInput, Gateway, RunAttempt
 from assets_app.queries import pages
-from tests.execution.test_attempts import begun, publish
-from tests.execution.test_past import made, run_of
+from tests.attempts import begun, publish
 from tests.factories import DAILY_2013, asset
+from tests.partition_records import made
+from tests.queued_runs import run_of
 
 
 def test_of_what_reads_all_of_another_only_the_present_version_keeps_its_inputs(
@@ -22,10 +23,10 @@ def test_of_what_reads_all_of_another_only_the_present_version_keeps_its_inputs(
 ) -> None:
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-03")
-    whole = asset("whole", upstream={"days": None})
+    total = asset("whole", upstream={"days": None})
 
     def tried(*, fails: bool = False) -> attempts.Attempt:
-        attempt = begun(whole, alice, gateway, "")
+        attempt = begun(total, alice, gateway, "")
         attempts.take_inputs(attempt)
         if fails:
             assert ending.fail(attempt.row, Failure(error="no"))
@@ -34,11 +35,11 @@ def test_of_what_reads_all_of_another_only_the_present_version_keeps_its_inputs(
         return attempt
 
     tries = [tried(), tried(), tried(fails=True), tried(fails=True)]
-    under_way = begun(whole, alice, gateway, "")
+    under_way = begun(total, alice, gateway, "")
     attempts.take_inputs(under_way)
-    kept = [attempt.row.inputs.count() for attempt in (*tries, under_way)]
-    assert kept == [0, 3, 0, 0, 3]
-    part = pages.slice_of(whole, "")
+    input_counts = [attempt.row.inputs.count() for attempt in (*tries, under_way)]
+    assert input_counts == [0, 3, 0, 0, 3]
+    part = pages.slice_of(total, "")
     assert part is not None
     latest = pages.materializations_of(part)[0]
     assert latest.attempt_id == tries[1].row.pk
@@ -50,16 +51,16 @@ def test_inputs_of_versions_before_go_however_many_runs_read_nothing_since(
 ) -> None:
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-03")
-    whole = asset("whole", upstream={"days": None})
+    total = asset("whole", upstream={"days": None})
 
-    old = begun(whole, alice, gateway, "")
+    old = begun(total, alice, gateway, "")
     attempts.take_inputs(old)
     assert ending.fail(old.row, Failure(error="no"))
     for _ in range(25):
         cancel_group(
-            materialize(MaterializeRequest(asset=whole, selection=""), user=alice), user=alice
+            materialize(MaterializeRequest(asset=total, selection=""), user=alice), user=alice
         )
-    under_way = begun(whole, alice, gateway, "")
+    under_way = begun(total, alice, gateway, "")
     attempts.take_inputs(under_way)
     assert [attempt.row.inputs.count() for attempt in (old, under_way)] == [0, 3]
 
@@ -67,18 +68,18 @@ def test_inputs_of_versions_before_go_however_many_runs_read_nothing_since(
 def test_what_has_accumulated_goes_a_few_attempts_at_a_time(alice: User, gateway: Gateway) -> None:
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-03")
-    whole = asset("whole", upstream={"days": None})
+    total = asset("whole", upstream={"days": None})
     for _ in range(inputs._ATTEMPTS_AT_ONCE + 2):
-        attempt = begun(whole, alice, gateway, "")
+        attempt = begun(total, alice, gateway, "")
         with patch.object(attempts, "forget_superseded"):
             attempts.take_inputs(attempt)
         assert ending.fail(attempt.row, Failure(error="no"))
-    kept = []
+    input_counts = []
     for _ in range(3):
-        forget_superseded(whole)
-        kept.append(AttemptInput.objects.count())
-    assert kept == [6, 0, 0]
-    assert not RunAttempt.objects.filter(keeps_inputs_of=whole).exists()
+        forget_superseded(total)
+        input_counts.append(AttemptInput.objects.count())
+    assert input_counts == [6, 0, 0]
+    assert not RunAttempt.objects.filter(keeps_inputs_of=total).exists()
 
 
 def _many(of: Asset, number: int) -> None:
@@ -115,7 +116,7 @@ def test_what_is_not_partitioned_may_map_the_partitions_that_it_reads(alice: Use
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-02")
     picked = slicewise.Keys(["2013-01-02", "2013-01-03"])
-    whole = asset("whole", upstream={"days": picked})
-    (read,) = read_inputs(run_of(whole, None, alice), [""])
+    total = asset("whole", upstream={"days": picked})
+    (read,) = read_inputs(run_of(total, None, alice), [""])
     assert read.keys == ["2013-01-02"]
     assert read.missing == ["2013-01-03"]

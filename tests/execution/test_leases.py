@@ -1,4 +1,4 @@
-"""What it costs to say, every second, that a worker is there."""
+"""The cost of a worker's heartbeat every second."""
 
 from datetime import timedelta
 
@@ -10,8 +10,8 @@ from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending, leases
 from assets_app.execution.attempt.ending import Failure
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
+from tests.attempts import begun, publish, staged
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun, publish, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 _WRITTEN = """
@@ -21,7 +21,7 @@ FROM pg_stat_xact_user_tables WHERE schemaname = current_schema()
 
 
 def written() -> dict[str, tuple[int, int]]:
-    """Rows written in this transaction by table, and among them those that changed an index."""
+    """Count the rows written in this transaction by table, and the rows that changed an index."""
     with connection.cursor() as cursor:
         cursor.execute(_WRITTEN)
         return {table: (rows, indexed) for table, rows, indexed in cursor.fetchall()}
@@ -31,12 +31,12 @@ def test_a_heartbeat_is_one_statement_that_changes_no_attempt_and_no_index(
     alice: User, gateway: Gateway
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
-    held = [begun(flights, alice, gateway, f"2013-01-0{day}").row for day in range(1, 4)]
+    held_attempts = [begun(flights, alice, gateway, f"2013-01-0{day}").row for day in range(1, 4)]
     before = written()
     for _ in range(10):
-        with CaptureQueriesContext(connection) as seen:
-            assert len(leases.renew_all(held)) == 3
-        assert len(seen) == 1
+        with CaptureQueriesContext(connection) as statements:
+            assert len(leases.renew_all(held_attempts)) == 3
+        assert len(statements) == 1
     after = written()
     changed = {
         table: (rows - before[table][0], indexed - before[table][1])
@@ -51,14 +51,14 @@ def test_a_lease_is_renewed_by_its_holder_alone(alice: User, gateway: Gateway) -
     first, second = (begun(flights, alice, gateway, f"2013-01-0{day}") for day in (1, 2))
     attempts.intend_to_publish(second.row, [outlet_of(second, staged(second))])
     lose_the_worker()
-    taken = attempts.take_over(second.row.pk, str(second.row.token), RunState.PUBLISHING)
-    assert taken is not None
-    until = Lease.objects.get(attempt=taken).until
+    taken_attempt = attempts.take_over(second.row.pk, str(second.row.token), RunState.PUBLISHING)
+    assert taken_attempt is not None
+    until = Lease.objects.get(attempt=taken_attempt).until
     assert until > timezone.now() + timedelta(seconds=5)
     assert leases.renew_all([first.row, second.row]) == {first.row.token: "running"}
     assert not leases.renew(second.row)
-    assert Lease.objects.get(attempt=taken).until == until
-    assert leases.renew_all([taken]) == {taken.token: "publishing"}
+    assert Lease.objects.get(attempt=taken_attempt).until == until
+    assert leases.renew_all([taken_attempt]) == {taken_attempt.token: "publishing"}
 
 
 def test_what_has_ended_has_no_lease(alice: User, gateway: Gateway) -> None:

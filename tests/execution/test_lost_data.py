@@ -1,4 +1,4 @@
-"""Data that is lost or changed where it lies is noticed, and partitions can be forgotten."""
+"""Lost or changed data is noticed in its place, and partitions can be forgotten."""
 
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from slicewise.io import recorded
 from slicewise.io.file import FileStorage
 from slicewise.storage import StorageError, TryAgainError
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
-from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import DAILY_2013, asset, outlet_of, person
+from tests.partition_records import counts_agree_with_slices
 
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 
@@ -33,15 +33,15 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def days(alice: User, gateway: Gateway, tmp_path: Path) -> Asset:
-    """Three days that runs have published, each a file of ten bytes."""
-    made = asset("days", DAILY_2013, canonical_uri=f"file://localhost{tmp_path}/days")
+    """Create three days that runs have published, each a file of ten bytes."""
+    day_asset = asset("days", DAILY_2013, canonical_uri=f"file://localhost{tmp_path}/days")
     for day in DAYS:
-        make(made, day, alice, gateway)
+        make(day_asset, day, alice, gateway)
         folder = tmp_path / "days" / f"partition={day}"
         folder.mkdir(parents=True)
         (folder / "part-0.parquet").write_bytes(b"0123456789")
         (folder / "_slicewise-1-1").touch()
-    return made
+    return day_asset
 
 
 def make(of: Asset, day: str, user: User, gateway: Gateway) -> Run:
@@ -61,7 +61,7 @@ def folder_of(of: Asset, day: str) -> Path:
 
 def differing(of: Asset, user: User, selection: str = "") -> dict[str, str]:
     verification = verify_partitions(of, selection, user=user)
-    return {one.key: one.reason for one in verification.differing}
+    return {difference.key: difference.reason for difference in verification.differing}
 
 
 def test_what_is_as_it_was_published_does_not_differ(days: Asset, alice: User) -> None:
@@ -147,8 +147,8 @@ def test_a_runner_learns_which_partitions_of_its_own_asset_are_there(
     answer = ask("present_partitions", "days", keys)
     assert answer == {"type": "answer", "present": [DAYS[1]]}
     assert ask("recorded", "days", keys)["recorded"] == {DAYS[1]: [3, 10, False]}
-    for name, asked in (("other", keys), (None, keys), ("days", "all"), ("days", ["\0"])):
-        assert set(ask("present_partitions", name, asked)) == {"type", "error"}
+    for name, question_keys in (("other", keys), (None, keys), ("days", "all"), ("days", ["\0"])):
+        assert set(ask("present_partitions", name, question_keys)) == {"type", "error"}
 
 
 def test_lost_data_fails_a_run_at_once(days: Asset, alice: User, gateway: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""Assets that one function makes: claimed, put in place, recorded and let go as one (AIP-75)."""
+"""Assets that one function makes: claimed, put in place, recorded and released as one (AIP-75)."""
 
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,15 @@ from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.outputs import Output
 from assets_app.execution.gateway import publishing
-from assets_app.execution.gateway.recovery import recover
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    Gateway,
-    Materialization,
-    Run,
-    RunAttempt,
-    RunState,
-)
+from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run, RunState
 from slicewise import storage
 from slicewise_server.web.request_errors import ConflictingRequest
-from tests.execution.conftest import at_work, lose_the_worker
-from tests.execution.test_attempts import begun, counts_agree_with_slices
+from tests.attempts import begun
+from tests.execution.staged_attempts import finish_publication
 from tests.factories import DAILY_2013, outlet_of, together
+from tests.partition_records import counts_agree_with_slices
 
 DAYS = ["2013-01-01", "2013-01-02"]
 Pair = tuple[Asset, Asset]
@@ -37,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def split(db: None) -> Pair:
-    """A function that makes train and test, each day."""
+    """Create a function that makes train and test, each day."""
     train, test = together("split", ["train", "test"], DAILY_2013)
     return train, test
 
@@ -64,10 +56,10 @@ class Staged:
                 {"key": key, "path": f"partition={key}", "rows": 1, "bytes": 1}
                 for key in attempt.keys
             ]
-            for piece in pieces:
-                (staging / str(piece["path"])).mkdir(parents=True)
+            for partition in pieces:
+                (staging / str(partition["path"])).mkdir(parents=True)
                 marker = storage.marker_name(attempt.run.pk, names[of.name])
-                (staging / str(piece["path"]) / marker).touch()
+                (staging / str(partition["path"]) / marker).touch()
             self.outlets.append(
                 outlet_of(attempt, pieces, of=of, root=str(root), staging=str(staging))
             )
@@ -77,15 +69,12 @@ class Staged:
         publishing.publish(self.attempt, self.outlets)
 
     def finish(self, gateway: Gateway) -> None:
-        """What a gateway does when it is asked to, the worker being lost."""
-        lose_the_worker()
-        recover()
-        with patch.object(publishing, "current", lambda: at_work(gateway)):
-            publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
+        """Have a gateway finish the publication, as after the loss of the worker."""
+        finish_publication(self.attempt, gateway)
 
     def in_place(self) -> set[str]:
-        found = self.lake.glob("*/partition=*")
-        return {f"{path.parent.name} {path.name.partition('=')[2]}" for path in found}
+        folders = self.lake.glob("*/partition=*")
+        return {f"{path.parent.name} {path.name.partition('=')[2]}" for path in folders}
 
 
 @pytest.fixture
@@ -100,8 +89,8 @@ def test_a_run_takes_the_partitions_of_all_outlets(
     attempt = begun(split[1], alice, gateway, "2013-01-01..2013-01-02", strategy="range")
     assert attempt.keys == DAYS
     assert (attempt.run.asset, attempt.run.partition_count) == (split[1], 2)
-    held = AssetPartition.objects.filter(held_by=attempt.run)
-    assert sorted(held.values_list("asset__name", "key")) == [
+    partitions = AssetPartition.objects.filter(held_by=attempt.run)
+    assert sorted(partitions.values_list("asset__name", "key")) == [
         (name, day) for name in ("test", "train") for day in DAYS
     ]
 
@@ -157,12 +146,12 @@ def test_what_stopped_between_two_outlets_is_finished_by_whoever_finds_it(
     staged: Staged, split: Pair, gateway: Gateway
 ) -> None:
     real = storage.publish
-    done: list[str] = []
+    published_roots: list[str] = []
 
     def publish(root: str, *args: Any, **names: Any) -> None:
-        if done:
+        if published_roots:
             raise KeyboardInterrupt
-        done.append(root)
+        published_roots.append(root)
         real(root, *args, **names)
 
     with patch.object(storage, "publish", publish), pytest.raises(KeyboardInterrupt):
@@ -193,12 +182,12 @@ def test_what_stopped_between_swap_and_record_is_recorded_once(
 def test_two_outlets_that_stage_in_one_folder_do_not_meet(
     alice: User, gateway: Gateway, tmp_path: Path
 ) -> None:
-    one, two = together("pair", ["one", "two"])
-    attempt = begun(one, alice, gateway, "")
+    first, second = together("pair", ["one", "two"])
+    attempt = begun(first, alice, gateway, "")
     names = attempt.row.disk_names(attempt.run.producer_version)
     homes = [
         storage.staging_path(tmp_path / of.name, 1, names[of.name], 1, partitioned=False)
-        for of in (one, two)
+        for of in (first, second)
     ]
     for home in homes:
         home.mkdir()

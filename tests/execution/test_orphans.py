@@ -30,8 +30,8 @@ from slicewise.io.objects import S3Storage
 from slicewise.io.postgres import PostgresStorage
 from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.layout import marker_name, version_of
-from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, outlet_of, person
+from tests.partition_records import counts_agree_with_slices
 
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 
@@ -43,14 +43,16 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def days(alice: User, gateway: Gateway, lake: Path) -> Asset:
-    made = asset("days", DAILY_2013, canonical_uri=f"file://localhost{quote(str(lake))}")
+    day_asset = asset("days", DAILY_2013, canonical_uri=f"file://localhost{quote(str(lake))}")
     for day in DAYS:
-        make(made, day, alice, gateway)
-    return made
+        make(day_asset, day, alice, gateway)
+    return day_asset
 
 
 def make(of: Asset, text: str, user: User, gateway: Gateway) -> Run:
-    """Have a run publish a partition as runs do: files and a mark in its folder, and the record."""
+    """Publish a partition as a run does: files and a mark in the partition's folder, and the
+    record.
+    """
     run = materialize(MaterializeRequest(asset=of, selection=text), user=user).runs.get()
     dispatch()
     attempt = attempts.begin(run.pk, gateway)
@@ -136,10 +138,10 @@ def test_what_a_definition_lost_is_listed_and_removed(
 
 
 def test_a_removed_segment_is_an_orphan(alice: User, gateway: Gateway, lake: Path) -> None:
-    made = asset("airports", AIRPORTS, canonical_uri=f"file://localhost{quote(str(lake))}")
+    airport_asset = asset("airports", AIRPORTS, canonical_uri=f"file://localhost{quote(str(lake))}")
     for airport in ("EWR", "JFK"):
-        make(made, airport, alice, gateway)
-    now = cut(made, PartitionBySequence(["JFK", "LGA"]))
+        make(airport_asset, airport, alice, gateway)
+    now = cut(airport_asset, PartitionBySequence(["JFK", "LGA"]))
     assert remove(now, alice) == ["EWR"]
     assert folders(now) == {"partition=JFK"}
 
@@ -184,9 +186,9 @@ def test_of_a_folder_that_holds_other_partitions_the_files_go_alone(
 def test_data_that_was_whole_goes_and_the_partitions_beside_it_stay(
     alice: User, gateway: Gateway, lake: Path
 ) -> None:
-    whole = asset("whole", canonical_uri=f"file://localhost{quote(str(lake))}")
-    make(whole, "", alice, gateway)
-    now = cut(whole, DAILY_2013)
+    unpartitioned = asset("whole", canonical_uri=f"file://localhost{quote(str(lake))}")
+    make(unpartitioned, "", alice, gateway)
+    now = cut(unpartitioned, DAILY_2013)
     make(now, DAYS[0], alice, gateway)
     assert remove(now, alice) == [""]
     assert [path.name for path in lake.iterdir()] == ["partition=2013-01-01"]
@@ -194,7 +196,7 @@ def test_data_that_was_whole_goes_and_the_partitions_beside_it_stay(
 
 
 def test_what_others_have_stays(days: Asset, alice: User, gateway: Gateway, lake: Path) -> None:
-    """A run holds one partition, another asset shares the place, something else wrote anew."""
+    """A run holds one partition, another asset shares the place, and another program wrote anew."""
     materialize(MaterializeRequest(asset=days, selection=DAYS[0]), user=alice)
     asset("twin", PartitionByInterval("@daily", start="2013-01-02", end="2013-01-03"),
           canonical_uri=days.canonical_uri)  # fmt: skip
@@ -303,13 +305,13 @@ def test_rows_of_a_table_go_with_their_marks() -> None:
                 "day=b": [Writer(run_id=2, attempt="1")],
                 "day=gone": [Writer(run_id=4, attempt="1")],
             }
-            left = storage.remove(writers)
-            assert left == {"day=b": "the data is not that of the run on record"}
+            kept_paths = storage.remove(writers)
+            assert kept_paths == {"day=b": "the data is not that of the run on record"}
             rows = session.execute("SELECT day FROM lost.days ORDER BY day").fetchall()
             assert [day for (day,) in rows] == ["b", "c", "c"]
             marks = session.execute("SELECT partition FROM lost._slicewise_published ORDER BY 1")
             assert [mark for (mark,) in marks.fetchall()] == ["day=b", "day=c"]
-            assert storage.remove(writers) == left
+            assert storage.remove(writers) == kept_paths
         finally:
             session.execute("DROP SCHEMA lost CASCADE")
 
@@ -339,8 +341,8 @@ def test_objects_go_with_their_log(tmp_path: Path) -> None:
         "day=b": [Writer(run_id=2, attempt="1")],
         "day=gone": [Writer(run_id=3, attempt="1")],
     }
-    left = storage.remove(writers)
-    assert left == {"day=b": "the data is not that of the run on record"}
+    kept_paths = storage.remove(writers)
+    assert kept_paths == {"day=b": "the data is not that of the run on record"}
     assert storage.measure(["day=a"]) == {"day=a": None}
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     # The log of what was removed says so, since its numbers are never used again; beside it lies
@@ -349,4 +351,4 @@ def test_objects_go_with_their_log(tmp_path: Path) -> None:
         "000000000002.json", "000000000002.replace.9-1", "000001000002.fence-1.0-0-newer",
         "part-0.parquet",
     ]  # fmt: skip
-    assert storage.remove(writers) == left
+    assert storage.remove(writers) == kept_paths

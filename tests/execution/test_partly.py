@@ -1,4 +1,4 @@
-"""A run that fails in part publishes what is complete, where its asset asks for that."""
+"""A run that fails in part publishes the complete partitions, where its asset asks for that."""
 
 from pathlib import Path
 from typing import Any
@@ -15,26 +15,27 @@ from assets_app.models import (
     Gateway,
     Materialization,
     Outbox,
-    ProducerVersion,
     Run,
     RunPartition,
     RunState,
 )
 from slicewise import storage
-from tests.execution.test_attempts import counts_agree_with_slices
-from tests.execution.test_publishing import Ready
-from tests.execution.test_supervision import (  # fmt: skip
+from tests.attempts import begun
+from tests.execution.staged_attempts import Ready
+from tests.factories import DAILY_2013, asset
+from tests.partition_records import counts_agree_with_slices
+from tests.supervised_runs import (
     BY_CODE,
     BY_PLATFORM,
     ENDED,
     Worker,
+    change_options,
     execute,
     root,
     run,
     spark,
     worker,
 )
-from tests.factories import DAILY_2013, asset
 
 __all__ = ["root", "run", "spark", "worker"]
 WHY = "It does not pass row_count: There are 0 rows."
@@ -42,7 +43,7 @@ WHY = "It does not pass row_count: There are 0 rows."
 
 @pytest.fixture
 def three(run: Run, alice: User) -> Run:
-    """A run of three days, whose asset publishes what is complete."""
+    """Create a run of three days, whose asset publishes complete partitions."""
     change_options(on_partial="publish")
     from assets_app.execution.queue.control import cancel_run
     from assets_app.execution.request.requests import MaterializeRequest, materialize
@@ -54,20 +55,14 @@ def three(run: Run, alice: User) -> Run:
     return materialize(request, user=alice).runs.get()
 
 
-def change_options(**options: Any) -> None:
-    version = ProducerVersion.objects.get()
-    version.definition |= options
-    version.save()
-
-
-def says(worker: Worker, root: Path, made: list[str], left_out: list[str], end: Any) -> None:
-    """The runner stages some days, leaves others out, and ends."""
+def says(worker: Worker, root: Path, made_keys: list[str], left_out: list[str], end: Any) -> None:
+    """Let the runner stage some days, leave other days out, and end."""
 
     def stage(request: Any) -> None:
         run_id, name = request["run_id"], request["attempt_name"]
         staging = storage.staging_path(root, run_id, name, request["fence"], partitioned=True)
         pieces = []
-        for key in made:
+        for key in made_keys:
             folder = staging / f"partition={key}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / storage.marker_name(run_id, name)).touch()
@@ -175,7 +170,7 @@ def test_nothing_is_published_before_the_last_try_nor_without_being_asked(
 def test_nothing_is_published_with_partitions_that_are_not_the_run_s(
     three: Run, worker: Worker, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a run that discovers partitions, and has written one that it has not added."""
+    """A run that discovers partitions, and writes a partition without adding it, is such a run."""
 
     def refuse(output: Output) -> None:
         raise ValueError("The run wrote the partition 'x', which it did not add.")
@@ -190,19 +185,19 @@ def test_nothing_is_published_with_partitions_that_are_not_the_run_s(
 def test_connections_that_cannot_be_read_when_data_is_staged_fail_no_run(
     run: Run, worker: Worker, root: Path, settings: Any, tmp_path: Path
 ) -> None:
-    settings.SLICEWISE_CONNECTIONS = known = tmp_path / "connections.json"
-    known.write_text("{}")
+    settings.SLICEWISE_CONNECTIONS = connections_file = tmp_path / "connections.json"
+    connections_file.write_text("{}")
     says(worker, root, ["2013-01-01"], [], [{"type": "finished"}, ENDED])
     staging = worker.launch
 
     def launch(request: Any) -> Any:
-        known.write_text("{")  # somebody is writing it
+        connections_file.write_text("{")  # somebody is writing it
         return staging(request)
 
     worker.launch = launch  # type: ignore[method-assign]
 
     def mend() -> None:
-        known.write_text("{}")
+        connections_file.write_text("{}")
 
     worker.meanwhile = mend
     ended = execute(run)
@@ -213,7 +208,6 @@ def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
     alice: User, gateway: Gateway, tmp_path: Path
 ) -> None:
     from assets_app.execution.attempt.intending import PartialFailure
-    from tests.execution.test_attempts import begun
 
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")

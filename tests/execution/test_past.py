@@ -1,6 +1,6 @@
-"""What a worker answers when a run asks for the past of its asset."""
+"""A worker's answers to a run that asks for the past of its asset."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,62 +10,28 @@ from django.test.utils import CaptureQueriesContext
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution.attempt import attempts, past_partitions
+from assets_app.execution.attempt import past_partitions
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.past_partitions import PastPartitions
 from assets_app.execution.gateway import supervision
 from assets_app.execution.queue.dispatch import dispatch
-from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    Gateway,
-    ProducerVersion,
-    Run,
-    RunState,
-)
+from assets_app.models import Asset, Gateway, ProducerVersion, RunState
 from slicewise.partitions.rows import partition_rows
-from tests.execution.test_supervision import ENDED, Worker
-from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, definition_of
+from tests.attempts import begin_next
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.partition_records import made
+from tests.queued_runs import run_of
+from tests.supervised_runs import ENDED, Worker
 
 ASK = {"type": "ask", "question": "past_partitions", "after": None}
 
 
-def made(of: Asset, selection: str, *, version: int = 1, at: int = 0) -> None:
-    """Slices that are there; ``at`` orders them by when they were made last."""
-    rows = partition_rows(of.definition, definition_of(of).select(selection))
-    instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=at)
-    AssetPartition.objects.bulk_create(
-        AssetPartition(
-            asset=of,
-            identity=of.identity,
-            key=row.key,
-            window_start=row.start,
-            window_end=row.end,
-            segment=row.segment,
-            bucket=row.bucket,
-            version=version,
-            materialized_at=instant if version else None,
-        )
-        for row in rows
-    )
-
-
-def run_of(of: Asset, selection: str | None, user: User) -> Run:
-    asked = materialize(MaterializeRequest(asset=of, selection=selection or ""), user=user)
-    return asked.runs.get()
-
-
 def begun(of: Asset, selection: str | None, user: User, gateway: Gateway) -> Attempt:
-    run = run_of(of, selection, user)
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    return attempt
+    return begin_next(run_of(of, selection, user), gateway)
 
 
 def everything(attempt: Attempt) -> list[list[str]]:
-    """All pages of the past."""
+    """Return all pages of the past."""
     questions, pages, after = PastPartitions(attempt), [], None
     while True:
         answer = questions.answer({**ASK, "after": after})
@@ -114,19 +80,19 @@ def test_without_time_the_last_made_comes_first_and_never_the_runs_own(
     alice: User, gateway: Gateway
 ) -> None:
     places = asset("places", AIRPORTS)
-    made(places, "JFK", at=1)
-    made(places, "LGA", at=2)
-    made(places, "EWR", at=0)
+    made(places, "JFK", minute=1)
+    made(places, "LGA", minute=2)
+    made(places, "EWR", minute=0)
     assert keys(begun(places, "JFK", alice, gateway)) == ["LGA", "EWR"]
 
 
 def test_what_is_not_partitioned_has_no_past_partitions(alice: User, gateway: Gateway) -> None:
-    whole = asset("whole")
-    assert keys(begun(whole, None, alice, gateway)) == []
+    unpartitioned = asset("whole")
+    assert keys(begun(unpartitioned, None, alice, gateway)) == []
 
 
 @pytest.mark.parametrize(
-    ("partition", "selection", "own"),
+    ("partition", "selection", "own_key"),
     [
         (DAILY_2013, "2013-01", "2013-02-01"),
         (DAY_BY_AIRPORT, "date=2013-01 airport=*", "date=2013-02-01 airport=JFK"),
@@ -139,13 +105,15 @@ def test_pages_join_without_gap_or_overlap(
     monkeypatch: pytest.MonkeyPatch,
     partition: slicewise.PartitionDefinition,
     selection: str,
-    own: str,
+    own_key: str,
 ) -> None:
     monkeypatch.setattr(past_partitions, "PAGE", 7)
     of = asset("paged", partition)
     made(of, selection)
-    pages = everything(begun(of, own, alice, gateway))
-    expected = {row.key for row in partition_rows(partition, partition.select(selection))} - {own}
+    pages = everything(begun(of, own_key, alice, gateway))
+    expected = {row.key for row in partition_rows(partition, partition.select(selection))} - {
+        own_key
+    }
     assert sorted(key for page in pages for key in page) == sorted(expected)
     assert max(map(len, pages)) == 7
 
@@ -161,14 +129,14 @@ def test_a_page_is_one_statement_that_walks_an_index(alice: User, gateway: Gatew
         questions = PastPartitions(begun(of, selection, alice, gateway))
         after = [datetime(2013, 5, 1, tzinfo=UTC).isoformat(), "", 0]
         questions.answer({**ASK, "after": after})
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             questions.answer({**ASK, "after": after})
-        (statement,) = [query["sql"] for query in seen]
+        (statement,) = [query["sql"] for query in statements]
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE assets_app_assetpartition")
             # Some hundred rows are read and sorted at once unless that is made to look dear.
-            for other in ("seqscan", "bitmapscan", "sort", "incremental_sort"):
-                cursor.execute(f"SET LOCAL enable_{other} = off")
+            for plan_step in ("seqscan", "bitmapscan", "sort", "incremental_sort"):
+                cursor.execute(f"SET LOCAL enable_{plan_step} = off")
             cursor.execute(f"EXPLAIN {statement}")
             plan = "\n".join(row[0] for row in cursor.fetchall())
         assert f"Index Scan Backward using {index}" in plan, plan
@@ -194,14 +162,14 @@ def test_what_is_no_question_is_refused_and_no_statement_is_made(
     alice: User, gateway: Gateway, spoiled: dict[str, Any]
 ) -> None:
     questions = PastPartitions(begun(asset("days", DAILY_2013), "2013-01-08", alice, gateway))
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         answer = questions.answer({**ASK, **spoiled})
     assert set(answer) == {"type", "error"}
-    assert len(seen) == 0
+    assert len(statements) == 0
 
 
 class AskingRunner:
-    """A runner that asks until it knows the whole past."""
+    """A runner that asks until the runner has the whole past."""
 
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []
@@ -218,7 +186,7 @@ class AskingRunner:
         self.heard.append(message)
 
     def kill(self) -> None:
-        """It has ended already."""
+        """Do nothing: the runner has ended already."""
 
 
 def test_a_worker_answers_its_runner_and_takes_what_it_found(
@@ -236,5 +204,5 @@ def test_a_worker_answers_its_runner_and_takes_what_it_found(
     supervision.execute(run.pk)
     run.refresh_from_db()
     assert run.state == RunState.SUCCEEDED, run.error
-    heard = [answer["keys"] for answer in runner.heard]
-    assert heard == [["2013-01-03", "2013-01-02"], ["2013-01-01"]]
+    answered_keys = [answer["keys"] for answer in runner.heard]
+    assert answered_keys == [["2013-01-03", "2013-01-02"], ["2013-01-01"]]

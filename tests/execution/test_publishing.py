@@ -1,70 +1,24 @@
-"""Putting data in place: what may pass is tried again, what will not is not."""
+"""Putting data in place: a passing error is tried again, a lasting error is not."""
 
 import errno
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.db import OperationalError, connection
 
-from accounts_app.models import User
-from assets_app.execution.attempt.attempts import Attempt, intend_to_publish
-from assets_app.execution.attempt.intending import PartialFailure
 from assets_app.execution.attempt.outputs import StagedOutlet
 from assets_app.execution.gateway import publishing
-from assets_app.execution.gateway.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
-from tests.execution.conftest import at_work, lose_the_worker
-from tests.execution.test_attempts import begun, counts_agree_with_slices, staged
-from tests.factories import DAILY_2013, asset, outlet_of
+from tests.execution.conftest import at_work
+from tests.execution.staged_attempts import Ready, ready
+from tests.partition_records import counts_agree_with_slices
 
-
-class Ready:
-    """An attempt at three days whose data is staged and is going to be published."""
-
-    def __init__(
-        self,
-        attempt: Attempt,
-        root: Path,
-        *,
-        without: Sequence[str] = (),
-        partly: PartialFailure | None = None,
-    ) -> None:
-        self.attempt = attempt.row
-        self.root = root
-        self.staged = [piece for piece in staged(attempt) if piece["key"] not in without]
-        names = (attempt.run.pk, attempt.row.name_on_disk)
-        self.staging = storage.staging_path(root, *names, attempt.row.fence, partitioned=True)
-        for piece in self.staged:
-            folder = self.staging / piece["path"]
-            folder.mkdir(parents=True)
-            (folder / storage.marker_name(*names)).touch()
-        self.outlet = outlet_of(attempt, self.staged, root=str(root), staging=str(self.staging))
-        assert intend_to_publish(attempt.row, [self.outlet], partly=partly)
-
-    def publish(self) -> None:
-        publishing.publish(self.attempt, [self.outlet])
-
-    def finish(self, gateway: Gateway) -> None:
-        """What a gateway does when it is asked to, the worker being lost."""
-        lose_the_worker()
-        recover()
-        with patch.object(publishing, "current", lambda: at_work(gateway)):
-            publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
-
-
-@pytest.fixture
-def ready(alice: User, gateway: Gateway, tmp_path: Path) -> Ready:
-    flights = asset("raw_flights", DAILY_2013)
-    attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
-    root = tmp_path / "lake"
-    root.mkdir()
-    return Ready(attempt, root)
+__all__ = ["ready"]
 
 
 def states() -> dict[str, str]:
@@ -145,11 +99,11 @@ def test_an_error_that_may_pass_is_tried_again(ready: Ready, gateway: Gateway) -
 
 def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Gateway) -> None:
     worker = at_work(gateway)
-    held: list[Any] = []
+    tokens: list[Any] = []
     publish = publishing.publish
 
     def watch(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
-        held.extend(one.token for one in worker.watched)
+        tokens.extend(attempt.token for attempt in worker.watched)
         publish(attempt, outlets)
 
     with (
@@ -157,7 +111,7 @@ def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Ga
         patch.object(publishing, "publish", watch),
     ):
         publishing.finish_publishing(ready.attempt.pk, str(ready.attempt.token))
-    assert held == [RunAttempt.objects.get().token]
+    assert tokens == [RunAttempt.objects.get().token]
     assert worker.watched == []
 
 

@@ -31,23 +31,25 @@ from assets_app.models import (
 )
 from tests.execution.conftest import make_gateway
 from tests.execution.dispatch_order import expected_order
-from tests.execution.test_at_once import elsewhere
-from tests.execution.test_fairness import add, queue
 from tests.factories import asset
 from tests.plans import rows_read
+from tests.queued_runs import add_runs, queue_runs
+from tests.threads import elsewhere
 
 NOW = datetime(2024, 7, 1, 12, tzinfo=timezone.get_default_timezone())
 _ENDED = {"state": RunState.CANCELED, "ended_at": NOW}
 
 
 class Scene:
-    """Assets, groups and runs by chance, and changes of them by chance."""
+    """Random assets, groups and runs, with random changes."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         count = self.random.choice([3, 5, 10])
         self.assets = [asset(f"asset_{number}") for number in range(count)]
-        self.versions = [version for each in self.assets for version in self._versions(each)]
+        self.versions = [
+            version for queued_asset in self.assets for version in self._versions(queued_asset)
+        ]
         self.groups = RunGroup.objects.bulk_create(
             RunGroup(
                 kind=GroupKind.REQUEST,
@@ -63,7 +65,7 @@ class Scene:
         self.change_runs(RunState.DISPATCHED, 0.5, state=RunState.RUNNING)
 
     def _versions(self, of: Asset) -> list[ProducerVersion]:
-        """The version in force, and an older one."""
+        """Create an older version beside the version in force, and return both."""
         assert of.producer
         assert of.producer.current_version
         versions = [of.producer.current_version]
@@ -100,7 +102,7 @@ class Scene:
         Run.objects.filter(pk__in=chosen).update(**fields)
 
     def change(self) -> None:
-        """Do one of the things that people, workers and backfills do."""
+        """Act once as people, workers and backfills do."""
         self.random.choice(
             (
                 lambda: self.add_runs(self.random.randint(1, 5)),
@@ -145,7 +147,7 @@ class Scene:
         return NOW + timedelta(minutes=self.random.choice([-1, 1]))
 
     def check(self) -> None:
-        """Compare what dispatch would choose with what the rules name."""
+        """Compare the choice of dispatch with the choice of the rules."""
         for name in Queue.values:
             free, has_spark = self.random.randint(1, 8), self.random.random() < 0.8
             Gateway.objects.update(spark_away_since=None if has_spark else NOW)
@@ -175,7 +177,7 @@ def head_runs() -> list[int]:
 
 
 def test_a_head_that_is_missing_or_wrong_is_mended(gateway: Gateway) -> None:
-    groups = [queue(asset(name), 3) for name in ("one", "two", "three")]
+    groups = [queue_runs(asset(name), 3) for name in ("one", "two", "three")]
     right = head_runs()
     assert len(right) == 3
     QueueHead.objects.filter(group=groups[0]).delete()
@@ -189,14 +191,14 @@ def test_a_head_that_is_missing_or_wrong_is_mended(gateway: Gateway) -> None:
 
 
 def test_a_head_whose_runs_are_gone_goes_too(gateway: Gateway) -> None:
-    group = queue(asset("one"), 3)
+    group = queue_runs(asset("one"), 3)
     assert len(head_runs()) == 1
     Run.objects.filter(group=group).delete()
     assert head_runs() == []
 
 
 def test_a_delayed_run_is_ready_once_its_time_has_come(gateway: Gateway) -> None:
-    group = queue(asset("one"), 2)
+    group = queue_runs(asset("one"), 2)
     first, second = group.runs.order_by("pk")
     now = timezone.now()
     Run.objects.filter(pk=first.pk).update(not_before=now + timedelta(minutes=1))
@@ -206,9 +208,9 @@ def test_a_delayed_run_is_ready_once_its_time_has_come(gateway: Gateway) -> None
 
 
 def test_a_change_of_many_runs_is_noted_once(gateway: Gateway) -> None:
-    group, other = queue(asset("one"), 1), asset("two")
+    group, second_asset = queue_runs(asset("one"), 1), asset("two")
     refresh_heads(timezone.now())
-    add(group, other, 500)
+    add_runs(group, second_asset, 500)
     assert QueueChange.objects.count() == 1
     run_ids = list(group.runs.values_list("pk", flat=True))
     move_all(run_ids, RunState.QUEUED, RunState.CANCELED, ended_at=timezone.now())
@@ -218,7 +220,7 @@ def test_a_change_of_many_runs_is_noted_once(gateway: Gateway) -> None:
 
 
 def test_what_is_no_matter_of_the_queue_is_not_noted(gateway: Gateway) -> None:
-    group = queue(asset("one"), 1)
+    group = queue_runs(asset("one"), 1)
     assert dispatch() == 1
     refresh_heads(timezone.now())
     for state in (RunState.RUNNING, RunState.PUBLISHING):
@@ -233,12 +235,12 @@ def test_what_is_no_matter_of_the_queue_is_not_noted(gateway: Gateway) -> None:
 def test_who_queues_runs_and_who_sends_them_wait_for_no_lock_of_each_other() -> None:
     make_gateway("scheduled", slots=1)
     flights = asset("raw_flights")
-    group = queue(flights, 1)
+    group = queue_runs(flights, 1)
     is_queued, may_go = threading.Event(), threading.Event()
 
     def queue_more() -> None:
         with transaction.atomic():
-            add(group, flights, 50)
+            add_runs(group, flights, 50)
             is_queued.set()
             may_go.wait(120)
 
@@ -247,7 +249,7 @@ def test_who_queues_runs_and_who_sends_them_wait_for_no_lock_of_each_other() -> 
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '1s'")
-        add(group, flights, 1)
+        add_runs(group, flights, 1)
         assert dispatch() == 2
         # Nothing is left of the group that is committed.
         assert head_runs() == []
@@ -262,7 +264,7 @@ def test_who_queues_runs_and_who_sends_them_wait_for_no_lock_of_each_other() -> 
 
 def test_a_choice_reads_the_heads_and_no_more_runs_than_slots_need(gateway: Gateway) -> None:
     for number in range(60):
-        queue(asset(f"asset_{number}"), 50)
+        queue_runs(asset(f"asset_{number}"), 50)
     refresh_heads(timezone.now())
     values = {"queue": "scheduled", "free": 4, "locked": [], "spark": True}
     read = rows_read(dispatching._CHOOSE, values)
@@ -271,7 +273,7 @@ def test_a_choice_reads_the_heads_and_no_more_runs_than_slots_need(gateway: Gate
 
 
 def test_a_refresh_reads_what_has_changed(gateway: Gateway) -> None:
-    groups = [queue(asset(f"asset_{number}"), 50) for number in range(60)]
+    groups = [queue_runs(asset(f"asset_{number}"), 50) for number in range(60)]
     refresh_heads(timezone.now())
     groups[0].runs.filter(pk__in=list(groups[0].runs.values_list("pk", flat=True)[:10])).update(
         **_ENDED

@@ -1,4 +1,4 @@
-"""What becomes of a run whose worker is not heard of any more."""
+"""Recovery of a run whose worker sends no heartbeat any more."""
 
 import time
 from datetime import timedelta
@@ -21,8 +21,8 @@ from assets_app.execution.queue import messages
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
+from tests.attempts import begun, staged
 from tests.execution.conftest import lose_the_worker
-from tests.execution.test_attempts import begun, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 Sent = list[tuple[str, tuple[Any, ...], str]]
@@ -51,11 +51,11 @@ def test_a_lease_that_has_run_out_is_doubted_until_nobody_has_renewed_it_for_a_w
     alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "DOUBT_SECONDS", 0.3)
-    held = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     lose_the_worker()
     assert recover() == 0
     time.sleep(0.3)
-    leases.renew(held.row)
+    leases.renew(attempt.row)
     assert recover() == 0
     lose_the_worker()
     assert recover() == 0
@@ -78,7 +78,7 @@ def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
     odd = begun(flights, alice, gateway, "2013-01-01")
-    other = begun(flights, alice, gateway, "2013-01-02")
+    other_attempt = begun(flights, alice, gateway, "2013-01-02")
     lose_the_worker()
     real = ending.requeue_lost
 
@@ -90,7 +90,7 @@ def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
     with patch.object(ending, "requeue_lost", hand_back):
         assert recover() == 2
     assert Run.objects.get(pk=odd.run.pk).state == RunState.RUNNING
-    assert Run.objects.get(pk=other.run.pk).state == RunState.QUEUED
+    assert Run.objects.get(pk=other_attempt.run.pk).state == RunState.QUEUED
 
 
 def test_attempts_that_cannot_be_seen_to_keep_no_later_one_from_its_turn(
@@ -113,12 +113,14 @@ def test_attempts_that_cannot_be_seen_to_keep_no_later_one_from_its_turn(
     runs = Run.objects.bulk_create(
         Run(**run_fields | {"state": RunState.PUBLISHING}) for _ in range(510)
     )
-    made = RunAttempt.objects.bulk_create(
+    lost_attempts = RunAttempt.objects.bulk_create(
         RunAttempt(**fields | {"run_id": run.pk, "token": uuid4()}) for run in runs
     )
-    Lease.objects.bulk_create(Lease(attempt=attempt, until=timezone.now()) for attempt in made)
+    Lease.objects.bulk_create(
+        Lease(attempt=attempt, until=timezone.now()) for attempt in lost_attempts
+    )
     Gateway.objects.update(slots=1_000)
-    other = begun(flights, alice, gateway, "2013-01-02").run
+    later_run = begun(flights, alice, gateway, "2013-01-02").run
     lose_the_worker()
 
     def fail(*_: Any) -> None:
@@ -127,7 +129,7 @@ def test_attempts_that_cannot_be_seen_to_keep_no_later_one_from_its_turn(
     monkeypatch.setattr(recovery, "_ask_for_help", fail)
     recover()
     recover()
-    assert Run.objects.get(pk=other.pk).state == RunState.QUEUED
+    assert Run.objects.get(pk=later_run.pk).state == RunState.QUEUED
     # They are not given up.
     Run.objects.filter(state=RunState.PUBLISHING).exclude(pk=odd.pk).delete()
     assert recover() == 0
@@ -179,8 +181,10 @@ def test_a_lost_publication_is_for_a_gateway_to_finish(
         recover()
         # Asked once, and again only when nobody has come.
         recover()
-    asked = [row for row in sent if row[0] == messages.FINISH_PUBLISHING]
-    assert asked == [(messages.FINISH_PUBLISHING, (lost.row.pk, str(lost.row.token)), "scheduled")]
+    finish_messages = [row for row in sent if row[0] == messages.FINISH_PUBLISHING]
+    assert finish_messages == [
+        (messages.FINISH_PUBLISHING, (lost.row.pk, str(lost.row.token)), "scheduled")
+    ]
     assert Run.objects.get().state == RunState.PUBLISHING
 
 
@@ -202,7 +206,9 @@ def test_a_call_for_help_waits_in_a_full_queue_and_few_follow_it(
         django_capture_on_commit_callbacks(execute=True),
     ):
         recover()
-    (call,) = [one for one in send.mock_calls if messages.STOP_LOST_ATTEMPT in one.args]
+    (call,) = [
+        mock_call for mock_call in send.mock_calls if messages.STOP_LOST_ATTEMPT in mock_call.args
+    ]
     assert call.kwargs.get("expires") is None
     # However long that took.
     now, asked_again = timezone.now(), Lease.objects.get().until - timedelta(seconds=due)

@@ -1,4 +1,4 @@
-"""What a person may ask for, and what comes of it."""
+"""Requests for runs: valid requests, and their results."""
 
 from datetime import timedelta
 
@@ -22,8 +22,8 @@ def test_each_partition_gets_a_run_and_its_claim(alice: User) -> None:
     )
     keys = list(group.runs.order_by("id").values_list("selection", flat=True))
     assert keys == ["2013-01-01", "2013-01-02", "2013-01-03"]
-    held = AssetPartition.objects.filter(asset=flights).order_by("window_start")
-    assert [piece.held_by_id for piece in held] == list(
+    partitions = AssetPartition.objects.filter(asset=flights).order_by("window_start")
+    assert [partition.held_by_id for partition in partitions] == list(
         group.runs.order_by("id").values_list("id", flat=True)
     )
     assert AuditEntry.objects.get().action == "materialize"
@@ -70,7 +70,7 @@ def test_asking_for_nothing_but_what_is_being_made_conflicts_and_creates_nothing
 
 
 @pytest.mark.parametrize(
-    ("selection", "said"),
+    ("selection", "message"),
     [
         ("", "Say which partitions"),
         ("tomorrow", "tomorrow"),
@@ -78,9 +78,11 @@ def test_asking_for_nothing_but_what_is_being_made_conflicts_and_creates_nothing
         ("2013-02-01..2013-01-01", "2013-02-01"),
     ],
 )
-def test_a_selection_that_names_nothing_is_refused(alice: User, selection: str, said: str) -> None:
+def test_a_selection_that_names_nothing_is_refused(
+    alice: User, selection: str, message: str
+) -> None:
     flights = asset("raw_flights", DAILY_2013)
-    with pytest.raises(InvalidRequest, match=said) as refused:
+    with pytest.raises(InvalidRequest, match=message) as refused:
         materialize(MaterializeRequest(asset=flights, selection=selection), user=alice)
     assert list(refused.value.errors) == ["selection"]
     assert not Run.objects.exists()

@@ -13,12 +13,10 @@ from django.utils import timezone
 import slicewise
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution.attempt import attempts, ending
-from assets_app.execution.attempt.attempts import Attempt
+from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue import messages
 from assets_app.execution.queue.control import cancel_run
-from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import rerun, retry_group, retry_run, retry_runs
 from assets_app.models import (
@@ -35,8 +33,9 @@ from assets_app.models import (
 from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
-from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.attempts import begin_next, begun, publish
 from tests.factories import DAILY_2013, asset, person
+from tests.partition_records import counts_agree_with_slices
 
 THREE_DAYS = "2013-01-01..2013-01-03"
 
@@ -49,21 +48,14 @@ def flights(db: None) -> Asset:
 def failed(
     flights: Asset, alice: User, gateway: Gateway, selection: str = THREE_DAYS, **more: Any
 ) -> Run:
-    """A run that has failed for good."""
+    """Return a run that has failed for good."""
     attempt = begun(flights, alice, gateway, selection, strategy="range", **more)
     assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
     return Run.objects.get(pk=attempt.run.pk)
 
 
-def begun_again(run: Run, gateway: Gateway) -> Attempt:
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    return attempt
-
-
 def new_version(of: Asset, **definition: Any) -> ProducerVersion:
-    """The asset's code changes."""
+    """Change the code of the asset."""
     producer = of.producer
     assert producer
     assert producer.current_version
@@ -89,7 +81,7 @@ def test_a_failed_run_is_queued_again_with_its_history_and_its_partitions(
     assert (again.ended_at, again.started_at, again.code_failures) == (None, None, 0)
     assert set(AssetPartition.objects.values_list("held_by", flat=True)) == {run.pk}
     assert list(again.attempts.values_list("number", "error")) == [(1, "ValueError: no")]
-    attempt = begun_again(again, gateway)
+    attempt = begin_next(again, gateway)
     assert attempt.row.number == 2
     publish(attempt)
     assert set(AssetPartition.objects.values_list("state", "version")) == {("materialized", 1)}
@@ -101,7 +93,7 @@ def test_a_retry_that_fails_leaves_counts_and_slices_right(
 ) -> None:
     run = retry_run(failed(flights, alice, gateway), user=alice)
     assert counts_agree_with_slices()
-    ending.fail(begun_again(run, gateway).row, Failure(error="ValueError: no again"))
+    ending.fail(begin_next(run, gateway).row, Failure(error="ValueError: no again"))
     assert set(AssetPartition.objects.values_list("state", flat=True)) == {"failed"}
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
     assert counts_agree_with_slices()
@@ -123,9 +115,9 @@ def test_retries_of_the_code_begin_anew(alice: User, gateway: Gateway) -> None:
     attempt = begun(flights, alice, gateway)
     ending.fail(attempt.row, Failure(error="ValueError: no"))
     Run.objects.update(not_before=None)
-    ending.fail(begun_again(attempt.run, gateway).row, Failure(error="ValueError: no"))
+    ending.fail(begin_next(attempt.run, gateway).row, Failure(error="ValueError: no"))
     run = retry_run(Run.objects.get(), user=alice)
-    ending.fail(begun_again(run, gateway).row, Failure(error="ValueError: no"))
+    ending.fail(begin_next(run, gateway).row, Failure(error="ValueError: no"))
     run.refresh_from_db()
     assert (run.state, run.attempt_count, run.code_failures) == (RunState.QUEUED, 3, 1)
 
@@ -138,23 +130,27 @@ def test_what_had_been_published_before_the_failure_is_left_as_it_is(
     assert first
     run.partitions.filter(pk=first.pk).update(state="succeeded", path="partition=x", rows=7)
     retry_run(run, user=alice)
-    made, *rest = run.partitions.order_by("position").values_list("state", "path", "rows")
-    assert made == ("succeeded", "partition=x", 7)
+    first_partition, *rest = run.partitions.order_by("position").values_list(
+        "state", "path", "rows"
+    )
+    assert first_partition == ("succeeded", "partition=x", 7)
     assert rest == [("pending", "", None)] * 2
-    assert list(begun_again(run, gateway).keys) == ["2013-01-02", "2013-01-03"]
+    assert list(begin_next(run, gateway).keys) == ["2013-01-02", "2013-01-03"]
 
 
 def test_a_run_of_which_another_makes_a_partition_is_not_retried(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
-    other = materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
+    other_group = materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
     with pytest.raises(ConflictingRequest, match="another run is making raw_flights 2013-01-02"):
         retry_run(run, user=alice)
     run.refresh_from_db()
     assert run.state == RunState.FAILED
-    held = AssetPartition.objects.filter(held_by__isnull=False)
-    assert list(held.values_list("key", "held_by")) == [("2013-01-02", other.runs.get().pk)]
+    held_partitions = AssetPartition.objects.filter(held_by__isnull=False)
+    assert list(held_partitions.values_list("key", "held_by")) == [
+        ("2013-01-02", other_group.runs.get().pk)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -185,24 +181,24 @@ def test_whoever_counts_a_run_may_object_to_its_retry_and_hears_of_one(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
-    said: dict[int, str] = {}
-    heard: list[tuple[list[int], str]] = []
+    objections: dict[int, str] = {}
+    retried_runs: list[tuple[list[int], str]] = []
 
     def object_to(run_ids: list[int], **_: Any) -> dict[int, str]:
-        return dict(said)
+        return dict(objections)
 
     def hear(run_ids: list[int], **_: Any) -> None:
-        heard.append((run_ids, Run.objects.get(pk=run_ids[0]).state))
+        retried_runs.append((run_ids, Run.objects.get(pk=run_ids[0]).state))
 
     retry_requested.connect(object_to)
     runs_retried.connect(hear)
-    said[run.pk] = "It is counted elsewhere."
+    objections[run.pk] = "It is counted elsewhere."
     with pytest.raises(ConflictingRequest, match="It is counted elsewhere"):
         retry_run(run, user=alice)
-    assert (Run.objects.get().state, heard) == (RunState.FAILED, [])
-    said.clear()
+    assert (Run.objects.get().state, retried_runs) == (RunState.FAILED, [])
+    objections.clear()
     retry_run(run, user=alice)
-    assert heard == [([run.pk], RunState.QUEUED)]
+    assert retried_runs == [([run.pk], RunState.QUEUED)]
 
 
 def test_a_retry_takes_the_code_it_had_or_the_newest(
@@ -264,15 +260,18 @@ def test_of_several_runs_those_that_can_be_are_retried_and_the_others_named(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     runs = [failed(flights, alice, gateway, f"2013-01-0{day}") for day in (1, 2, 3)]
-    earlier, done = failed(flights, alice, gateway, "2013-01-01"), begun(flights, alice, gateway)
-    publish(done)
+    earlier, ended = (
+        failed(flights, alice, gateway, "2013-01-01"),
+        begun(flights, alice, gateway),
+    )
+    publish(ended)
     earlier, latest = runs[0], earlier
-    retried = retry_runs([*(run.pk for run in runs), latest.pk, done.run.pk], user=alice)
+    retried = retry_runs([*(run.pk for run in runs), latest.pk, ended.run.pk], user=alice)
     assert retried.runs == [runs[1].pk, runs[2].pk, latest.pk]
     assert retried.refused == {
         earlier.pk: f"Run {earlier.pk} is left out: run {latest.pk} makes raw_flights 2013-01-01"
         " as well.",
-        done.run.pk: f"Run {done.run.pk} has succeeded: to make its partitions once more, run it"
+        ended.run.pk: f"Run {ended.run.pk} has succeeded: to make its partitions once more, run it"
         " again.",
     }
     assert AuditEntry.objects.filter(action="retry").count() == 3
@@ -285,7 +284,7 @@ def test_the_failed_runs_of_a_request_are_retried_at_once(
     first, second, third = group.runs.order_by("id")
     cancel_run(third, user=alice)
     for run in (first, second):
-        ending.fail(begun_again(run, gateway).row, Failure(error="no"))
+        ending.fail(begin_next(run, gateway).row, Failure(error="no"))
     assert retry_group(group, user=alice).runs == [first.pk, second.pk]
     with pytest.raises(ConflictingRequest, match="none of them has failed"):
         retry_group(group, user=alice)
@@ -295,15 +294,15 @@ def test_many_runs_are_retried_in_as_many_statements_as_two(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     def statements(selection: str, many: int) -> int:
-        asked = MaterializeRequest(asset=flights, selection=selection)
-        group = materialize(asked, user=alice)
+        request = MaterializeRequest(asset=flights, selection=selection)
+        group = materialize(request, user=alice)
         for run in group.runs.all():
             cancel_run(run, user=alice)
         ids = list(group.runs.values_list("id", flat=True))
         assert len(ids) == many
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert len(retry_runs(ids, user=alice).runs) == many
-        return len(found)
+        return len(statements)
 
     assert statements("2013-01-01..2013-01-02", 2) == statements("2013-02", 28) <= 14
 
@@ -317,7 +316,7 @@ def test_a_run_that_lost_its_worker_too_often_is_tried_again_after_clearing_up(
     ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM, is_loss=True))
     run = retry_run(Run.objects.get(), user=alice)
     assert (run.platform_failures, run.lost_attempts) == (0, 0)
-    assert [one.number for one in begun_again(run, gateway).unstopped] == [1]
+    assert [lost_attempt.number for lost_attempt in begin_next(run, gateway).unstopped] == [1]
 
 
 def test_a_succeeded_run_is_run_again_as_a_new_one(
@@ -334,7 +333,7 @@ def test_a_succeeded_run_is_run_again_as_a_new_one(
         3,
         THREE_DAYS,
     )
-    publish(begun_again(again, gateway))
+    publish(begin_next(again, gateway))
     assert Materialization.objects.count() == 6
     assert set(AssetPartition.objects.values_list("version", flat=True)) == {2}
     assert counts_agree_with_slices()
@@ -394,7 +393,7 @@ def test_of_two_that_retry_a_run_at_once_one_does(
         return "queued"
 
     with ThreadPoolExecutor(4) as threads:
-        said = sorted(threads.map(retry, range(4)))
-    assert said[0] == f"Run {run.pk} is queued: it has not ended yet."
-    assert said.count("queued") == 1
+        answers = sorted(threads.map(retry, range(4)))
+    assert answers[0] == f"Run {run.pk} is queued: it has not ended yet."
+    assert answers.count("queued") == 1
     assert AuditEntry.objects.filter(action="retry").count() == 1

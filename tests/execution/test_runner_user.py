@@ -38,11 +38,11 @@ def test_only_root_may_name_another_user(settings: Any) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_folders_are_given_to_the_user_by_name_or_number(settings: Any, tmp_path: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
+    nobody_user = pwd.getpwnam("nobody")
     settings.DATA_FOLDER = tmp_path
-    for name in ("nobody", str(nobody.pw_uid)):
+    for name in ("nobody", str(nobody_user.pw_uid)):
         settings.RUNNER_USER = name
-        assert runner_user() == (nobody.pw_uid, nobody.pw_gid)
+        assert runner_user() == (nobody_user.pw_uid, nobody_user.pw_gid)
     folder = shared_folder("submitted")
-    assert folder.name == f"submitted-{nobody.pw_uid}"
-    assert folder.stat().st_uid == nobody.pw_uid
+    assert folder.name == f"submitted-{nobody_user.pw_uid}"
+    assert folder.stat().st_uid == nobody_user.pw_uid

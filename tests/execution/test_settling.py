@@ -1,4 +1,4 @@
-"""What the end of a run writes of each of its slices, in one statement."""
+"""The record of a run's end for each of its partitions, in one statement."""
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -6,26 +6,26 @@ from django.db import IntegrityError, connection, transaction
 from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
 from assets_app.models import Gateway, Materialization, RunPartition
-from tests.execution.test_attempts import begun, staged
+from tests.attempts import begun, staged
 from tests.factories import DAILY_2013, asset, outlet_of
 
 
 def test_each_slice_is_recorded_with_what_was_staged_of_it(alice: User, gateway: Gateway) -> None:
     flights, weather = asset("flights", DAILY_2013), asset("weather", DAILY_2013)
     first = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
-    other = begun(weather, alice, gateway, "2013-01-02")
+    second = begun(weather, alice, gateway, "2013-01-02")
     pieces = [
-        {**piece, "rows": number, "bytes": 10 * number}
-        for number, piece in enumerate(staged(first), 1)
+        {**partition, "rows": number, "bytes": 10 * number}
+        for number, partition in enumerate(staged(first), 1)
     ]
     assert attempts.intend_to_publish(first.row, [outlet_of(first, pieces)])
-    assert attempts.intend_to_publish(other.row, [outlet_of(other, staged(other))])
+    assert attempts.intend_to_publish(second.row, [outlet_of(second, staged(second))])
     assert ending.succeed(first.row)
-    made = Materialization.objects.order_by("slice__window_start").values_list(
+    materializations = Materialization.objects.order_by("slice__window_start").values_list(
         "slice__key", "version", "run", "attempt", "producer_version", "rows", "bytes"
     )
     run = first.run
-    assert list(made) == [
+    assert list(materializations) == [
         (f"2013-01-0{n}", 1, run.pk, first.row.pk, run.producer_version_id, n, 10 * n)
         for n in (1, 2, 3)
     ]
@@ -35,8 +35,8 @@ def test_each_slice_is_recorded_with_what_was_staged_of_it(alice: User, gateway:
     ]
     assert not slices.filter(held_by__isnull=False).exists()
     # The other asset's run still holds its slice.
-    held = weather.slices.values_list("state", "version", "held_by")
-    assert list(held) == [("missing", 0, other.run.pk)]
+    partitions = weather.slices.values_list("state", "version", "held_by")
+    assert list(partitions) == [("missing", 0, second.run.pk)]
     assert set(run.partitions.values_list("state", flat=True)) == {RunPartition.State.SUCCEEDED}
 
 
@@ -53,7 +53,7 @@ def test_a_recorded_run_and_its_slices_cannot_be_removed_below_the_record(
 
 
 def remove_all(table: str) -> None:
-    """As nobody but the database would stop it."""
+    """Remove all rows, which the database alone prevents."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {table}")
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -1,10 +1,8 @@
-"""What a worker does with one run, its runner and Spark being played."""
+"""A worker's handling of one run; the runner and Spark are played."""
 
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,143 +19,39 @@ from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.inputs import UpstreamInput
 from assets_app.execution.attempt.intending import DiscoveredKeysHeld
 from assets_app.execution.gateway import clearing, recovery, supervision
-from assets_app.execution.gateway.company import Company
 from assets_app.execution.gateway.recovery import recover
 from assets_app.execution.gateway.worker import Watched
 from assets_app.execution.queue import messages
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
-from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import (
-    FailureKind,
-    Gateway,
-    Lease,
-    ProducerVersion,
-    Run,
-    RunAttempt,
-    RunState,
-)
+from assets_app.models import FailureKind, Gateway, Lease, Run, RunAttempt, RunState
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.plugins import PluginError
-from slicewise.runner.parent_client import RequestTooLargeError, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
+from tests.attempts import begin_next
 from tests.execution.conftest import lose_the_worker, make_gateway
-from tests.factories import DAILY_2013, asset
+from tests.supervised_runs import (
+    BY_CODE,
+    BY_PLATFORM,
+    ENDED,
+    KILLED,
+    SPARK,
+    Worker,
+    execute,
+    root,
+    run,
+    spark,
+    worker,
+)
 
-Message = dict[str, Any]
-SPARK = [
-    {"type": "spark", "application_id": None, "ui": None},
-    {"type": "spark", "application_id": "local-1", "ui": None},
-]
-FAILED = {"type": "failed", "error": "no", "traceback": "", "partition": None}
-BY_PLATFORM, BY_CODE = {**FAILED, "kind": "platform"}, {**FAILED, "kind": "code"}
-ENDED = {"type": "exited", "status": 1, "signal": None}
-KILLED = {"type": "exited", "status": -9, "signal": 9}
-
-
-class Runner:
-    """A runner that says what it was told to say."""
-
-    def __init__(self, said: list[Message], then: Callable[[], None]) -> None:
-        self._said, self._then = said, then
-
-    def messages(self, timeout: float) -> Iterator[Message]:
-        yield from self._said[:-1]
-        self._then()
-        yield self._said[-1]
-
-    def kill(self) -> None:
-        """It has ended already."""
-
-
-class Worker:
-    """A gateway's worker: its warm parent forks nothing, and remembers what it was asked."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
-        self.going_down, self.spark_away = threading.Event(), threading.Event()
-        self.company = Company(gateway.slots, settings.SUSPECT_AFTER_LOSSES)
-        self.parent = self
-        self.interrupted: list[str] = []
-        self.launched: list[Message] = []
-        self.silent = False
-        self.said: list[Message] = [ENDED]
-        self.meanwhile: Callable[[], None] = lambda: None
-        self.while_interrupted: Callable[[], None] = lambda: None
-        self.watched: Watched | None = None
-
-    def start(self) -> None:
-        """It is there."""
-
-    @contextmanager
-    def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
-        self.watched = Watched(attempt)
-        yield self.watched
-        self.watched = None
-
-    def launch(self, request: Message) -> Runner:
-        self.launched.append(request)
-        return Runner(self.said, self.meanwhile)
-
-    def interrupt(self, remote: str, session_id: str) -> None:
-        self.interrupted.append(session_id)
-        self.while_interrupted()
-        if self.silent:
-            raise WarmParentError("it did not end")
-
-
-@pytest.fixture
-def worker(gateway: Gateway, spark: None, settings: Any, tmp_path: Path) -> Iterator[Worker]:
-    settings.DATA_FOLDER = tmp_path
-    played = Worker(gateway)
-    with (
-        patch.object(supervision, "current", lambda: played),
-        patch.object(recovery, "current", lambda: played),
-    ):
-        yield played
-
-
-@pytest.fixture
-def spark(settings: Any) -> Iterator[socket.socket]:
-    """A Spark server that is there, as far as knocking at its door tells."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
-        yield server
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "lake"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def run(alice: User, root: Path, worker: Worker) -> Run:
-    flights = asset("raw_flights", DAILY_2013)
-    version = ProducerVersion.objects.get()
-    version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{root}"}]
-    version.save()
-    request = MaterializeRequest(asset=flights, selection="2013-01-01")
-    return materialize(request, user=alice).runs.get()
-
-
-def execute(run: Run) -> Run:
-    """The next attempt at the run, to its end; the run as it is then."""
-    Run.objects.update(not_before=None)
-    dispatch()
-    supervision.execute(run.pk)
-    run.refresh_from_db()
-    return run
+__all__ = ["root", "run", "spark", "worker"]
 
 
 def begin(run: Run, worker: Worker) -> RunAttempt:
-    """An attempt that is begun and never heard of again."""
-    dispatch()
-    attempt = attempts.begin(run.pk, worker.gateway)
-    assert attempt is not None
-    return attempt.row
+    """Begin an attempt that sends no further heartbeat."""
+    return begin_next(run, worker.gateway).row
 
 
 def stage(root: Path, attempt: RunAttempt) -> Path:
@@ -173,7 +67,7 @@ def sessions() -> list[str]:
 
 
 def canceling(worker: Worker, run: Run, user: User) -> Callable[[], None]:
-    """What happens when a person cancels the run while its code is at work."""
+    """Return a function that cancels the run, as a person does while the code is at work."""
 
     def cancel() -> None:
         cancel_run(run, user=user)
@@ -284,7 +178,7 @@ def test_a_run_that_had_more_than_its_limit_fails_by_its_own_fault(
 
 
 @pytest.mark.parametrize(
-    ("own", "server_s", "expected", "by"),
+    ("own_limit", "server_s", "expected", "by"),
     [
         (None, None, None, "setting SLICEWISE_RUN_MEMORY of the server"),
         (100, None, 100, "memory= of the asset"),
@@ -297,14 +191,14 @@ def test_the_lower_limit_of_memory_holds(
     run: Run,
     worker: Worker,
     settings: Any,
-    own: int | None,
+    own_limit: int | None,
     server_s: int | None,
     expected: int | None,
     by: str,
 ) -> None:
     settings.RUN_MEMORY = server_s
     version = run.producer_version
-    version.definition |= {} if own is None else {"memory": own}
+    version.definition |= {} if own_limit is None else {"memory": own_limit}
     version.save()
     execute(run)
     assert worker.launched[0]["limits"] == {
@@ -375,16 +269,16 @@ def test_who_stops_a_lost_attempt_holds_it_and_finds_what_it_has_left_on_this_ho
 ) -> None:
     lost = begin(run, worker)
     cancel_run(run, user=alice)
-    seen: list[Any] = []
+    tokens: list[Any] = []
     real = clearing.clear_away
 
     def clear_away(parent: Any, attempt: RunAttempt, *rest: Any) -> None:
-        seen.append((attempt.token, worker.watched and worker.watched.attempt.token))
+        tokens.append((attempt.token, worker.watched and worker.watched.attempt.token))
         real(parent, attempt, *rest)
 
     with patch.object(recovery, "clear_away", clear_away):
         recovery.stop_lost_attempt(lost.pk, str(lost.token))
-    assert seen == [(lost.token, RunAttempt.objects.get().token)]
+    assert tokens == [(lost.token, RunAttempt.objects.get().token)]
     assert lost.token != RunAttempt.objects.get().token
 
 
@@ -402,8 +296,8 @@ def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
     with django_capture_on_commit_callbacks(execute=True):
         recover()
     assert Run.objects.get().state == RunState.FAILED
-    (asked,) = [row for row in sent if row[0] == messages.CLEAR_LOST_ATTEMPT]
-    assert asked == (messages.CLEAR_LOST_ATTEMPT, (lost.pk,), "scheduled")
+    (clear_message,) = [row for row in sent if row[0] == messages.CLEAR_LOST_ATTEMPT]
+    assert clear_message == (messages.CLEAR_LOST_ATTEMPT, (lost.pk,), "scheduled")
     recovery.clear_lost_attempt(lost.pk)
     assert worker.interrupted == [str(lost.spark_session_id)]
     assert not staging.exists()
@@ -413,12 +307,12 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
     run: Run, worker: Worker
 ) -> None:
     worker.said = [{"type": "finished"}, ENDED]
-    held = DiscoveredKeysHeld("Another run is making raw_flights acme.")
-    with patch.object(attempts, "intend_to_publish", side_effect=held):
+    refusal = DiscoveredKeysHeld("Another run is making raw_flights acme.")
+    with patch.object(attempts, "intend_to_publish", side_effect=refusal):
         for _ in range(9):
             assert execute(run).state == RunState.QUEUED
         assert (run.platform_failures, run.code_failures) == (0, 0)
-        assert run.error == str(held)
+        assert run.error == str(refusal)
         assert run.not_before is not None
         assert run.not_before > timezone.now() + timedelta(seconds=3)
         Run.objects.update(
@@ -443,18 +337,18 @@ def test_the_lease_is_renewed_before_there_is_a_runner(run: Run, worker: Worker)
     begin(run, worker)
     lose_the_worker()
     recover()
-    held: list[Watched | None] = []
-    worker.while_interrupted = lambda: held.append(worker.watched)
+    watched_attempts: list[Watched | None] = []
+    worker.while_interrupted = lambda: watched_attempts.append(worker.watched)
     take_inputs = attempts.take_inputs
 
     def take(attempt: attempts.Attempt) -> list[UpstreamInput]:
-        held.append(worker.watched)
+        watched_attempts.append(worker.watched)
         return take_inputs(attempt)
 
     with patch.object(attempts, "take_inputs", take):
         execute(run)
     current = RunAttempt.objects.latest("number")
-    assert [watched and watched.attempt for watched in held] == [current, current]
+    assert [watched and watched.attempt for watched in watched_attempts] == [current, current]
     assert worker.watched is None
 
 
@@ -463,10 +357,10 @@ def test_the_lease_begins_anew_when_the_runner_is_launched(run: Run, worker: Wor
     lose_the_worker()
     recover()
     worker.while_interrupted = lose_the_worker
-    left: list[timedelta] = []
-    worker.meanwhile = lambda: left.append(Lease.objects.get().until - timezone.now())
+    remaining_times: list[timedelta] = []
+    worker.meanwhile = lambda: remaining_times.append(Lease.objects.get().until - timezone.now())
     execute(run)
-    assert left[0] > timedelta(seconds=5)
+    assert remaining_times[0] > timedelta(seconds=5)
 
 
 @pytest.mark.parametrize(
@@ -539,14 +433,14 @@ def test_a_version_on_record_whose_pause_is_too_long_ends_its_attempts(
 def test_a_runner_is_told_the_time_of_the_database(run: Run, worker: Worker) -> None:
     execute(run)
     (request,) = worker.launched
-    told, passed_since = request["clock"], time.monotonic() - request["clock"]["monotonic"]
+    clock, passed_since = request["clock"], time.monotonic() - request["clock"]["monotonic"]
     assert 0 <= passed_since < 60
-    now = datetime.fromisoformat(told["database"]) + timedelta(seconds=passed_since)
+    now = datetime.fromisoformat(clock["database"]) + timedelta(seconds=passed_since)
     assert abs(now - database_now()) < timedelta(seconds=5)
 
 
 def void(_: object) -> None:
-    """For a call in the place of one that returns nothing."""
+    """Return None: this function replaces functions without a result."""
 
 
 def test_a_run_whose_file_system_cannot_publish_fails_before_its_code_runs(

@@ -1,4 +1,4 @@
-"""The table of states is one table: what the code allows, the database allows, and nothing else."""
+"""The table of states is one table: code and database allow the same transitions, and no others."""
 
 from contextlib import nullcontext
 from itertools import product
@@ -20,7 +20,7 @@ def run(alice: User) -> Run:
 
 
 def put_in(run: Run, state: RunState) -> None:
-    """Bring the run into a state by a row of its own, since the trigger watches changes only."""
+    """Bring the run into a state by a new row, since the trigger watches changes only."""
     ended = timezone.now() if state in TERMINAL_STATES else None
     Run.objects.filter(pk=run.pk).delete()
     run.state, run.ended_at = state, ended

@@ -1,4 +1,4 @@
-"""What runners say of validations is kept, as far as it is fit to be."""
+"""Validation results of runners are kept, as far as the database can hold the results."""
 
 import json
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.inputs import read_inputs
 from assets_app.execution.attempt.validations import MOST_RESULTS, ResultKeeper
-from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Gateway, Run, ValidationResult
 from slicewise.runner.wire import WireError, decode
+from tests.attempts import begin_next
 from tests.factories import asset
 
 pytestmark = pytest.mark.django_db
@@ -31,14 +31,11 @@ RESULT = {
 
 @pytest.fixture
 def attempt(alice: User, gateway: Gateway) -> Attempt:
-    """One of an asset that reads another."""
+    """Begin an attempt of an asset that reads another asset."""
     asset("raw")
-    made = asset("sales", upstream={"raw": None})
-    run = materialize(MaterializeRequest(asset=made), user=alice).runs.get()
-    dispatch()
-    begun = attempts.begin(run.pk, gateway)
-    assert begun is not None
-    return begun
+    sales = asset("sales", upstream={"raw": None})
+    run = materialize(MaterializeRequest(asset=sales), user=alice).runs.get()
+    return begin_next(run, gateway)
 
 
 def said(*results: Any, asset: Any = "sales", when: Any = "outlet") -> dict[str, Any]:
@@ -105,14 +102,14 @@ def test_texts_are_shortened_and_fit_for_the_database(attempt: Attempt) -> None:
             RESULT | {"name": "n\0" * 5000, "message": "m\ud800" * 9000, "description": "d" * 9000}
         )
     )
-    kept = ValidationResult.objects.get()
-    assert len(kept.name) == 200
-    assert len(kept.message) == len(kept.description) == 2000
-    assert "\0" not in kept.name
+    result = ValidationResult.objects.get()
+    assert len(result.name) == 200
+    assert len(result.message) == len(result.description) == 2000
+    assert "\0" not in result.name
 
 
 @pytest.mark.parametrize(
-    ("observed", "kept"),
+    ("observed", "expected"),
     [
         ({"examples": ["a\0b"]}, {"examples": ["a\N{REPLACEMENT CHARACTER}b"]}),
         ({"examples": ["x" * 9000]}, {}),
@@ -124,10 +121,10 @@ def test_texts_are_shortened_and_fit_for_the_database(attempt: Attempt) -> None:
     ],
 )
 def test_facts_are_kept_where_the_database_can_hold_them(
-    attempt: Attempt, observed: Any, kept: Any
+    attempt: Attempt, observed: Any, expected: Any
 ) -> None:
     ResultKeeper(attempt, lambda: True).hear(said(RESULT | {"observed": observed}))
-    assert ValidationResult.objects.get().observed == kept
+    assert ValidationResult.objects.get().observed == expected
 
 
 def test_a_line_that_is_nested_too_deep_is_no_message() -> None:
@@ -141,7 +138,7 @@ def test_a_run_is_told_how_old_what_it_reads_is_and_who_says_what_of_it(alice: U
         name="outside", bundle=raw.bundle, file="others.py", outlet_validations=[{"kind": "x"}]
     )
     trigger = asset("trigger", outlet_validations=[{"kind": "x"}])
-    made = asset(
+    sales = asset(
         "sales",
         upstream={"raw": None, "outside": None},
         options={
@@ -155,12 +152,15 @@ def test_a_run_is_told_how_old_what_it_reads_is_and_who_says_what_of_it(alice: U
             asset=upstream, identity="whole", version=1, state="materialized",
             materialized_at=moment.format(number),
         )  # fmt: skip
-    materialize(MaterializeRequest(asset=made), user=alice)
-    read = {piece.asset.name: piece for piece in read_inputs(Run.objects.get(), [""])}
-    told = {name: piece.to_json() for name, piece in read.items()}
-    assert told["raw"]["materialized_at"] == moment.format(1)
-    assert told["raw"]["declared_in"] is None
-    assert told["outside"]["declared_in"] == "others.py"
+    materialize(MaterializeRequest(asset=sales), user=alice)
+    read = {
+        upstream_input.asset.name: upstream_input
+        for upstream_input in read_inputs(Run.objects.get(), [""])
+    }
+    facts = {name: upstream_input.to_json() for name, upstream_input in read.items()}
+    assert facts["raw"]["materialized_at"] == moment.format(1)
+    assert facts["raw"]["declared_in"] is None
+    assert facts["outside"]["declared_in"] == "others.py"
     # What a producer makes was validated when it was made; what is asked of it here is read.
-    assert told["trigger"]["declared_in"] is None
+    assert facts["trigger"]["declared_in"] is None
     assert read["trigger"].is_inlet

@@ -1,6 +1,5 @@
-"""Assets with ``depends_on_past``: a partition is made when the one before it is there."""
+"""Assets with ``depends_on_past``: a partition is made once the one before is materialized."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue import needs
 from assets_app.execution.queue.claims import RunSpec, claim
@@ -29,10 +28,12 @@ from assets_app.models import (
     Trigger,
 )
 from slicewise import PartitionByProduct
-from slicewise.partitions.rows import PartitionRow, partition_rows
-from tests.execution.test_attempts import counts_agree_with_slices, staged
-from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of, outlet_of
+from slicewise.partitions.rows import partition_rows
+from tests.attempts import begin_next, publish
+from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of
+from tests.partition_records import counts_agree_with_slices
 from tests.plans import rows_read
+from tests.queued_runs import claim_runs
 
 
 @pytest.fixture
@@ -41,42 +42,20 @@ def balances(db: None) -> Asset:
 
 
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
-    """A run for each selection, as a schedule or a backfill makes them in one claim."""
+    """Create a run for each selection, in one claim, as a schedule or a backfill does."""
     planned = [
-        list(partition_rows(of.definition, definition_of(of).select(one))) for one in selections
+        list(partition_rows(of.definition, definition_of(of).select(selection)))
+        for selection in selections
     ]
-    return ask_for(of, planned, trigger=trigger)
-
-
-def ask_for(
-    of: Asset, planned: Sequence[Sequence[PartitionRow]], *, trigger: Trigger = Trigger.SCHEDULE
-) -> list[Run]:
-    """A run for each list of partitions, made in one claim."""
-    group = RunGroup.objects.create(kind="schedule")
-    assert of.producer
-    assert of.producer.current_version
-    terms = RunSpec(
-        target=Target(of), producer_version=of.producer.current_version, group=group,
-        trigger=trigger, params={}, requested_by=None,
-    )  # fmt: skip
-    claimed, _ = claim(terms, planned)
-    assert claimed
-    return list(group.runs.order_by("id"))
+    return claim_runs(of, planned, trigger=trigger)
 
 
 def make(run: Run, gateway: Gateway) -> None:
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert ending.succeed(attempt.row)
+    publish(begin_next(run, gateway))
 
 
 def fail(run: Run, gateway: Gateway) -> None:
-    dispatch()
-    attempt = attempts.begin(run.pk, gateway)
-    assert attempt is not None
-    assert ending.fail(attempt.row, Failure(error="no"))
+    assert ending.fail(begin_next(run, gateway).row, Failure(error="no"))
 
 
 def states() -> list[str]:
@@ -114,7 +93,7 @@ def test_what_a_run_needed_is_removed_with_its_end(
 def test_a_need_that_was_locked_at_the_end_is_removed_by_the_next_look(
     balances: Asset, gateway: Gateway
 ) -> None:
-    """The end of a run waits for nobody who has its needs."""
+    """The end of a run waits for no holder of its needs."""
     _, second = ask(balances, "2013-01-01", "2013-01-02")
     Run.objects.filter(pk=second.pk).update(state=RunState.CANCELED, ended_at=timezone.now())
     assert RunNeed.objects.exists()
@@ -127,8 +106,8 @@ def test_slices_of_a_run_are_read_only_where_something_waits_for_the_asset(
 ) -> None:
     ask(balances, "2013-01-01", "2013-01-02")
     free = asset("free", DAILY_2013)
-    whole = ask(free, "2013")[0]
-    parameters = {"runs": [whole.pk]}
+    year_run = ask(free, "2013")[0]
+    parameters = {"runs": [year_run.pk]}
     assert rows_read(needs._TELL, parameters) < 100, "none of its 365 slices"
 
 
@@ -204,8 +183,8 @@ def test_nothing_waits_for_ever(
     second.refresh_from_db()
     assert second.state == RunState.SKIPPED
     assert second.skip_reason == ("upstream_failed" if is_failed else "wait_timeout")
-    piece = AssetPartition.objects.get(key="2013-01-02")
-    assert (piece.state, piece.held_by) == ("skipped", None)
+    partition = AssetPartition.objects.get(key="2013-01-02")
+    assert (partition.state, partition.held_by) == ("skipped", None)
     assert second.partitions.get().state == "skipped"
     assert counts_agree_with_slices()
 
@@ -244,13 +223,13 @@ def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gatewa
     make(ask(balances, "2013-01-01")[0], gateway)
     days = [f"{row.key}" for row in partition_rows(DAILY_2013, DAILY_2013.select("2013"))]
     ask(balances, *days[2:])
-    other = asset("other")
+    other_asset = asset("other")
     group = RunGroup.objects.create(kind="schedule")
-    assert other.producer
-    assert other.producer.current_version
+    assert other_asset.producer
+    assert other_asset.producer.current_version
     terms = RunSpec(
-        target=Target(other), producer_version=other.producer.current_version, group=group,
-        trigger=Trigger.SCHEDULE, params={}, requested_by=None,
+        target=Target(other_asset), producer_version=other_asset.producer.current_version,
+        group=group, trigger=Trigger.SCHEDULE, params={}, requested_by=None,
     )  # fmt: skip
     claim(terms, [list(partition_rows(None, None))])
     assert dispatch() == 1

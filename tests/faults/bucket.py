@@ -1,7 +1,7 @@
-"""An S3 server whose buckets are folders, so that Spark can write to them without a connector.
+"""An S3 server whose buckets are folders, so that Spark can write to buckets without a connector.
 
-It knows what pyarrow and obstore ask for: listings, objects and parts of them, uploads by parts,
-and puts that are to make no object anew.
+The server answers the requests of pyarrow and obstore: listings, objects and parts of objects,
+uploads by parts, and puts that may not replace an object.
 """
 
 import os
@@ -20,12 +20,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from tests.runtime.bucket_server import arrow_uri
+
 _DATE = "2024-01-01T00:00:00.000Z"
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 class BucketServer(ThreadingHTTPServer):
-    """Serves the folders below ``root``, each as the bucket of its name."""
+    """A server of the folders below ``root``; each folder is the bucket of its name."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -37,9 +39,8 @@ class BucketServer(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def arrow(self, bucket: str) -> str:
-        """A bucket's URI, as pyarrow has it."""
-        address = f"127.0.0.1:{self.server_port}"
-        return f"s3://key:secret@{bucket}?endpoint_override={address}&scheme=http&region=us-east-1"
+        """Return a bucket's URI, as pyarrow reads the URI."""
+        return arrow_uri(bucket, self.server_port)
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -53,8 +54,8 @@ class _Request(BaseHTTPRequestHandler):
 
     @property
     def query(self) -> dict[str, str]:
-        found = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
-        return {name: values[-1] for name, values in found.items()}
+        values_by_name = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        return {name: values[-1] for name, values in values_by_name.items()}
 
     @property
     def is_bucket(self) -> bool:
@@ -72,14 +73,14 @@ class _Request(BaseHTTPRequestHandler):
             content = self.place.read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return self._refuse(404, "NoSuchKey")
-        asked = _RANGE.fullmatch(self.headers.get("Range") or "")
-        if asked is None:
+        match = _RANGE.fullmatch(self.headers.get("Range") or "")
+        if match is None:
             return self._answer(200, content)
         size = len(content)
-        if asked[1]:
-            first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
+        if match[1]:
+            first, last = int(match[1]), min(int(match[2] or size - 1), size - 1)
         else:
-            first, last = max(0, size - int(asked[2])), size - 1
+            first, last = max(0, size - int(match[2])), size - 1
         part = f"bytes {first}-{last}/{size}"
         return self._answer(206, content[first : last + 1], part=part)
 
@@ -100,8 +101,8 @@ class _Request(BaseHTTPRequestHandler):
         if "uploads" in self.query:
             upload = uuid.uuid4().hex
             self.server.uploads[upload] = {}
-            said = f"<UploadId>{upload}</UploadId>"
-            return self._say("InitiateMultipartUploadResult", said)
+            body = f"<UploadId>{upload}</UploadId>"
+            return self._say("InitiateMultipartUploadResult", body)
         if "uploadId" in self.query:
             parts = self.server.uploads.pop(self.query["uploadId"])
             self._write(b"".join(parts[number] for number in sorted(parts)), anew=True)
@@ -129,19 +130,19 @@ class _Request(BaseHTTPRequestHandler):
         return content
 
     def _write(self, content: bytes, *, anew: bool) -> bool:
-        """Write the object; false where it is there and is not to be made anew."""
+        """Write the object; return false where the object is there and may not be replaced."""
         self.place.parent.mkdir(parents=True, exist_ok=True)
-        own = self.place.with_name(f".{uuid.uuid4().hex}")
-        own.write_bytes(content)
+        own_file = self.place.with_name(f".{uuid.uuid4().hex}")
+        own_file.write_bytes(content)
         try:
             if anew:
-                os.replace(own, self.place)
+                os.replace(own_file, self.place)
             else:
-                os.link(own, self.place)
+                os.link(own_file, self.place)
         except FileExistsError:
             return False
         finally:
-            own.unlink(missing_ok=True)
+            own_file.unlink(missing_ok=True)
         return True
 
     def _remove(self, place: Path) -> None:
@@ -175,18 +176,18 @@ class _Request(BaseHTTPRequestHandler):
                     f"<LastModified>{_DATE}</LastModified></Contents>"
                 )
         common = "".join(
-            f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>"
-            for one in sorted(folders)
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
+            for folder in sorted(folders)
         )
-        said = (
+        content = (
             f"<ListBucketResult><Name>{self.place.name}</Name><Prefix>{escape(prefix)}</Prefix>"
             f"<KeyCount>{len(keys) + len(folders)}</KeyCount><MaxKeys>1000000</MaxKeys>"
             f"<IsTruncated>false</IsTruncated>{objects}{common}</ListBucketResult>"
         )
-        return said.encode()
+        return content.encode()
 
-    def _say(self, kind: str, said: str) -> None:
-        self._answer(200, f"<{kind}>{said}</{kind}>".encode())
+    def _say(self, kind: str, content: str) -> None:
+        self._answer(200, f"<{kind}>{content}</{kind}>".encode())
 
     def _refuse(self, status: int, code: str) -> None:
         self._answer(status, f"<Error><Code>{code}</Code></Error>".encode())
@@ -213,7 +214,7 @@ class _Request(BaseHTTPRequestHandler):
 
 
 def _chunks(source: BufferedIOBase) -> Iterator[bytes]:
-    """The parts of a text that says the size of each before it."""
+    """Yield the parts of a text that has the size of each part before the part."""
     while size := int(source.readline().partition(b";")[0], 16):
         yield source.read(size)
         source.readline()

@@ -1,4 +1,6 @@
-"""What the tests of faults share: the whole stack, hands to break it, and the table at the end."""
+"""Fixtures of the tests of faults: the whole stack, means to break the stack, and the table at the
+end.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,15 +21,15 @@ Recovered = Callable[[str, float], None]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each test as many times as asked for."""
+    """Repeat each test as many times as FAULT_ROUNDS asks for."""
     if ROUNDS > 1:
         numbers = range(1, ROUNDS + 1)
         metafunc.parametrize("fault_round", numbers, ids=[f"round {n}" for n in numbers])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What only `make faults` is to do, is not chosen otherwise: it takes long, and is the like of
-    what is tried anyway.
+    """Deselect the tests for `make faults` alone: such a test takes long, and another test is like
+    it.
     """
     if ROUNDS > 1:
         return
@@ -38,27 +40,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def fault_round() -> int:
-    """Which of several times this is."""
+    """Return the number of this round."""
     return 1
 
 
 @pytest.fixture
 def crew(stack: Stack) -> Iterator[Crew]:
-    """The stack's processes, whole before and after the test."""
-    made = Crew(stack)
-    made.ready()
-    yield made
+    """Return the stack's processes, whole before and after the test."""
+    open_crew = Crew(stack)
+    open_crew.ready()
+    yield open_crew
     try:
-        made.restore()
+        open_crew.restore()
     finally:
-        made.close()
+        open_crew.close()
 
 
 @pytest.fixture
 def recovered(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Recovered:
-    """Puts on record what was recovered from, and in how many seconds: `recovered("web", 2.5)`."""
+    """Return a function that records fault and seconds of recovery: `recovered("web", 2.5)`."""
     row = request.node.get_closest_marker("fault").args[0]
 
     def record(fault: str, seconds: float) -> None:
@@ -68,17 +70,17 @@ def recovered(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table: fault, and the seconds of each time."""
-    found: dict[tuple[int, str], list[float]] = {}
+    """Print the table: each fault, and the seconds of each recovery."""
+    times_by_fault: dict[tuple[int, str], list[float]] = {}
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties if report.when == "call" else ():
             if name == _RECOVERY:
                 row, fault, seconds = value
-                found.setdefault((row, fault), []).append(seconds)
-    if not found:
+                times_by_fault.setdefault((row, fault), []).append(seconds)
+    if not times_by_fault:
         return
     terminalreporter.section("recovery")
-    width = max(len(fault) for _, fault in found)
-    for (row, fault), times in sorted(found.items()):
+    width = max(len(fault) for _, fault in times_by_fault)
+    for (row, fault), times in sorted(times_by_fault.items()):
         shown = "  ".join(f"{seconds:6.1f} s" for seconds in times)
         terminalreporter.write_line(f"{row:3}  {fault:{width}}  {shown}")

@@ -1,20 +1,22 @@
-"""Starts a process of Slicewise that falls, by SIGKILL or SIGSTOP, at the moments it is told.
+"""Start a process of Slicewise that falls, by SIGKILL or SIGSTOP, at given moments.
 
 A file in FOLDER named after a run, or ``any``, holds a moment and a signal:
 ``before:publishing-succeeded SIGKILL``. The moments are before and after the commit of a step of
 the table of states, before and after each exchange of a publication, and before and after the
-commit that makes runs. The file is renamed before the process falls: it falls once for each. In the
-place of a signal ``HOLD`` has the run's threads wait there until they are let go, so that several
-runs of one process can be stopped together, each at its moment.
+commit that makes runs. The file is renamed before the process falls: the process falls once for
+each file. In the place of a signal ``HOLD`` has the run's threads wait at the moment until the test
+releases the threads, so that several runs of one process can be stopped together, each at its
+moment.
 
-An exchange is that of a partition's folder, or the entry in the log of a partition in an object
-store. Of a table, in which all partitions are put in place by one transaction, the first is the
-move of the rows and the second the mark that says so, and after the second is after the commit.
+An exchange is the exchange of a partition's folder, or the entry in the log of a partition in an
+object store. Of a table, in which one transaction puts all partitions in place, the first exchange
+is the move of the rows and the second the mark that records the move; after the second is after the
+commit.
 
 ``python -m tests.faults.crash_points FOLDER celery -A slicewise_server worker …``: a killed process
-starts anew, forked from here, where everything is imported already.
+starts anew, forked from this process, which has imported everything.
 ``python -m tests.faults.crash_points FOLDER`` reads commands of ``manage.py``, each a JSON list in
-a line, and answers each with its exit code.
+a line, and answers each command with its exit code.
 """
 
 import functools
@@ -59,7 +61,7 @@ def let_go(folder: Path, run: int) -> None:
 
 
 def has_fallen(folder: Path, run: int | str) -> float | None:
-    """When it fell, by the clock; None if it has not yet."""
+    """Return the time of the fall, by the clock; None before the fall."""
     try:
         return (folder / f"{run}{FELL}").stat().st_mtime
     except FileNotFoundError:
@@ -74,7 +76,7 @@ class Moments:
         self._held: set[str] = set()
 
     def reach(self, moment: str, runs: Iterable[int]) -> None:
-        """Fall, if that was asked for."""
+        """Fall, if a file asks for a fall at this moment."""
         for name in (*map(str, runs), ANY):
             self._reach(moment, name)
             while name in self._held and not (self._folder / f"{name}{LET_GO}").exists():
@@ -83,8 +85,8 @@ class Moments:
     def _reach(self, moment: str, name: str) -> None:
         armed, fell = self._folder / name, self._folder / f"{name}{FELL}"
         try:
-            asked, number = armed.read_text().split()
-            if asked != moment:
+            armed_moment, number = armed.read_text().split()
+            if armed_moment != moment:
                 return
             if number == HOLD:
                 self._held.add(name)
@@ -99,14 +101,14 @@ class Moments:
 
 
 class Commits:
-    """Sees which steps each transaction makes, and when it is committed."""
+    """A watch on transactions: the steps of each transaction, and its commit."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
         self._here = threading.local()
 
     def watch(self) -> None:
-        """From now on, in this process."""
+        """Watch all transactions of this process from now on."""
         from django.db.backends.base.base import BaseDatabaseWrapper
 
         from assets_app.execution.queue import claims, transitions
@@ -114,11 +116,11 @@ class Commits:
         real_commit, real_rollback = BaseDatabaseWrapper.commit, BaseDatabaseWrapper.rollback
 
         def commit(wrapper: Any) -> None:
-            made, self._here.made = getattr(self._here, "made", []), []
-            for step, runs in made:
+            moves, self._here.made = getattr(self._here, "made", []), []
+            for step, runs in moves:
                 self._moments.reach(f"before:{step}", runs)
             real_commit(wrapper)
-            for step, runs in made:
+            for step, runs in moves:
                 self._moments.reach(f"after:{step}", runs)
 
         def rollback(wrapper: Any) -> None:
@@ -138,25 +140,25 @@ class Commits:
         def noting(*arguments: Any, **fields: Any) -> Any:
             from django.db import connection
 
-            done = real(*arguments, **fields)
-            made = made_by(done, *arguments)
-            if made is not None and connection.in_atomic_block:
-                self._here.made = [*getattr(self._here, "made", []), made]
-            elif made is not None:  # committed by itself
-                self._moments.reach(f"after:{made[0]}", made[1])
-            return done
+            outcome = real(*arguments, **fields)
+            move = made_by(outcome, *arguments)
+            if move is not None and connection.in_atomic_block:
+                self._here.made = [*getattr(self._here, "made", []), move]
+            elif move is not None:  # committed by itself
+                self._moments.reach(f"after:{move[0]}", move[1])
+            return outcome
 
         return noting
 
     @staticmethod
-    def _one_moved(done: bool, run: int, old: str, new: str) -> tuple[str, list[int]] | None:
-        return (f"{old}-{new}", [run]) if done else None
+    def _one_moved(has_moved: bool, run: int, old: str, new: str) -> tuple[str, list[int]] | None:
+        return (f"{old}-{new}", [run]) if has_moved else None
 
     @staticmethod
     def _many_moved(
-        done: list[int], runs: Iterable[int], old: str, new: str
+        moved_runs: list[int], runs: Iterable[int], old: str, new: str
     ) -> tuple[str, list[int]] | None:
-        return (f"{old}-{new}", done) if done else None
+        return (f"{old}-{new}", moved_runs) if moved_runs else None
 
 
 class Exchanges:
@@ -168,7 +170,7 @@ class Exchanges:
         self._here = threading.local()
 
     def watch(self) -> None:
-        """From now on, in this process, wherever data is kept."""
+        """Watch all publications of this process from now on, for every kind of storage."""
         self._watch_folders()
         self._watch_logs()
         self._watch_tables()
@@ -185,10 +187,10 @@ class Exchanges:
 
         def watching(real: Callable[[Path, Path], bool]) -> Callable[[Path, Path], bool]:
             def put_in_place(source: Path, target: Path) -> bool:
-                found = _RUN_OF_STAGING.search(str(source))
-                if found is None:  # no publication: a file system is tried
+                match = _RUN_OF_STAGING.search(str(source))
+                if match is None:  # no publication: a file system is tried
                     return real(source, target)
-                with self._one(int(found[1])):
+                with self._one(int(match[1])):
                     return real(source, target)
 
             return put_in_place
@@ -230,9 +232,9 @@ class Exchanges:
             def method(tables: Any, *arguments: Any, **options: Any) -> Any:
                 runs = [int(tables._attempt.partition("-")[0])]
                 self._moments.reach(before, runs)
-                done = real(tables, *arguments, **options)
+                outcome = real(tables, *arguments, **options)
                 self._moments.reach(after, runs)
-                return done
+                return outcome
 
             setattr(Tables, name, method)
 
@@ -241,9 +243,9 @@ class Exchanges:
         reaching("publish", after="after:exchange-2")
 
 
-def replace(real: Callable[..., Any], made: Callable[[Any], Callable[..., Any]]) -> None:
-    """Put something in the place of a function, wherever it was imported by name."""
-    replacement, name = made(real), real.__name__
+def replace(real: Callable[..., Any], replacement_of: Callable[[Any], Callable[..., Any]]) -> None:
+    """Replace a function wherever a module has imported the function by name."""
+    replacement, name = replacement_of(real), real.__name__
     places = [m for m in list(sys.modules.values()) if vars(m).get(name) is real]
     assert places, f"nobody has {name}"
     for place in places:
@@ -270,7 +272,7 @@ def main(folder: str, *program: str) -> None:
 
 
 def _end_of(words: list[str]) -> int:
-    """The exit code of a child that runs a program."""
+    """Return the exit code of a child that runs a program."""
     parent = os.getpid()
     child = os.fork()
     if child == 0:

@@ -1,7 +1,7 @@
 """A firewall between some processes and a server, which forgets connections that idle.
 
-Neither end is told. From then on the firewall drops the packets of a forgotten connection without
-a word, or answers the next one with a reset, as firewalls and address translators do.
+Neither end is told. Afterwards the firewall drops the packets of a forgotten connection without a
+word, or answers the next packet with a reset, as firewalls and address translators do.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _TURN_SECONDS = 0.05
 
 @dataclass(eq=False)
 class _Connection:
-    """A client's connection and the one that stands for it at the server."""
+    """A client's connection, and the connection to the server that belongs to it."""
 
     client: socket.socket
     server: socket.socket
@@ -47,7 +47,9 @@ class _Connection:
 
 
 class Firewall:
-    """Forwards connections to the server of a URL within the block; `url` leads through it."""
+    """A firewall that forwards connections to the server of a URL within the block; `url` leads
+    through the firewall.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -74,23 +76,21 @@ class Firewall:
             connection.reset()
 
     def forget(self, manner: Manner, *, idle: float) -> int:
-        """Forget the connections on which nothing was asked for so many seconds; return their
-        number.
-        """
+        """Forget the connections that idled for so many seconds; return their number."""
         with self._lock:
             since = time.monotonic() - idle
-            found = [
+            idle_connections = [
                 connection
                 for connection in self._connections
                 if connection.forgotten is None
                 and not connection.is_asked
                 and connection.last_used < since
             ]
-            for connection in found:
+            for connection in idle_connections:
                 connection.forget(manner)
                 if manner == "silent":
                     self._unregister(connection)
-        return len(found)
+        return len(idle_connections)
 
     def _forward(self) -> None:
         while not self._enough.is_set():
@@ -117,7 +117,7 @@ class Firewall:
             self._selector.register(end, selectors.EVENT_READ, connection)
 
     def _pass_on(self, connection: _Connection, source: object) -> None:
-        """Pass on what one end has sent; of a forgotten connection nothing."""
+        """Pass on the bytes of one end; drop the bytes of a forgotten connection."""
         if connection not in self._connections or connection.forgotten == "silent":
             return  # it ended, or was forgotten, in this very turn
         origin, target = connection.client, connection.server
@@ -145,7 +145,7 @@ class Firewall:
 
 
 def _drop_packets(end: socket.socket) -> None:
-    """Have the kernel drop whatever comes in for a socket, before it acknowledges anything."""
+    """Have the kernel drop all packets for a socket, before any acknowledgement."""
     code = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # return 0: nothing
     program = struct.pack("HL", 1, ctypes.addressof(code))
     end.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)

@@ -1,5 +1,5 @@
-"""Assets of which data is kept in a folder, in a bucket and in a table, and what a reader finds
-there that knows nothing of Slicewise's code.
+"""Assets with data in a folder, in a bucket and in a table, and readers that use no code of
+Slicewise.
 """
 
 import json
@@ -50,7 +50,7 @@ _SCHEMA = "kept"
 
 
 class Kept:
-    """Assets of one storage."""
+    """The assets of one storage."""
 
     kind: str
     modes: tuple[str, ...] = ("replace", "append", "version")
@@ -61,19 +61,19 @@ class Kept:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def uri(self, name: str) -> str:
-        """Where the data of an asset is kept."""
+        """Return the URI of an asset's data."""
         raise NotImplementedError
 
-    def said(self, name: str, day: str) -> list[str]:
-        """What the rows of a partition say, in order."""
+    def texts(self, name: str, day: str) -> list[str]:
+        """Return the texts in the rows of a partition, in order."""
         raise NotImplementedError
 
     def connections(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """What workers know of the places of these assets."""
+        """Return the logins of workers for the places of these assets."""
         return {}
 
     def declare(self, modes: dict[str, str]) -> None:
-        """Declare assets by their names, each with its write mode."""
+        """Declare assets by name, each with its write mode."""
         connections = self._crew.stack.data / "connections.json"
         connections.write_text(json.dumps(self.connections(modes)))
         text = _HEADER
@@ -94,13 +94,13 @@ class InFolders(Kept):
         # Each in a folder of its own: the lock on that is not waited for by the others.
         return f"file://{self.folder}/{name}/data"
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         place = self.folder / name / "data" / f"partition={day}"
-        return _said(parquet.read_table(place, columns=["said"]))
+        return _texts(parquet.read_table(place, columns=["said"]))
 
 
 class InBucket(Kept):
-    """A bucket, of which the log of each partition says what counts, as the guide has it."""
+    """A bucket; the log of each partition names the files that count, as the guide describes."""
 
     kind = "s3"
 
@@ -119,17 +119,17 @@ class InBucket(Kept):
     def uri(self, name: str) -> str:
         return f"s3://kept/{name}"
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         home = self._bucket / name / "_slicewise"
         latest = max((home / "log" / f"partition={day}").glob("*.json"))
         attempts = json.loads(latest.read_text())["data"]
-        places = [home / "data" / f"_slicewise_attempt={one}" for one in attempts]
-        found = [parquet.read_table(place / f"partition={day}") for place in places]
-        return sorted(said for table in found for said in _said(table))
+        places = [home / "data" / f"_slicewise_attempt={attempt}" for attempt in attempts]
+        tables = [parquet.read_table(place / f"partition={day}") for place in places]
+        return sorted(text for table in tables for text in _texts(table))
 
 
 class InTables(Kept):
-    """Tables of a schema of its own."""
+    """Tables in a schema for the tests alone."""
 
     kind = "postgres"
     modes = ("replace", "append")
@@ -148,18 +148,18 @@ class InTables(Kept):
         server = f"{self._login.hostname}:{self._login.port}{self._login.path}"
         return f"postgres://{server}/{_SCHEMA}/{name}".rstrip("/")
 
-    def said(self, name: str, day: str) -> list[str]:
+    def texts(self, name: str, day: str) -> list[str]:
         statement = f'SELECT said FROM {_SCHEMA}."{name}" WHERE "partition" = %s ORDER BY 1'
-        return [said for (said,) in self._crew.rows(statement, day)]
+        return [text for (text,) in self._crew.rows(statement, day)]
 
 
-def _said(table: pyarrow.Table) -> list[str]:
-    return sorted(str(said) for said in table.column("said").to_pylist())
+def _texts(table: pyarrow.Table) -> list[str]:
+    return sorted(str(text) for text in table.column("said").to_pylist())
 
 
 @contextmanager
-def kept(crew: Crew, kind: str) -> Iterator[Kept]:
-    """Assets of a storage (`file`, `s3` or `postgres`) that is there within the block."""
+def kept_assets(crew: Crew, kind: str) -> Iterator[Kept]:
+    """Yield the assets of a storage (`file`, `s3` or `postgres`), which exists within the block."""
     if kind == "s3":
         with serving(BucketServer(crew.stack.data / "lake" / "kept_s3")) as server:
             yield InBucket(crew, server)

@@ -1,4 +1,4 @@
-"""A listing of folders, by which it is seen whether anything in them has changed."""
+"""A listing of folders, which shows whether anything in a folder has changed."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def listing(folder: Path, *, without: Collection[Path] = ()) -> dict[str, str]:
-    """Return for each file and folder its kind, rights, owner, and a hash of what it holds."""
+    """Return for each file and folder its kind, rights and owner, and a hash of its content."""
     return dict(_entries(folder, frozenset(without)))
 
 

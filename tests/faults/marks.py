@@ -1,4 +1,4 @@
-"""What the bundle's functions have left: when the code of each attempt ran."""
+"""Marks that the bundle's functions have left: the times at which the code of each attempt ran."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +9,9 @@ from tests.faults.stack_processes import until
 
 @dataclass(frozen=True)
 class Mark:
-    """One attempt's code: its process, its first and last sign of life, and whether it ended."""
+    """The code of one attempt: its process, its first and last sign of life, and whether the code
+    ended.
+    """
 
     run: int
     attempt: int
@@ -20,30 +22,30 @@ class Mark:
 
 
 def marks_of(lake: Path, run: int) -> list[Mark]:
-    """Of each attempt at a run whose code has begun, in order."""
-    found = []
+    """Return the mark of each attempt at a run whose code has begun, in order."""
+    marks = []
     for file in (lake / "faults" / "marks").glob(f"{run}-*"):
         pid, *lines = file.read_text().split() or [""]
         times = [float(line) for line in lines if line != "stop" and "." in line]
         if times:
             attempt = int(file.name.rpartition("-")[2])
             is_done = lines[-1] == "stop"
-            found.append(Mark(run, attempt, int(pid), times[0], times[-1], is_done))
-    return sorted(found, key=lambda mark: mark.attempt)
+            marks.append(Mark(run, attempt, int(pid), times[0], times[-1], is_done))
+    return sorted(marks, key=lambda mark: mark.attempt)
 
 
 def await_attempts(lake: Path, run: int, count: int, *, seconds: float = 240.0) -> list[Mark]:
-    """The marks of a run once the code of so many attempts has begun."""
+    """Return the marks of a run once the code of so many attempts has begun."""
     until(lambda: len(marks_of(lake, run)) >= count, f"run {run} began {count} x", seconds=seconds)
     return marks_of(lake, run)
 
 
 def assert_never_twice_at_once(marks: list[Mark]) -> None:
-    """The code of an attempt had stopped before that of the next one began."""
-    for one, next_one in pairwise(marks):
-        assert one.last < next_one.first, (one, next_one)
+    """Require that the code of an attempt had stopped before the code of the next attempt began."""
+    for mark, next_mark in pairwise(marks):
+        assert mark.last < next_mark.first, (mark, next_mark)
 
 
 def number_of(address: str) -> int:
-    """The number of a run, by its address."""
+    """Return the number of a run from the run's address."""
     return int(address.rstrip("/").rpartition("/")[2])

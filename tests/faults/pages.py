@@ -18,17 +18,17 @@ class Pages:
         self._base = stack.web_url
         cookies = urllib.request.HTTPCookieProcessor(CookieJar())
         self._opener = urllib.request.build_opener(cookies)
-        found = _TOKEN.search(self._opened("/sign-in/"))
-        assert found is not None
+        match = _TOKEN.search(self._opened("/sign-in/"))
+        assert match is not None
         form = {
-            "csrfmiddlewaretoken": found[1],
+            "csrfmiddlewaretoken": match[1],
             "username": ADMIN,
             "password": stack.admin_password,
         }
         self._opened("/sign-in/", urllib.parse.urlencode(form).encode())
 
     def text(self, path: str) -> str:
-        """What a page says."""
+        """Return the text of a page."""
         return html.unescape(self._opened(path))
 
     def _opened(self, path: str, form: bytes | None = None) -> str:

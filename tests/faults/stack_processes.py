@@ -1,4 +1,4 @@
-"""The processes of a real stack, to be killed, stopped and doubled; and what to wait for then."""
+"""The processes of a real stack, which tests kill, stop and double; and waits for the results."""
 
 import os
 import signal
@@ -20,6 +20,10 @@ from slicewise_server.stack.process import Process
 from slicewise_server.stack.stack import EMBEDDED, Stack, runnable
 from slicewise_server.stack.supervision import TETHER
 from tests.processes import is_alive
+
+# A shorter one than by default: what is waited for is the same, and there are many moments.
+SHORT_LEASE = {"LEASE_SECONDS": "9"}
+NOBODY = "nobody"
 
 PROJECT = Path(__file__).resolve().parents[2]
 SERVERS = ("postgresql", "redis", "spark")
@@ -52,23 +56,25 @@ AND last_seen > now() - interval '3 s' AND (%s::int IS NULL OR process_id = %s)
 Row = tuple[Any, ...]
 
 
-def until(look: Callable[[], Any], what: str, *, seconds: float = 240.0, every: float = 0.1) -> Any:
-    """What `look` returns once that is true. Fails with `what` if it has not become so in time.
+def until(
+    look: Callable[[], Any], event: str, *, seconds: float = 240.0, every: float = 0.1
+) -> Any:
+    """Return the result of `look` once the result is true; fail with `event` after the seconds.
 
-    A database that is away is one that says nothing yet.
+    While the database is away, `look` has no result.
     """
     deadline = time.monotonic() + seconds
     while True:
         with suppress(psycopg.OperationalError):
-            if seen := look():
-                return seen
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+            if result := look():
+                return result
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {event}"
         time.sleep(every)
 
 
 class Crew:
-    """A stack's processes by their names ("web", "beat", "worker-scheduled", "spark" …), and more
-    of the same kind. `restore` mends what a test has broken.
+    """The processes of a stack by name ("web", "beat", "worker-scheduled", "spark" …), and further
+    processes of the same kinds. `restore` mends the damage of a test.
     """
 
     def __init__(self, stack: Stack) -> None:
@@ -81,24 +87,24 @@ class Crew:
     # ------------------------------------------------------------ processes of the stack
 
     def pid(self, name: str) -> int:
-        """The process id of a process of the stack or a hired one, which is waited for."""
+        """Wait for a process of the stack or a hired process, and return the process id."""
         if name in self._hired:
             return self._hired[name].pid
-        found: int = until(lambda: self.stack.pid_of(name), f"{name} runs")
-        return found
+        pid: int = until(lambda: self.stack.pid_of(name), f"{name} runs")
+        return pid
 
     def warm_parent(self, name: str) -> int:
-        """The process from which a worker's runners are forked."""
+        """Return the process from which a worker's runners are forked."""
 
         def look() -> list[int]:
             return [pid for pid in children(self.pid(name)) if is_warm_parent(pid)]
 
-        found: int = until(look, f"{name} has a warm parent")[0]
-        return found
+        parent: int = until(look, f"{name} has a warm parent")[0]
+        return parent
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
-        """Kill -9, or a milder signal; its supervisor starts one of the stack again, a second
-        later. Its id.
+        """Send kill -9, or a milder signal, and return the process id. A second later the
+        supervisor starts a process of the stack again.
         """
         pid = self.pid(name)
         os.kill(pid, number)
@@ -106,39 +112,40 @@ class Crew:
         return pid
 
     def freeze(self, pid: int) -> None:
-        """SIGSTOP to a process."""
+        """Send SIGSTOP to a process."""
         os.kill(pid, signal.SIGSTOP)
         self._frozen.add(pid)
 
     def thaw(self, pid: int) -> None:
-        """SIGCONT to a process that was stopped, by itself or by `freeze`."""
+        """Send SIGCONT to a process that stopped by itself or by `freeze`."""
         self._frozen.discard(pid)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
     def halt(self, name: str) -> None:
-        """End a process of the stack in good order; it stays away until `launch`."""
+        """End a process of the stack in good order; the process stays away until `launch`."""
         self._halted.add(name)
         self.stack.services.supervisor.halt(name)
 
     def launch(self, name: str) -> None:
-        """Start what was halted; `ready` waits for it."""
+        """Start a halted process; `ready` waits for the process."""
         self._halted.discard(name)
         self.stack.services.supervisor.launch(name)
 
     # ------------------------------------------------------------ more of the same kind
 
     def env(self) -> dict[str, str]:
-        """The environment of the stack's own processes."""
+        """Return the environment of the stack's own processes."""
         return {**self.stack.services.env, **self.stack.environment(), **EMBEDDED}
 
     def hire(
         self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None
     ) -> "subprocess.Popen[bytes]":
-        """Start one more process, by a command of `stack.commands`; no supervisor restarts it.
+        """Start one more process, by a command of `stack.commands`; no supervisor restarts the
+        process.
 
-        It ends with the tests, however they end. What it prints is in the stack's logs, without
-        what one of its name has printed before.
+        The process ends with the tests, in any case. Its output is in the stack's logs, without the
+        output of an earlier process of the same name.
         """
         folder = self.stack.services.folder
         process = Process(
@@ -158,8 +165,8 @@ class Crew:
     def hire_gateway(
         self, name: str, queue: str = "scheduled", env: Mapping[str, str] | None = None
     ) -> int:
-        """One more worker of a queue of runs, under a name of its own. Its process, once it
-        works.
+        """Start one more worker of a queue of runs, under a name of its own; return its process
+        once the worker works.
         """
         self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
         return self.await_gateway(name)
@@ -172,22 +179,22 @@ class Crew:
         *more: str,
         env: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """One more worker, which falls at the moments that are told in a folder (`fall`)."""
+        """Start one more worker, which falls at the moments that a folder names (`fall`)."""
         command = worker(queue, "-n", f"{name}@%h", *more)
         return self.hire(name, frail(folder, command), env)
 
     def await_gateway(self, name: str, *, pid: int | None = None) -> int:
-        """The process of the gateway of this name (before the @), once it works, as `pid` if that
-        is given.
+        """Return the process of the gateway of this name (before the @), once the process works, as
+        `pid` if given.
         """
 
         def look() -> list[int]:
-            found = self.rows(_WORKING, f"{name}@%", pid, pid)
+            processes = self.rows(_WORKING, f"{name}@%", pid, pid)
             # One of its name that was killed just now may still seem to work.
-            return [int(process) for (process,) in found if is_alive(process)]
+            return [int(process) for (process,) in processes if is_alive(process)]
 
-        found: list[int] = until(look, f"the gateway {name} works")
-        return found[0]
+        processes: list[int] = until(look, f"the gateway {name} works")
+        return processes[0]
 
     def dismiss(self, name: str) -> None:
         """Kill -9 for a hired process."""
@@ -197,13 +204,13 @@ class Crew:
         process.wait()
 
     def log(self, name: str) -> str:
-        """What a process has printed."""
+        """Return the output of a process."""
         return (self.stack.services.folder.logs / f"{name}.log").read_text(errors="replace")
 
     # ------------------------------------------------------------ whole again
 
     def restore(self) -> None:
-        """Mend what was broken and wait until all of the stack can be used."""
+        """Mend all damage and wait until the whole stack can be used."""
         for pid in list(self._frozen):
             self.thaw(pid)
         for name in list(self._hired):
@@ -213,7 +220,7 @@ class Crew:
         self.ready()
 
     def ready(self) -> None:
-        """Wait until servers answer, and all processes of the stack run and are heard of."""
+        """Wait until servers answer, all processes of the stack run, and workers are alive."""
         until(self._servers_answer, "servers answer", seconds=_READY_SECONDS)
         self.stack.wait()
         for queue in ("scheduled", "backfill"):
@@ -237,7 +244,9 @@ class Crew:
     # ------------------------------------------------------------ what the database says
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
-        """Rows of the stack's database. psycopg.OperationalError while that is away."""
+        """Return rows of the stack's database; raise psycopg.OperationalError while the database is
+        away.
+        """
         if self._connection is None or self._connection.closed or self._connection.broken:
             url = self.stack.environment()["DATABASE_URL"]
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=30)
@@ -245,28 +254,30 @@ class Crew:
         return cursor.fetchall() if cursor.description else []
 
     def value(self, statement: str, *values: Any) -> Any:
-        """The one value of the one row."""
-        ((found,),) = self.rows(statement, *values)
-        return found
+        """Return the only value of the only row."""
+        ((value,),) = self.rows(statement, *values)
+        return value
 
     def run_state(self, run: int) -> str:
-        """The state of a run."""
+        """Return the state of a run."""
         return str(self.value("SELECT state FROM assets_app_run WHERE id = %s", run))
 
     def await_run(self, run: int, *states: str, seconds: float = 240.0) -> str:
-        """The state of a run once it is one of these; by default, one in which it has ended."""
+        """Return the state of a run once the run is in one of these states; by default, in a final
+        state.
+        """
         wanted = states or ("succeeded", "failed", "canceled", "skipped")
 
         def look() -> str | None:
             state = self.run_state(run)
             return state if state in wanted else None
 
-        found: str = until(look, f"run {run} is {' or '.join(wanted)}", seconds=seconds)
-        return found
+        last_state: str = until(look, f"run {run} is {' or '.join(wanted)}", seconds=seconds)
+        return last_state
 
     def materializations(self, asset: str) -> dict[str, tuple[int, int]]:
-        """Of each partition of an asset that was ever made: its version, and how many
-        materializations are on record.
+        """Return the version and the number of materializations of each partition of an asset that
+        was ever made.
         """
         return {
             key: (version, count)
@@ -281,12 +292,14 @@ class Crew:
         }
 
     def assert_sound(self) -> None:
-        """No partition belongs to a run that has ended, and kept counts are those of partitions."""
+        """Require that no partition belongs to an ended run, and that stored counts agree with the
+        partitions.
+        """
         assert self.rows(_HELD_BY_ENDED) == []
         assert self.rows(_MISCOUNTED) == []
 
     def attempts(self, run: int) -> list[tuple[int, str, str]]:
-        """Number, outcome and error of each attempt at a run."""
+        """Return number, outcome and error of each attempt at a run."""
         return [
             (number, outcome, error)
             for number, outcome, error in self.rows(
@@ -298,6 +311,6 @@ class Crew:
 
 
 def frail(folder: Path, command: Sequence[str]) -> list[str]:
-    """A command of Celery such that its process falls at the moments told in a folder."""
+    """Return a command of Celery whose process falls at the moments that a folder names."""
     python, _, *rest = command
     return [python, "-m", "tests.faults.crash_points", str(folder), *rest]

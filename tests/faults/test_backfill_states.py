@@ -1,5 +1,7 @@
-"""Backfills whose workers are killed while they run, are canceled and are paused: what they say of
-themselves is true, then and afterwards. While they are created: test_creation.py.
+"""Backfills whose workers are killed while a backfill runs, is canceled or is paused: its state is
+true, then and afterwards.
+
+Backfills that are being created are in test_creation.py.
 """
 
 import time
@@ -12,8 +14,8 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.runs import running_runs
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_peer import at_work
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(8)
@@ -31,28 +33,30 @@ WHERE piece.backfill_id = %s GROUP BY 1
 _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
 
 
-def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dict[str, Any]:
-    """A backfill of the first days of a year."""
-    made: dict[str, Any] = api.post(
+def create_backfill(
+    api: Client, year: int, *, seconds: float, last: str = "01-06"
+) -> dict[str, Any]:
+    """Create a backfill of the first days of a year."""
+    backfill: dict[str, Any] = api.post(
         "/backfills/", asset="patient", start=f"{year}-01-01", end=f"{year}-{last}",
         params={"seconds": seconds}, max_active_runs=3, existing="all",
     )  # fmt: skip
-    return made
+    return backfill
 
 
 def three_at_work(
     crew: Crew, api: Client, lake: Path, year: int, seconds: float
 ) -> tuple[dict[str, Any], list[int]]:
-    """Such a backfill, and the runs of it whose code has begun."""
-    backfill = asked(api, year, seconds=seconds)
+    """Create such a backfill, and return its runs whose code has begun."""
+    backfill = create_backfill(api, year, seconds=seconds)
     runs: list[int] = until(
-        lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work"
+        lambda: running_runs(crew, lake, backfill["group"], 3), "three of it are at work"
     )
     return backfill, runs
 
 
 def assert_true(crew: Crew, backfill: dict[str, Any]) -> dict[str, int]:
-    """The counts are those of the partitions, and these are those of the runs."""
+    """Require that the counts agree with the partitions, and the partitions with the runs."""
     states: dict[str, int] = dict(crew.rows(_BY_STATE, backfill["id"]))
     ((unmade, active, succeeded, failed, canceled, expanded),) = crew.rows(_COUNTED, backfill["id"])
     assert states.get("waiting", 0) + states.get("active", 0) == unmade
@@ -69,7 +73,7 @@ def assert_true(crew: Crew, backfill: dict[str, Any]) -> dict[str, int]:
 
 
 def kill_all(crew: Crew) -> None:
-    """The worker that moves backfills on, and the one that makes their runs."""
+    """Kill the worker that moves backfills on, and the worker that makes the runs."""
     crew.kill("worker-bulk")
     crew.kill("worker-backfill")
 
@@ -81,15 +85,15 @@ def test_killed_while_running_each_partition_is_made_once(
     backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, 4.0)
     kill_all(crew)
     killed = time.monotonic()
-    done = ended(api, f"/backfills/{backfill['id']}/")
+    ended_backfill = ended(api, f"/backfills/{backfill['id']}/")
     recovered("kill -9 of a backfill's workers while it runs", time.monotonic() - killed)
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 6)
     assert_true(crew, backfill)
     for run in lost:
         assert_never_twice_at_once(marks_of(lake, run))
-    made = crew.materializations("patient")
+    versions = crew.materializations("patient")
     year = str(2010 + fault_round)
-    assert {made[key] for key in made if key.startswith(year)} == {(1, 1)}
+    assert {versions[key] for key in versions if key.startswith(year)} == {(1, 1)}
 
 
 @pytest.mark.rounds
@@ -139,24 +143,24 @@ def test_killed_while_paused_it_stays_paused_and_resumes(
         "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
         " ON run.id = one.run_id WHERE run.group_id = %s"
     )
-    begun = crew.value(attempts, backfill["group"])
+    attempts_before = crew.value(attempts, backfill["group"])
     until(lambda: not alive(crew, backfill), "what ran is known to be lost")
     assert api.get(address)["state"] == "paused"
     assert_true(crew, backfill)
-    assert crew.value(attempts, backfill["group"]) == begun
+    assert crew.value(attempts, backfill["group"]) == attempts_before
     api.post(f"{address}resume/")
     resumed = time.monotonic()
-    done = ended(api, address)
+    ended_backfill = ended(api, address)
     recovered("kill -9 of a backfill's workers while paused: all of it", time.monotonic() - resumed)
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 6)
     assert_true(crew, backfill)
 
 
 def alive(crew: Crew, backfill: dict[str, Any]) -> int:
-    """How many of its attempts have not ended."""
-    found: int = crew.value(
+    """Return how many attempts of the backfill have not ended."""
+    count: int = crew.value(
         "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
         " ON run.id = one.run_id WHERE run.group_id = %s AND one.ended_at IS NULL",
         backfill["group"],
     )
-    return found
+    return count

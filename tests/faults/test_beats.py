@@ -21,8 +21,8 @@ def test_a_killed_beat_and_two_at_once_lose_no_tick_and_double_none(
         metronome.await_ticks(2)
         crew.kill("beat")
         killed = time.monotonic()
-        at = database_now(crew)
-        until(lambda: metronome.handled_until() > at + timedelta(seconds=1), "ticks go on")
+        restart = database_now(crew)
+        until(lambda: metronome.handled_until() > restart + timedelta(seconds=1), "ticks go on")
         recovered("kill -9 of beat", time.monotonic() - killed)
 
         crew.hire("second-beat", BEAT)
@@ -34,6 +34,6 @@ def test_a_killed_beat_and_two_at_once_lose_no_tick_and_double_none(
 
 
 def database_now(crew: Crew) -> datetime:
-    """The present, by the clock that ticks go by."""
+    """Return the present, by the clock of the ticks."""
     now: datetime = crew.value("SELECT clock_timestamp()")
     return now

@@ -1,9 +1,10 @@
 """Row 5: Redis stopped for a minute, and emptied.
 
-Nobody waits for Redis longer than some ten seconds: what was dispatched and not begun is sent again
-after 10 s, who sends waits for 5 s at most, messages expire after as many. Workers look for it in
-pauses that grow by two seconds each time. So a stop of 12 s shows all that one of 60 s does but for
-the longest pause, and is what one round has time for; `make faults` takes the whole minute.
+No process waits for Redis longer than some ten seconds: a dispatched run that has not begun is sent
+again after 10 s, a sender waits for 5 s at most, and messages expire after as many. Workers look
+for Redis in pauses that grow by two seconds each time. So a stop of 12 s shows everything but the
+longest pause of a stop of 60 s, and one round has time for 12 s; `make faults` takes the whole
+minute.
 """
 
 import time
@@ -35,41 +36,41 @@ def test_what_was_queued_before_and_while_redis_was_stopped_still_runs(
         metronome.await_ticks(1)
         crew.halt("redis")
         stopped = time.monotonic()
-        asked = [accepted(api, f"{month}-{day:02}") for day in range(11, 14)]
+        accepted_runs = [accepted(api, f"{month}-{day:02}") for day in range(11, 14)]
         time.sleep(max(0.0, stopped + _STOPPED_SECONDS - time.monotonic()))
-        assert {crew.run_state(run) for run in asked} <= {"queued", "dispatched"}
+        assert {crew.run_state(run) for run in accepted_runs} <= {"queued", "dispatched"}
         crew.launch("redis")
         back = time.monotonic()
         metronome.await_ticks(1, seconds=_FOUND_SECONDS)
         recovered("Redis stopped", time.monotonic() - back)
-        assert {crew.await_run(run) for run in asked} == {"succeeded"}
+        assert {crew.await_run(run) for run in accepted_runs} == {"succeeded"}
     metronome.assert_each_second_once()
-    done = ended(api, f"/backfills/{before['id']}/")
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    ended_backfill = ended(api, f"/backfills/{before['id']}/")
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 6)
 
 
 def accepted(api: Client, selection: str) -> int:
-    """A run that is asked for while there is no broker: taken, and without a long wait."""
+    """Request a run while there is no broker: the request is accepted, without a long wait."""
     began = time.monotonic()
-    made = api.post("/assets/patient/materialize/", selection=selection, params={"seconds": 0.1})
+    group = api.post("/assets/patient/materialize/", selection=selection, params={"seconds": 0.1})
     assert time.monotonic() - began < _ANSWERED_SECONDS
-    (run,) = made["runs"]
+    (run,) = group["runs"]
     return int(run)
 
 
 def test_what_was_queued_still_runs_when_redis_is_emptied(
     crew: Crew, api: Client, recovered: Recovered
 ) -> None:
-    asked = api.post(
+    group = api.post(
         "/assets/patient/materialize/",
         selection="2001-12-01..2001-12-12",
         params={"seconds": 0.2},
     )
     broker = redis.Redis.from_url(crew.stack.environment()["REDIS_URL"])
-    until(lambda: crew.run_state(asked["runs"][0]) != "queued", "it was sent", every=0.01)
+    until(lambda: crew.run_state(group["runs"][0]) != "queued", "it was sent", every=0.01)
     for _ in range(10):
         broker.flushall()
         time.sleep(0.05)
     emptied = time.monotonic()
-    assert {crew.await_run(run) for run in asked["runs"]} == {"succeeded"}
+    assert {crew.await_run(run) for run in group["runs"]} == {"succeeded"}
     recovered("Redis emptied", time.monotonic() - emptied)

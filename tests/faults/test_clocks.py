@@ -1,12 +1,11 @@
 """Row 12: the clock stepped by an hour, and a daylight-saving change under way.
 
-No test sets the machine's clock: processes are started with a clock of their own, which a file
-sets, and a step of the database's is what its rows look like after one.
+No test sets the machine's clock: processes start with a clock of their own, which a file sets, and
+a step of the database's clock is played by rows as the step leaves the rows.
 """
 
 import random
 import time
-import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -21,6 +20,7 @@ from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.stack_processes import Crew, until
 from tests.faults.ticking import Metronome
+from tests.health import is_healthy
 from tests.scheduling.scenes import cron, scheduled
 
 pytestmark = pytest.mark.fault(12)
@@ -68,8 +68,8 @@ WHERE ended_at IS NULL
 """
 
 
-def asked(api: Client, selection: str, seconds: float) -> int:
-    """A run that takes so long."""
+def request_patient_run(api: Client, selection: str, seconds: float) -> int:
+    """Request a run that takes so long."""
     (run,) = api.post(
         "/assets/patient/materialize/", selection=selection, params={"seconds": seconds}
     )["runs"]
@@ -78,7 +78,7 @@ def asked(api: Client, selection: str, seconds: float) -> int:
 
 @pytest.fixture
 def wall(crew: Crew, tmp_path: Path) -> Path:
-    """The clock of beat and all workers: how many seconds it is ahead."""
+    """Return the clock of beat and all workers: the seconds by which the clock is ahead."""
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     ahead = tmp_path / "ahead"
     ahead.write_text("0")
@@ -97,14 +97,14 @@ def wall(crew: Crew, tmp_path: Path) -> Path:
 def test_a_step_of_the_clock_of_all_hosts_loses_no_tick_and_doubles_none(
     crew: Crew, api: Client, wall: Path, recovered: Recovered
 ) -> None:
-    def step(seconds: float, said: str) -> None:
+    def step(seconds: float, direction: str) -> None:
         wall.write_text(str(seconds))
-        recovered(f"clock {said}: the next two ticks", metronome.await_ticks(2, seconds=20))
-        steps.append(said)
-        until(lambda: crew.log("clock-beat").count("the clock was set") == len(steps), said)
+        recovered(f"clock {direction}: the next two ticks", metronome.await_ticks(2, seconds=20))
+        steps.append(direction)
+        until(lambda: crew.log("clock-beat").count("the clock was set") == len(steps), direction)
 
     steps: list[str] = []
-    run = asked(api, "2001-05-01", 12.0)
+    run = request_patient_run(api, "2001-05-01", 12.0)
     with Metronome(crew, api) as metronome:
         metronome.await_ticks(1, seconds=60)
         step(3600, "put forward by an hour")
@@ -121,7 +121,7 @@ APART = {"web": 1, "beat": -1, "control": 2, "bulk": -2, "scheduled": 3, "backfi
 
 @pytest.fixture
 def hosts_apart(crew: Crew, tmp_path: Path) -> None:
-    """Each process of Slicewise has a clock that is hours away from those of the others."""
+    """Give each process of Slicewise a clock that is hours away from all other clocks."""
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     for name, hours in APART.items():
         (tmp_path / name).write_text(str(hours * 3600))
@@ -133,16 +133,7 @@ def hosts_apart(crew: Crew, tmp_path: Path) -> None:
         else:
             crew.hire(f"apart-{name}", COMMANDS[command], env)
     until(lambda: "maxinterval" in crew.log("apart-beat"), "beat has begun")
-    until(lambda: answers(crew.stack.web_url), "the pages answer")
-
-
-def answers(url: str) -> bool:
-    """Whether the pages can be used."""
-    try:
-        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+    until(lambda: is_healthy(crew.stack.web_url, seconds=5), "the pages answer")
 
 
 @pytest.mark.rounds
@@ -150,7 +141,7 @@ def answers(url: str) -> bool:
 def test_hosts_whose_clocks_are_hours_apart_make_all_that_is_due(crew: Crew, api: Client) -> None:
     with Metronome(crew, api) as metronome:
         metronome.await_ticks(3, seconds=60)
-        run = asked(api, "2001-05-04", 0.1)
+        run = request_patient_run(api, "2001-05-04", 0.1)
         assert crew.await_run(run, seconds=60) == "succeeded"
         body = {"asset": "patient", "start": "2001-05-05", "end": "2001-05-06"}
         backfill = api.post("/backfills/", **body, params={"seconds": 0.1})
@@ -165,17 +156,17 @@ def test_hosts_whose_clocks_are_hours_apart_make_all_that_is_due(crew: Crew, api
 def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
     crew: Crew, api: Client, step: timedelta, recovered: Recovered
 ) -> None:
-    """A clock that is put forward is one by which all that is on record is longer ago."""
-    run = asked(api, "2001-05-02", 5.0)
+    """After a clock is put forward, all rows on record are longer ago by the clock."""
+    run = request_patient_run(api, "2001-05-02", 5.0)
     crew.await_run(run, "running")
     began = time.monotonic()
     for statement in (_LEASES, _GATEWAYS):
         crew.rows(statement, step)
     crew.rows(_SENT, step, step)
-    other = asked(api, "2001-05-03", 0.1)
-    assert crew.await_run(other) == "succeeded"
-    said = "forward" if step < timedelta() else "back"
-    recovered(f"clock of the database put {said}: the next run", time.monotonic() - began)
+    second_run = request_patient_run(api, "2001-05-03", 0.1)
+    assert crew.await_run(second_run) == "succeeded"
+    direction = "forward" if step < timedelta() else "back"
+    recovered(f"clock of the database put {direction}: the next run", time.monotonic() - began)
     assert crew.await_run(run) == "succeeded"
     assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
 
@@ -185,17 +176,17 @@ _SINCE, _UNTIL = datetime(2018, 1, 1, tzinfo=UTC), datetime(2019, 1, 1, tzinfo=U
 
 
 def changes(zone: str) -> list[datetime]:
-    """When the clocks of a place were set in 2018, to the half hour."""
-    place, found = ZoneInfo(zone), []
-    at = _SINCE
-    while at < _UNTIL:
+    """Find the times at which the clocks of a place were set in 2018, to the half hour."""
+    place, instants = ZoneInfo(zone), []
+    instant = _SINCE
+    while instant < _UNTIL:
         if (
-            at.astimezone(place).utcoffset()
-            != (at - timedelta(minutes=30)).astimezone(place).utcoffset()
+            instant.astimezone(place).utcoffset()
+            != (instant - timedelta(minutes=30)).astimezone(place).utcoffset()
         ):
-            found.append(at)
-        at += timedelta(minutes=30)
-    return found or [datetime(2018, 3, 25, 1, tzinfo=UTC)]
+            instants.append(instant)
+        instant += timedelta(minutes=30)
+    return instants or [datetime(2018, 3, 25, 1, tzinfo=UTC)]
 
 
 @pytest.mark.django_db
@@ -204,7 +195,7 @@ def changes(zone: str) -> list[datetime]:
 def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
     zone: str, cadence: str
 ) -> None:
-    """The tick is handed times around each change, some of them an hour back."""
+    """The tick gets times around each change, some of them an hour back."""
     rule = PartitionByInterval(cadence, timezone=zone)
     chance = random.Random(f"{zone} {cadence}")
     for number, change in enumerate(changes(zone)):
@@ -216,10 +207,10 @@ def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
             now += timedelta(minutes=chance.choice([7, 61, 150, around.days * 300, -60, -61]))
             handle_ticks(min(now, until_))
         handle_ticks(until_)
-        made = AssetPartition.objects.filter(asset=asset).order_by("window_start")
-        ends = [piece.window_end for piece in made]
+        partitions = AssetPartition.objects.filter(asset=asset).order_by("window_start")
+        ends = [partition.window_end for partition in partitions]
         assert ends == expected_ends(zone, cadence, since, until_)
-        assert len({piece.key for piece in made}) == len(ends)
+        assert len({partition.key for partition in partitions}) == len(ends)
         runs = Run.objects.filter(asset=asset)
         assert runs.count() == len(ends) == sum(runs.values_list("partition_count", flat=True))
         ticks = ScheduleTick.objects.filter(schedule__producer=asset.producer)
@@ -227,15 +218,15 @@ def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
 
 
 def expected_ends(zone: str, cadence: str, since: datetime, until_: datetime) -> list[datetime]:
-    """Where the hours or days of a place end, counted on its clock, half hour by half hour."""
-    place, found = ZoneInfo(zone), []
-    at = since
-    while at < until_:
-        at += timedelta(minutes=30)
-        here = at.astimezone(place)
-        before = (at - timedelta(minutes=30)).astimezone(place)
+    """Return the ends of hours or days of a place, counted on its clock, half hour by half hour."""
+    place, ends = ZoneInfo(zone), []
+    instant = since
+    while instant < until_:
+        instant += timedelta(minutes=30)
+        here = instant.astimezone(place)
+        before = (instant - timedelta(minutes=30)).astimezone(place)
         new_hour = here.minute == 0
         new_day = here.date() != before.date()
         if new_day if cadence == "@daily" else new_hour:
-            found.append(at)
-    return found
+            ends.append(instant)
+    return ends

@@ -1,5 +1,7 @@
-"""Row 8: kill -9 of the web process and of the worker that expands, in the middle of creating a
-large backfill. The peer's: 32,000 of them end "complete with 0", and block others meanwhile.
+"""Row 8: kill -9 of the web process and of the expanding worker, in the middle of creating a large
+backfill.
+
+The peer's backfills of 32,000 runs end "complete with 0", and block other backfills meanwhile.
 """
 
 import os
@@ -41,7 +43,7 @@ WHERE piece.backfill_id = %s
 
 
 def hours(number: int, **more: object) -> dict[str, object]:
-    """A request for so many hours, to begin at a time to come: it is written down now."""
+    """Request a backfill of so many hours, to begin later: the backfill is written down now."""
     last = datetime(1990, 1, 1) + timedelta(hours=number - 1)
     return {
         "asset": "hours",
@@ -53,7 +55,9 @@ def hours(number: int, **more: object) -> dict[str, object]:
 
 
 def written_whole(crew: Crew, marker: str, total: int) -> int:
-    """The backfill once it is written down; meanwhile it never says more than it has."""
+    """Return the backfill once it is written down; before, its counts never exceed the written
+    partitions.
+    """
 
     def look() -> int | None:
         ((pk, state, named, expanded, unmade),) = crew.rows(_STANDING, marker)
@@ -64,9 +68,9 @@ def written_whole(crew: Crew, marker: str, total: int) -> int:
             return int(pk)
         return None
 
-    found: int = until(look, "it is written down", every=0.02)
-    assert crew.rows(_WRITTEN, found) == [(total, total, 0, total - 1)]
-    return found
+    backfill: int = until(look, "it is written down", every=0.02)
+    assert crew.rows(_WRITTEN, backfill) == [(total, total, 0, total - 1)]
+    return backfill
 
 
 _LATENESS = """
@@ -87,7 +91,7 @@ def test_four_backfills_that_are_written_down_make_no_tick_late(
         metronome.await_ticks(2)
         began = crew.value("SELECT clock_timestamp()")
         marker = f"four at once {time.time()}"
-        made = [
+        backfills = [
             api.post("/backfills/", **hours(250_000, description=f"{marker} {number}"))
             for number in range(4)
         ]
@@ -96,13 +100,13 @@ def test_four_backfills_that_are_written_down_make_no_tick_late(
     metronome.assert_each_second_once()
     lateness = float(crew.value(_LATENESS, began))
     recovered("four backfills written down: the latest tick", lateness)
-    for backfill in made:
+    for backfill in backfills:
         api.post(f"/backfills/{backfill['id']}/cancel/")
     assert lateness < 1.0
 
 
 def is_well(api: Client) -> bool:
-    """Whether pages are answered."""
+    """Return whether pages are answered."""
     try:
         return bool(api.get("/health/")["status"] == "ok")
     except OSError:
@@ -151,12 +155,12 @@ def test_killed_worker_that_expands_goes_on_where_it_was(
         time.sleep(0.15 * number)
         os.kill(crew.pid("worker-bulk"), signal.SIGKILL)
         killed = time.monotonic()
-        other = api.post("/backfills/", asset="days", start="2000-01-01", end="2000-01-02")
-        assert other["counts"]["total"] == 2
-        api.post(f"/backfills/{other['id']}/cancel/")
+        small = api.post("/backfills/", asset="days", start="2000-01-01", end="2000-01-02")
+        assert small["counts"]["total"] == 2
+        api.post(f"/backfills/{small['id']}/cancel/")
     assert written_whole(crew, marker, total) == backfill["id"]
     recovered(f"kill -9 of the worker that writes {total:,} down", time.monotonic() - killed)
     api.post(f"/backfills/{backfill['id']}/cancel/")
-    done = ended(api, f"/backfills/{backfill['id']}/")
-    assert done["state"] == "canceled"
-    assert done["counts"]["canceled"] == total
+    ended_backfill = ended(api, f"/backfills/{backfill['id']}/")
+    assert ended_backfill["state"] == "canceled"
+    assert ended_backfill["counts"]["canceled"] == total

@@ -1,7 +1,9 @@
 """Row 13: user code that looks for credentials finds none in production's form: under a user of its
-own. What the embedded stack, where it has the server's user, cannot keep from it stands in
-docs/internals/guarantees.md; that it gets nothing by itself there either is shown by
-tests/e2e/test_workers.py.
+own.
+
+The credentials that the embedded stack cannot hide, where code has the server's user, are in
+docs/internals/guarantees.md; tests/e2e/test_workers.py shows that code gets no credential by itself
+in the embedded stack either.
 """
 
 import os
@@ -15,10 +17,8 @@ from slicewise_server.stack.commands import worker
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import runnable
 from tests.e2e.conftest import log_of
-from tests.faults.stack_processes import Crew
+from tests.faults.stack_processes import NOBODY, Crew
 from tests.reachable_python import reaching_python
-
-NOBODY = "nobody"
 
 pytestmark = [
     pytest.mark.fault(13),
@@ -27,7 +27,7 @@ pytestmark = [
 
 
 def secrets(crew: Crew) -> dict[str, str]:
-    """Everything that opens a door."""
+    """Return all credentials."""
     env = crew.stack.environment()
     return {
         "SECRET_KEY": env["SECRET_KEY"],
@@ -53,19 +53,19 @@ def test_code_under_a_user_of_its_own_finds_no_credentials(
     (run,) = api.post("/assets/curious/materialize/", params=params)["runs"]
     assert crew.await_run(run) == "succeeded", log_of(api, f"/runs/{run}/")
 
-    said = log_of(api, f"/runs/{run}/")
-    assert f"user {pwd.getpwnam(NOBODY).pw_uid}\n" in said
-    assert "the log is cut" not in said
-    assert "/cmdline b'" in said, "it did not look at all"
+    log = log_of(api, f"/runs/{run}/")
+    assert f"user {pwd.getpwnam(NOBODY).pw_uid}\n" in log
+    assert "the log is cut" not in log
+    assert "/cmdline b'" in log, "it did not look at all"
     for name, secret in secrets(crew).items():
         assert secret, name
-        assert secret not in said, name
-    assert "descriptor of" not in said
-    descriptors = [line for line in said.splitlines() if line.startswith("descriptor ")]
+        assert secret not in log, name
+    assert "descriptor of" not in log
+    descriptors = [line for line in log.splitlines() if line.startswith("descriptor ")]
     # Input, output, errors, the channel to its worker, and the listing itself.
     assert len(descriptors) <= 5, descriptors
     # A request for a password (SASL), and a refusal.
-    assert r"postgresql says b'R\x00\x00\x00" in said
-    assert "SCRAM-SHA-256" in said
-    assert "redis says b'-NOAUTH" in said
-    assert said.count("may not become root") == 2
+    assert r"postgresql says b'R\x00\x00\x00" in log
+    assert "SCRAM-SHA-256" in log
+    assert "redis says b'-NOAUTH" in log
+    assert log.count("may not become root") == 2

@@ -18,8 +18,8 @@ from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.marks import Mark, await_attempts, marks_of
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(6)
 
@@ -34,7 +34,9 @@ _PATHS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """One request's answer: when it was asked, for how long it took, and its status."""
+    """The answer to one request: the time of the request, the seconds of the answer, and the
+    status.
+    """
 
     path: str
     asked: float
@@ -65,11 +67,13 @@ class Readers:
             thread.join()
 
     def await_answers(self, *, since: float) -> None:
-        """Wait until each page that was asked for since then was answered twice."""
+        """Wait until each page that was requested since then was answered twice."""
 
         def look() -> bool:
-            seen = Counter(each.path for each in self.answers if each.asked > since)
-            return len(seen) == len(_PATHS) and min(seen.values()) > 1
+            answers_by_path = Counter(
+                answer.path for answer in self.answers if answer.asked > since
+            )
+            return len(answers_by_path) == len(_PATHS) and min(answers_by_path.values()) > 1
 
         until(look, "all pages are answered")
 
@@ -85,9 +89,9 @@ class Readers:
 
     def _read(self, path: str) -> None:
         while not self._enough.wait(0.05):
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             status = self._status(path)
-            self.answers.append(Answer(path, asked, time.monotonic() - asked, status))
+            self.answers.append(Answer(path, asked_at, time.monotonic() - asked_at, status))
 
     def _status(self, path: str) -> int:
         try:
@@ -121,11 +125,11 @@ def test_nobody_is_refused_for_longer_than_it_is_away_and_no_state_is_lost(
     first = min(answer.asked + answer.took for answer in later)
     recovered("PostgreSQL restarted: a page", first - back)
 
-    done = ended(api, address)
+    ended_backfill = ended(api, address)
     recovered("PostgreSQL restarted: its runs", time.monotonic() - back)
-    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 12)
-    made = crew.materializations("patient")
-    days = {key: made[key] for key in made if key.startswith(month)}
+    assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 12)
+    versions = crew.materializations("patient")
+    days = {key: versions[key] for key in versions if key.startswith(month)}
     assert days == {f"{month}-{day:02}": (1, 1) for day in range(1, 13)}
 
 
@@ -148,14 +152,14 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
 ) -> None:
     day, every = f"2024-01-{fault_round:02}", 0.2
     params = {"seconds": LONG_RUN_SECONDS, "said": f"round {fault_round}"}
-    quiet = asked(api, "lasting", day, **params)
-    prints = asked(api, "lasting", f"2024-02-{fault_round:02}", every=every, **params)
+    quiet = request_run(api, "lasting", day, **params)
+    prints = request_run(api, "lasting", f"2024-02-{fault_round:02}", every=every, **params)
     runs = (quiet, prints)
     for run in runs:
         await_attempts(lake, run, 1)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     for part in (0.3, 0.6):
-        time.sleep(max(0.0, begun + part * LONG_RUN_SECONDS - time.monotonic()))
+        time.sleep(max(0.0, started_at + part * LONG_RUN_SECONDS - time.monotonic()))
         crew.halt("postgresql")
         time.sleep(_AWAY_SECONDS)
         crew.launch("postgresql")
@@ -174,13 +178,13 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
 
 
 def _lag(crew: Crew, run: int, mark: Mark) -> float:
-    """The seconds between the end of a run's code and its record."""
+    """Return the seconds between the end of a run's code and the record of the end."""
     ended = crew.value("SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s", run)
     return float(ended) - mark.last
 
 
 def _log(crew: Crew, run: int) -> list[str]:
-    """What the function itself has printed in the run's one attempt."""
+    """Return the output of the function in the run's only attempt."""
     rows = crew.rows(
         "SELECT log.text FROM assets_app_runlog AS log"
         " JOIN assets_app_runattempt AS attempt ON attempt.id = log.attempt_id"

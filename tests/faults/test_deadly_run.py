@@ -1,4 +1,4 @@
-"""Row 1: a run that ends its worker, again and again, is found out; its neighbours succeed."""
+"""Row 1: a run that ends its worker, again and again, is recognized; its neighbours succeed."""
 
 from functools import partial
 from pathlib import Path
@@ -9,8 +9,8 @@ from slicewise_server.stack.commands import worker
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import run_of
 from tests.faults.marks import number_of
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import asked
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(1)
@@ -30,12 +30,12 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
     crew.hire("control", worker("control", "-n", "control@%h", "-c", "4"), brief)
     deadly = number_of(run_of(api, "deadly"))
     days = ("2024-02-15", "2024-02-16", "2024-02-17")
-    neighbours = [asked(api, "steady", day, seconds=_NEIGHBOUR_SECONDS) for day in days]
+    neighbours = [request_run(api, "steady", day, seconds=_NEIGHBOUR_SECONDS) for day in days]
     crew.hire_frail("frail", tmp_path, "scheduled", "-c", "4", env=brief)
 
     for loss in range(1, _LIMIT + 1):
-        gone = until(partial(begun_by, crew, deadly, loss), f"it begins, time {loss}")
-        until(partial(has_ended, gone), "it has ended its worker")
+        lost_attempt = until(partial(begun_by, crew, deadly, loss), f"it begins, time {loss}")
+        until(partial(has_ended, lost_attempt), "it has ended its worker")
         # Nobody waits for a lease that nobody renews.
         crew.rows(
             "UPDATE assets_app_lease SET until = now() - interval '1 s' WHERE attempt_id IN"
@@ -56,12 +56,12 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process is there no more."""
+    """Return whether a process has ended."""
     return not is_alive(pid)
 
 
 def begun_by(crew: Crew, run: int, number: int) -> int | None:
-    """The process of the worker that has begun an attempt at a run."""
+    """Return the process of the worker that has begun an attempt at a run."""
     rows = crew.rows(
         "SELECT gateway.process_id FROM assets_app_runattempt AS attempt"
         " JOIN assets_app_gateway AS gateway ON gateway.id = attempt.gateway_id"

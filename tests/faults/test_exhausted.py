@@ -1,7 +1,7 @@
-"""Row 11: a full disk, definition files that do not end, end the process, print or fork without
-measure: a clear error on the page, and the rest goes on.
+"""Row 11: a full disk, and definition files that never end, end the process, print or fork without
+measure: the page shows a clear error, and other work goes on.
 
-What the loader does with such files in detail is shown by tests/catalogue/test_loading.py.
+tests/catalogue/test_loading.py shows the loader's treatment of such files in detail.
 """
 
 import os
@@ -20,8 +20,8 @@ from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
 from tests.faults.crash_points import arm, has_fallen
 from tests.faults.pages import Pages
-from tests.faults.stack_processes import PROJECT, Crew, until
-from tests.faults.test_named_moments import BRIEF, asked
+from tests.faults.runs import request_run
+from tests.faults.stack_processes import PROJECT, SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(11)
@@ -33,7 +33,7 @@ _KEY = "day=2024-01-01 airport=JFK"
 
 @pytest.fixture
 def disk(lake: Path) -> Iterator[Path]:
-    """A small disk on which some assets' data lies."""
+    """Return a small disk that holds some assets' data."""
     place = lake / "faults" / "small"
     place.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", _ROOM, "tmpfs", place], check=True)
@@ -57,9 +57,9 @@ def test_a_disk_that_is_full_while_publishing_is_waited_for(
 ) -> None:
     crew.halt("worker-scheduled")
     folder = tmp_path / "moments"
-    run = asked(api, "nested", _KEY, said="new")
+    run = request_run(api, "nested", _KEY, said="new")
     arm(folder, run, "after:running-publishing", signal.SIGSTOP)
-    crew.hire_frail("frail", folder, "scheduled", env=BRIEF)
+    crew.hire_frail("frail", folder, "scheduled", env=SHORT_LEASE)
     until(lambda: has_fallen(folder, run), "all is staged")
     stopped = crew.await_gateway("frail")
     fill(disk / "filling")
@@ -67,7 +67,7 @@ def test_a_disk_that_is_full_while_publishing_is_waited_for(
 
     until(lambda: "No space left on device" in pages.text(f"/runs/{run}/"), "its page says so")
     assert crew.run_state(run) == "publishing"
-    assert crew.await_run(asked(api, "steady", "2024-02-11", seconds=0.1)) == "succeeded"
+    assert crew.await_run(request_run(api, "steady", "2024-02-11", seconds=0.1)) == "succeeded"
 
     empty(disk / "filling")
     emptied_at = time.monotonic()
@@ -86,7 +86,7 @@ def fill(folder: Path) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Give it back."""
+    """Free the disk."""
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
@@ -97,14 +97,14 @@ def test_a_disk_that_is_full_while_writing_fails_the_run_and_keeps_the_old_data(
     crew: Crew, api: Client, pages: Pages, disk: Path
 ) -> None:
     day = "2024-01-01"
-    assert crew.await_run(asked(api, "large", day, rows=1)) == "succeeded"
+    assert crew.await_run(request_run(api, "large", day, rows=1)) == "succeeded"
     before = [file.name for file in (disk / "large" / f"partition={day}").iterdir()]
-    run = asked(api, "large", day, rows=1_000_000)
+    run = request_run(api, "large", day, rows=1_000_000)
     assert crew.await_run(run) == "failed"
     assert "No space left on device" in pages.text(f"/runs/{run}/")
     assert [file.name for file in (disk / "large" / f"partition={day}").iterdir()] == before
     until(lambda: not list((disk / "large").glob("_slicewise*")), "what was staged is removed")
-    assert crew.await_run(asked(api, "large", day, rows=2)) == "succeeded"
+    assert crew.await_run(request_run(api, "large", day, rows=2)) == "succeeded"
 
 
 def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(
@@ -125,17 +125,17 @@ def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(
 
 
 def sleepers() -> list[int]:
-    """What the fork bomb has started."""
-    found = []
+    """Return the processes that the fork bomb has started."""
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if process.joinpath("cmdline").read_bytes() == b"sleep\x00604\x00":
-                found.append(int(process.name))
-    return [pid for pid in found if is_alive(pid)]
+                pids.append(int(process.name))
+    return [pid for pid in pids if is_alive(pid)]
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory of a process."""
+    """Return the memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -172,11 +172,11 @@ def test_a_hostile_definition_file_is_told_of_on_its_page_and_the_rest_goes_on(
 
 
 def sync(crew: Crew, seconds: int = 60) -> int:
-    """The exit code of a look at the bundle, whose files may take so long."""
-    done = subprocess.run(
+    """Return the exit code of a sync of the bundle, whose files may take so long."""
+    result = subprocess.run(
         [machine.python(), str(PROJECT / "manage.py"), "sync", "hostile"],
         env={**crew.env(), "LOADER_TIMEOUT_SECONDS": str(seconds)},
         capture_output=True,
         check=False,
     )
-    return done.returncode
+    return result.returncode

@@ -1,5 +1,7 @@
 """Row 18: a bundle that attacks its worker, by messages, links, memory, processes, descriptors and
-signals: its run fails, and nothing else is harmed. `make faults` lets it write for a minute.
+signals: its run fails, and nothing else is harmed.
+
+`make faults` lets the bundle write for a minute.
 """
 
 import os
@@ -17,9 +19,8 @@ from tests.e2e.conftest import log_of
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.listing import listing
 from tests.faults.pages import Pages
-from tests.faults.stack_processes import PROJECT, Crew
-from tests.faults.test_curious_code import NOBODY
-from tests.faults.test_named_moments import asked
+from tests.faults.runs import request_run
+from tests.faults.stack_processes import NOBODY, PROJECT, Crew
 from tests.reachable_python import reaching_python
 
 pytestmark = [
@@ -40,9 +41,11 @@ VOLATILE = ("postgresql", "redis", "spark", "logs", "processes", "running.json",
 
 @pytest.fixture
 def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
-    """A worker in production's form: runs have a user of their own. Its process."""
+    """Start a worker in production's form, in which runs have a user of their own; return its
+    process.
+    """
     # Data of another asset, which lies beside what the hostile code may reach.
-    assert crew.await_run(asked(api, "steady", "2024-02-20", said="before")) == "succeeded"
+    assert crew.await_run(request_run(api, "steady", "2024-02-20", said="before")) == "succeeded"
     crew.halt("worker-scheduled")
     command = runnable(worker("scheduled", "-n", "apart@%h"))
     crew.hire("apart", [*reaching_python(tmp_path), *command], {"SLICEWISE_RUNNER_USER": NOBODY})
@@ -52,17 +55,17 @@ def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
 def places(crew: Crew) -> dict[str, str]:
     """Return a listing of the data folder, the lake's other assets and the code."""
     data = crew.stack.data
-    own = [path for path in data.iterdir() if path.name == "bundles"]
+    own_folders = [path for path in data.iterdir() if path.name == "bundles"]
     volatile = [data / name for name in VOLATILE]
     code = [PROJECT / name for name in ("slicewise", "assets_app", "slicewise_server", "manage.py")]
-    seen = listing(data, without={*own, *volatile})
+    facts_by_path = listing(data, without={*own_folders, *volatile})
     for folder in code:
-        seen |= listing(folder)
-    return {path: facts for path, facts in seen.items() if "__pycache__" not in path}
+        facts_by_path |= listing(folder)
+    return {path: facts for path, facts in facts_by_path.items() if "__pycache__" not in path}
 
 
 def attack(crew: Crew, api: Client, manner: str, **params: object) -> int:
-    """Have the bundle attack, and return its run once that has ended."""
+    """Let the bundle attack, and return its run once the run has ended."""
     body = {"manner": manner, **params}
     (run,) = api.post("/assets/hostile/materialize/", params=body)["runs"]
     began = time.monotonic()
@@ -76,10 +79,10 @@ def test_a_hostile_bundle_harms_nothing_but_its_own_run(
     crew: Crew, api: Client, gateway: int, recovered: Recovered
 ) -> None:
     # The bundle is unpacked with the first run.
-    assert crew.await_run(asked(api, "days", "2024-01-31")) == "succeeded"
+    assert crew.await_run(request_run(api, "days", "2024-01-31")) == "succeeded"
     before = places(crew)
     assert any("/steady/" in path for path in before)
-    innocent = partial(asked, api, "days")
+    innocent = partial(request_run, api, "days")
     runs, deadline, seed = [], time.monotonic() + FUZZ_SECONDS, 0
     while time.monotonic() < deadline or seed < 2:
         seed += 1
@@ -89,7 +92,7 @@ def test_a_hostile_bundle_harms_nothing_but_its_own_run(
     folders = f"{crew.stack.data}:{PROJECT}"
     manners = [*MANNERS, *(["memory"] if crew.stack.services.env.get(LIMIT) else [])]
     for day, manner in enumerate(manners, start=1):
-        neighbour = asked(api, "days", f"2024-03-{day:02}")
+        neighbour = request_run(api, "days", f"2024-03-{day:02}")
         began = time.monotonic()
         runs.append(attack(crew, api, manner, folders=folders))
         recovered(

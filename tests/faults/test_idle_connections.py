@@ -1,5 +1,5 @@
-"""Row 15: whatever idles between a process and its servers is dropped by a firewall, without a word
-or with a reset for who uses it next.
+"""Row 15: a firewall drops idle connections between a process and its servers, without a word or
+with a reset for the next user of the connection.
 """
 
 import threading
@@ -20,8 +20,8 @@ from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.firewall import Firewall, Manner, may_drop_packets
 from tests.faults.marks import await_attempts
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(15)
 
@@ -63,7 +63,7 @@ class Behind:
 
     @contextmanager
     def dropping(self, manner: Manner) -> Iterator[None]:
-        """Drop whatever idles, again and again, within the block."""
+        """Drop all idle connections, again and again, within the block."""
 
         def drop() -> None:
             while not enough.wait(0.25):
@@ -87,7 +87,7 @@ class Behind:
             return max(pool.map(lambda _: self._read("/api/v1/runs/"), range(_READERS)))
 
     def _read(self, path: str) -> float:
-        """Seconds of an answer, which is what was asked for and no excuse."""
+        """Return the seconds of an answer; require the page itself, not an excuse."""
         headers = {"Authorization": f"Bearer {self._token}"}
         request = urllib.request.Request(self._url + path, headers=headers)
         began = time.monotonic()
@@ -130,7 +130,7 @@ def test_a_run_outlives_that_all_idle_connections_are_dropped(
     recovered: Recovered,
 ) -> None:
     day = "2024-02-20"
-    run = asked(behind.api, "steady", day, said=manner, seconds=_RUN_SECONDS)
+    run = request_run(behind.api, "steady", day, said=manner, seconds=_RUN_SECONDS)
     await_attempts(lake, run, 1)
     behind.read_together()
     with behind.dropping(manner):

@@ -11,9 +11,9 @@ from pyarrow import parquet
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
-from tests.faults.test_killed_worker import jobs_of
-from tests.faults.test_named_moments import asked
+from tests.spark_jobs import jobs_of
 
 pytestmark = pytest.mark.fault(7)
 
@@ -22,7 +22,7 @@ SELECTION = f"{DAYS[0]}..{DAYS[-1]}"
 
 
 class Reader(threading.Thread):
-    """Reads all days again and again, and keeps what it sees."""
+    """A reader that reads all days again and again, and keeps the results."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(daemon=True)
@@ -32,30 +32,32 @@ class Reader(threading.Thread):
         self.failures: list[str] = []
 
     def run(self) -> None:
-        """Until it is told to stop."""
+        """Read until `stop`."""
         while not self._is_over.wait(0.05):
             try:
-                self.seen.append([self._said(day) for day in DAYS])
+                self.seen.append([self._text_of(day) for day in DAYS])
             except Exception as error:
                 self.failures.append(repr(error))
 
     def stop(self) -> None:
-        """And wait for the end."""
+        """Stop, and wait for the end."""
         self._is_over.set()
         self.join()
 
-    def _said(self, day: str) -> str:
-        """What a day says. A file may go between two looks at a folder, which then seems to lack it
-        or to be empty: both looks are repeated.
+    def _text_of(self, day: str) -> str:
+        """Return the text of a day.
+
+        A file may go between two looks at a folder, so that the folder seems to lack the file or to
+        be empty: both looks are repeated.
         """
         folder = self._root / f"partition={day}"
         for _ in range(3):
             try:
-                found = parquet.read_table(folder)
+                table = parquet.read_table(folder)
             except FileNotFoundError:
                 continue
-            if found.column_names:
-                (row,) = found.to_pylist()
+            if table.column_names:
+                (row,) = table.to_pylist()
                 return str(row["said"])
         raise FileNotFoundError(folder)
 
@@ -68,11 +70,11 @@ class Reader(threading.Thread):
 def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, number: signal.Signals
 ) -> None:
-    assert crew.await_run(asked(api, "ranged", SELECTION, said="old")) == "succeeded"
+    assert crew.await_run(request_run(api, "ranged", SELECTION, said="old")) == "succeeded"
     before = crew.materializations("ranged")
     reader = Reader(lake / "faults" / "ranged")
     reader.start()
-    run = asked(api, "ranged", SELECTION, said="new", seconds=5)
+    run = request_run(api, "ranged", SELECTION, said="new", seconds=5)
     until(lambda: jobs_of(crew.stack, run, 1), "Spark is at work")
     crew.kill("spark", number)
     killed_at = time.monotonic()
@@ -88,9 +90,9 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     assert reader.failures == []
     # Each day old or new, and never old again.
     for day in range(len(DAYS)):
-        said = [seen[day] for seen in reader.seen]
-        assert said == sorted(said, reverse=True)
-        assert set(said) == {"old", "new"}
+        texts = [texts_by_day[day] for texts_by_day in reader.seen]
+        assert texts == sorted(texts, reverse=True)
+        assert set(texts) == {"old", "new"}
     attempts = crew.attempts(run)
     assert [outcome for _, outcome, _ in attempts][-1] == "succeeded"
     assert {outcome for _, outcome, _ in attempts[:-1]} == {"failed"}

@@ -10,11 +10,11 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import Stack
 from tests.e2e.conftest import run_of
-from tests.e2e.test_workers import Spark
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of, number_of
 from tests.faults.stack_processes import Crew, until
 from tests.processes import is_alive
+from tests.spark_jobs import jobs_of
 
 pytestmark = pytest.mark.fault(1)
 
@@ -25,18 +25,11 @@ _STOPPED_SECONDS = 2.0 if ROUNDS > 1 else 8.0
 
 
 def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
-    """A run whose code waits for Spark, which is busy for longer than any test waits."""
+    """Start a run whose code waits for Spark, which is busy for longer than any test waits."""
     run = number_of(run_of(api, "counting"))
     until(lambda: marks_of(lake, run), "its code has begun")
     until(lambda: jobs_of(stack, run, 1), "Spark is at work")
     return run, marks_of(lake, run)[0]
-
-
-def jobs_of(stack: Stack, run: int, attempt: int) -> list[object]:
-    """What Spark itself says that it does for an attempt."""
-    tag = f"slicewise-run-{run}-{attempt}"
-    running = Spark(stack.environment()["SPARK_UI_URL"]).jobs("running")
-    return [job for job in running if any(tag in said for said in job["jobTags"])]
 
 
 @pytest.mark.parametrize("victim", ["worker", "runner", "warm parent"])

@@ -1,7 +1,7 @@
-"""Row 17: a backfill with 50,000 queued runs is canceled while others dispatch.
+"""Row 17: a backfill with 50,000 queued runs is canceled while other work is dispatched.
 
-The figures are those of one machine that does nothing else: beside other work they tell of that.
-`python -m bench.dispatching` measures a look at the queue by itself.
+The figures are for a machine without other work. `python -m bench.dispatching` measures a look at
+the queue by itself.
 """
 
 import threading
@@ -45,7 +45,7 @@ class Others:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within the block."""
+        """Send requests within the block."""
         enough = threading.Event()
         threads = [
             threading.Thread(target=work, args=[enough]) for work in (self._make, self._look)
@@ -62,8 +62,8 @@ class Others:
     def _make(self, enough: threading.Event) -> None:
         crew = Crew(self.crew.stack)  # a connection of its own
         while not enough.wait(0.05):
-            made = self.post("/assets/days/materialize/", selection="2000-01-01")
-            (run,) = made["runs"]
+            group = self.post("/assets/days/materialize/", selection="2000-01-01")
+            (run,) = group["runs"]
             ((waited,),) = until(lambda run=run: crew.rows(_WAITED, run), "it is sent", every=0.02)  # type: ignore[misc]
             self.dispatched.append(float(waited))
             crew.await_run(run)
@@ -75,7 +75,7 @@ class Others:
                 self._timed(path, partial(self.api.get, path))
 
     def post(self, path: str, **body: Any) -> Any:
-        """What a request is answered, whose seconds are noted."""
+        """Return the answer to a request, and note the seconds."""
         return self._timed(path, lambda: self.api.post(path, **body))
 
     def _timed(self, path: str, ask: Callable[[], Any]) -> Any:
@@ -106,21 +106,21 @@ def test_nobody_waits_for_a_second_while_50_000_queued_runs_are_canceled(
     assert crew.value(_UNFINISHED, backfill["group"]) == QUEUED
     crew.rows("ANALYZE")  # as the server does by itself after a while
 
-    others = Others(crew, api)
-    with others.at_work():
+    neighbours = Others(crew, api)
+    with neighbours.at_work():
         time.sleep(2)
-        others.post(f"{address}cancel/")
+        neighbours.post(f"{address}cancel/")
         asked_at = time.monotonic()
         until(lambda: api.get(address)["state"] == "canceled", "all of it is canceled")
         recovered(f"{QUEUED:,} queued runs canceled", time.monotonic() - asked_at)
         time.sleep(2)
-    recovered(f"{QUEUED:,} queued runs canceled: a dispatch of others", max(others.dispatched))
-    recovered(f"{QUEUED:,} queued runs canceled: an answer", max(others.answered)[0])
-    assert len(others.dispatched) > 2
-    assert max(others.dispatched) < _AT_MOST_SECONDS, others.dispatched
+    recovered(f"{QUEUED:,} queued runs canceled: a dispatch of others", max(neighbours.dispatched))
+    recovered(f"{QUEUED:,} queued runs canceled: an answer", max(neighbours.answered)[0])
+    assert len(neighbours.dispatched) > 2
+    assert max(neighbours.dispatched) < _AT_MOST_SECONDS, neighbours.dispatched
     late = [
         f"{path}: {took:.2f} s, {began - asked_at:+.1f} s after the cancel"
-        for took, began, path in sorted(others.answered, reverse=True)
+        for took, began, path in sorted(neighbours.answered, reverse=True)
         if took >= _AT_MOST_SECONDS
     ]
     assert late == []

@@ -1,4 +1,4 @@
-"""Row 16: a worker with twenty slots makes twenty runs at once, each longer than its lease."""
+"""Row 16: a worker with twenty slots executes twenty runs at once, each longer than its lease."""
 
 from pathlib import Path
 
@@ -7,15 +7,14 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.marks import await_attempts, marks_of
-from tests.faults.stack_processes import Crew
-from tests.faults.test_named_moments import BRIEF
-from tests.faults.test_stopped_worker import lies_there
+from tests.faults.runs import steady_texts
+from tests.faults.stack_processes import SHORT_LEASE, Crew
 
 pytestmark = pytest.mark.fault(16)
 
 SLOTS = 20
 _DAYS = [f"2024-01-{number + 1:02}" for number in range(SLOTS)]
-_RUN_SECONDS = int(BRIEF["LEASE_SECONDS"]) + 3
+_RUN_SECONDS = int(SHORT_LEASE["LEASE_SECONDS"]) + 3
 _MAKERS = """
 SELECT run_id, number, outcome, gateway.process_id FROM assets_app_runattempt AS attempt
 JOIN assets_app_gateway AS gateway ON gateway.id = attempt.gateway_id WHERE run_id = ANY(%s)
@@ -27,15 +26,15 @@ _LAST_ENDED_AT = "SELECT max(extract(epoch FROM ended_at)) FROM assets_app_run W
 def test_twenty_runs_of_one_worker_end_well_and_none_is_taken_for_lost(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    said = f"one of {SLOTS}, round {fault_round}"
+    text = f"one of {SLOTS}, round {fault_round}"
     crew.halt("worker-scheduled")
-    worker = crew.hire_gateway("wide", env={**BRIEF, "SLICEWISE_SLOTS": str(SLOTS)})
-    made = api.post(
+    worker = crew.hire_gateway("wide", env={**SHORT_LEASE, "SLICEWISE_SLOTS": str(SLOTS)})
+    group = api.post(
         "/assets/steady/materialize/",
         selection=f"{_DAYS[0]}..{_DAYS[-1]}",
-        params={"said": said, "seconds": _RUN_SECONDS},
+        params={"said": text, "seconds": _RUN_SECONDS},
     )
-    runs: list[int] = made["runs"]
+    runs: list[int] = group["runs"]
     assert len(runs) == SLOTS
     for run in runs:
         await_attempts(lake, run, 1)
@@ -46,7 +45,7 @@ def test_twenty_runs_of_one_worker_end_well_and_none_is_taken_for_lost(
     assert len(marks) == SLOTS
     assert max(mark.first for mark in marks) < min(mark.last for mark in marks), "all at once"
     assert sorted(crew.rows(_MAKERS, runs)) == [(run, 1, "succeeded", worker) for run in runs]
-    assert {day: lies_there(lake, day) for day in _DAYS} == {day: [said] for day in _DAYS}
+    assert {day: steady_texts(lake, day) for day in _DAYS} == {day: [text] for day in _DAYS}
     ended_at = float(crew.value(_LAST_ENDED_AT, runs))
     last = max(mark.last for mark in marks)
     recovered(f"{SLOTS} runs of one worker: published, once their code has ended", ended_at - last)

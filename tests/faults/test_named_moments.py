@@ -9,12 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyarrow import parquet
 
 from slicewise_server.stack import machine
 from slicewise_server.stack.commands import COMMANDS
@@ -23,31 +20,13 @@ from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crash_points import ANY, arm, has_fallen
 from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
-from tests.faults.stack_processes import PROJECT, Crew, frail, until
+from tests.faults.runs import Case, assert_made, assert_published, request_run
+from tests.faults.stack_processes import PROJECT, SHORT_LEASE, Crew, frail, until
 
 pytestmark = pytest.mark.fault(2)
 
 KILL = signal.SIGKILL
-# A shorter one than by default: what is waited for is the same, and there are many moments.
-BRIEF = {"LEASE_SECONDS": "9"}
 _ALL_ENDED_SECONDS = 240.0
-
-
-@dataclass(frozen=True)
-class Case:
-    """A run whose worker is killed at a moment, and how it is to end."""
-
-    asset: str
-    selection: str
-    moment: str
-    end: str = "succeeded"
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Work that waits to be canceled does not end by itself."""
-        if self.asset == "failing":
-            return {}
-        return {"said": self.moment, "seconds": 600 if self.end == "canceled" else 0.2}
 
 
 # All of them in `make faults`; those alone in `make test` that tell most.
@@ -85,17 +64,10 @@ _REFUSED = ("2024-01-12", "2024-01-13")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where it stands who is to fall, and when."""
+    """Return the folder of the files that name runs and moments of a fall."""
     folder = tmp_path / "moments"
     folder.mkdir()
     return folder
-
-
-def asked(api: Client, asset: str, selection: str, **params: Any) -> int:
-    """The one run of a request."""
-    body = {"selection": selection, "strategy": "range", "params": params}
-    (run,) = api.post(f"/assets/{asset}/materialize/", **body)["runs"]
-    return int(run)
 
 
 def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
@@ -103,11 +75,11 @@ def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
 ) -> None:
     crew.halt("worker-scheduled")
     before = crew.materializations("steady")
-    runs = {asked(api, case.asset, case.selection, **case.params): case for case in CASES}
+    runs = {request_run(api, case.asset, case.selection, **case.params): case for case in CASES}
     for run, case in runs.items():
         arm(folder, run, case.moment, KILL)
     for name in ("frail-1", "frail-2"):
-        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF)
+        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=SHORT_LEASE)
 
     for run in [run for run, case in runs.items() if case.end == "canceled"]:
         await_attempts(lake, run, 1)
@@ -136,34 +108,13 @@ def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
 
 @pytest.fixture
 def refusing(lake: Path) -> Iterator[None]:
-    """Folders of partitions in which another folder lies, which is not to be replaced."""
-    kept = [lake / "faults" / "steady" / f"partition={day}" / "kept" for day in _REFUSED]
-    for folder in kept:
+    """Make folders of partitions that hold another folder, which may not be replaced."""
+    kept_folders = [lake / "faults" / "steady" / f"partition={day}" / "kept" for day in _REFUSED]
+    for folder in kept_folders:
         folder.mkdir(parents=True, exist_ok=True)
     yield
-    for folder in kept:
+    for folder in kept_folders:
         folder.rmdir()
-
-
-def assert_made(crew: Crew, run: int, case: Case, before: dict[str, tuple[int, int]]) -> None:
-    """Each partition has one more version and materialization where it was made, else no more."""
-    made, now = int(case.end == "succeeded"), crew.materializations("steady")
-    for (day,) in crew.rows(_KEYS, run):
-        version, count = before.get(day, (0, 0))
-        assert now.get(day, (0, 0)) == (version + made, count + made), (case, day)
-
-
-def assert_published(crew: Crew, lake: Path, run: int, case: Case) -> None:
-    """What lies in the lake is what the attempt that is on record has made."""
-    ((winner, session),) = crew.rows(_WINNER, run)
-    days = crew.rows(_KEYS, run)
-    assert len(days) == len(case.selection.split(".."))
-    for (day,) in days:
-        place = lake / "faults" / "steady" / f"partition={day}"
-        rows = parquet.read_table(place, columns=["said", "n"]).to_pylist()
-        assert rows == [{"said": case.moment, "n": winner}], case
-        (marker,) = place.glob("_slicewise-*")
-        assert marker.name == f"_slicewise-{run}-{winner}-{session[:12]}", case
 
 
 @pytest.mark.rounds
@@ -173,12 +124,12 @@ def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
     for name in ("worker-control", "worker-scheduled"):
         crew.halt(name)
     sent = {
-        asked(api, "steady", "2024-01-16", seconds=600): "before:queued-dispatched",
-        asked(api, "steady", "2024-01-17", seconds=600): "after:queued-dispatched",
+        request_run(api, "steady", "2024-01-16", seconds=600): "before:queued-dispatched",
+        request_run(api, "steady", "2024-01-17", seconds=600): "after:queued-dispatched",
     }
     for run, moment in sent.items():
         arm(folder, run, moment, KILL)
-    crew.hire_gateway("brief", env=BRIEF)
+    crew.hire_gateway("brief", env=SHORT_LEASE)
     crew.hire("frail", frail(folder, COMMANDS["worker-control"]))
     for run, moment in sent.items():
         await_attempts(lake, run, 1)
@@ -209,7 +160,7 @@ def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
 
 
 def began(lake: Path, run: int) -> float:
-    """When the code of the latest attempt began."""
+    """Return the time at which the code of the latest attempt began."""
     return marks_of(lake, run)[-1].first
 
 
@@ -227,7 +178,7 @@ class Commands:
         )
 
     def run(self, *words: str) -> int:
-        """The exit code of one."""
+        """Return the exit code of a command."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(words), file=self._process.stdin, flush=True)
@@ -238,16 +189,16 @@ class Commands:
                 return int(line)
 
     def close(self) -> None:
-        """The end."""
+        """End the process."""
         self._process.kill()
         self._process.wait()
 
 
 @pytest.fixture
 def commands(crew: Crew, folder: Path) -> Iterator[Commands]:
-    made = Commands(crew, folder)
-    yield made
-    made.close()
+    open_commands = Commands(crew, folder)
+    yield open_commands
+    open_commands.close()
 
 
 def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
@@ -263,14 +214,14 @@ def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
 
     slow = '{"seconds": 600}'
     make = ("assets", "materialize", "steady", "--partition", "2024-01-18", "--params", slow)
-    none = newest()
+    newest_before = newest()
     killed("before:made", *make)
-    assert newest() == none
+    assert newest() == newest_before
     crew.assert_sound()
 
     killed("after:made", *make)
     run, began_at = newest(), time.monotonic()
-    assert run > none
+    assert run > newest_before
     crew.await_run(run, "running")
     recovered("kill -9 of the command line after making a run", time.monotonic() - began_at)
 
@@ -294,14 +245,5 @@ def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
     crew.assert_sound()
 
 
-_KEYS = """
-SELECT piece.key FROM assets_app_runpartition AS made
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-WHERE made.run_id = %s ORDER BY piece.key
-"""
-_WINNER = """
-SELECT number, replace(spark_session_id::text, '-', '') FROM assets_app_runattempt
-WHERE run_id = %s AND outcome = 'succeeded'
-"""
 _ENDED_AT = "SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s"
 _ERROR = "SELECT error, error_kind FROM assets_app_run WHERE id = %s"

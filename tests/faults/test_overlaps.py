@@ -1,5 +1,7 @@
-"""Row 9: 50 clients create overlapping backfills at once. The peer's 8 give 2 active backfills of a
-kind of which it allows one; here two may share an asset, but never a partition.
+"""Row 9: 50 clients create overlapping backfills at once.
+
+The peer's 8 clients get 2 active backfills of a kind of which the peer allows one; here two
+backfills may share an asset, but never a partition.
 """
 
 from collections import Counter
@@ -34,9 +36,9 @@ WHERE piece.backfill_id = ANY(%s) AND piece.total <> piece.succeeded + piece.ski
 
 
 def create(api: Client, number: int, since: date) -> dict[str, Any]:
-    """The backfill of one client: its days overlap with those of its neighbours."""
+    """Create the backfill of one client: its days overlap with the days of its neighbours."""
     first = since + timedelta(days=number // 2)
-    made: dict[str, Any] = api.post(
+    backfill: dict[str, Any] = api.post(
         "/backfills/",
         asset="days",
         start=f"{first}",
@@ -44,7 +46,7 @@ def create(api: Client, number: int, since: date) -> dict[str, Any]:
         existing="all" if number % 5 == 0 else "missing_and_failed",
         description=f"client {number}",
     )
-    return made
+    return backfill
 
 
 @pytest.mark.parametrize("clients", [8, pytest.param(CLIENTS, marks=pytest.mark.rounds)])
@@ -54,31 +56,35 @@ def test_each_partition_has_one_active_run_and_each_backfill_says_what_it_left_o
     since = date(2003 + fault_round, clients % 12, 1)
     with ThreadPoolExecutor(clients) as pool:
         created = list(pool.map(lambda number: create(api, number, since), range(clients)))
-    assert len({one["name"] for one in created}) == clients
-    numbers = [one["id"] for one in created]
-    done = [ended(api, f"/backfills/{number}/") for number in numbers]
+    assert len({backfill["name"] for backfill in created}) == clients
+    numbers = [backfill["id"] for backfill in created]
+    ended_backfills = [ended(api, f"/backfills/{number}/") for number in numbers]
 
-    assert {one["state"] for one in done} == {"succeeded"}
+    assert {backfill["state"] for backfill in ended_backfills} == {"succeeded"}
     assert crew.value(_UNAGREED, numbers) == 0
     assert crew.value(_AT_ONCE, "days") == 0
-    made: Counter[str] = Counter()
-    asked: set[str] = set()
-    for one in done:
-        partitions = list(api.every(f"/backfills/{one['id']}/partitions/"))
+    counts_by_key: Counter[str] = Counter()
+    requested_keys: set[str] = set()
+    for backfill in ended_backfills:
+        partitions = list(api.every(f"/backfills/{backfill['id']}/partitions/"))
         assert len(partitions) == EACH
-        asked |= {piece["key"] for piece in partitions}
-        made.update(piece["key"] for piece in partitions if piece["state"] == "succeeded")
-        left_out = Counter(piece["reason"] for piece in partitions if piece["state"] == "skipped")
+        requested_keys |= {partition["key"] for partition in partitions}
+        counts_by_key.update(
+            partition["key"] for partition in partitions if partition["state"] == "succeeded"
+        )
+        left_out = Counter(
+            partition["reason"] for partition in partitions if partition["state"] == "skipped"
+        )
         assert set(left_out) <= {"in_flight", "exists"}
-        said = api.get(f"/backfills/{one['id']}/outcome/")["skipped"]
-        assert {each["reason"]: each["partitions"] for each in said} == left_out
+        skips = api.get(f"/backfills/{backfill['id']}/outcome/")["skipped"]
+        assert {skip["reason"]: skip["partitions"] for skip in skips} == left_out
         # Whoever had what was in flight is among these, and named.
-        had = [other["backfill"] for each in said for other in each["others"]]
-        assert set(had) <= set(numbers) - {one["id"]}
+        had = [holder["backfill"] for skip in skips for holder in skip["others"]]
+        assert set(had) <= set(numbers) - {backfill["id"]}
         assert had or not left_out["in_flight"]
-        assert one["counts"]["succeeded"] + one["counts"]["skipped"] == EACH
+        assert backfill["counts"]["succeeded"] + backfill["counts"]["skipped"] == EACH
     versions = crew.materializations("days")
     # What was made is what backfills say that they have made, each time a version of its own.
-    assert {key: versions[key] for key in asked} == {
-        key: (count, count) for key, count in made.items()
+    assert {key: versions[key] for key in requested_keys} == {
+        key: (count, count) for key, count in counts_by_key.items()
     }

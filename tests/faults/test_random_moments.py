@@ -1,6 +1,7 @@
-"""Row 2: kill -9 of workers and the control worker at random points, the same ones each time.
+"""Row 2: kill -9 of workers and the control worker at random points, the same points each time.
 
-Five in each round of `make faults`, each round at other points; `make test` leaves it out.
+Each round of `make faults` has five points, each round other points; `make test` leaves the test
+out.
 """
 
 import os
@@ -14,8 +15,8 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.marks import assert_never_twice_at_once, marks_of
-from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import BRIEF, Case, asked, assert_made, assert_published
+from tests.faults.runs import Case, assert_made, assert_published, request_run
+from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = [pytest.mark.fault(2), pytest.mark.rounds]
@@ -25,7 +26,7 @@ CASES = [Case("steady", f"2024-02-{day}", "at random") for day in range(12, 22)]
 
 
 def kill(worker: int) -> None:
-    """Kill -9, seen to be done: its place is found by the process being there."""
+    """Send kill -9, and wait until the process is gone."""
     os.kill(worker, signal.SIGKILL)
     until(lambda: not is_alive(worker), "the worker has fallen", every=0.01)
 
@@ -36,8 +37,8 @@ def test_whatever_is_killed_when_each_partition_is_made_once(
     chance = random.Random(fault_round)
     crew.halt("worker-scheduled")
     before = crew.materializations("steady")
-    runs = {asked(api, case.asset, case.selection, **case.params): case for case in CASES}
-    crew.hire_frail("mortal", tmp_path, "scheduled", "-c", "2", env=BRIEF)
+    runs = {request_run(api, case.asset, case.selection, **case.params): case for case in CASES}
+    crew.hire_frail("mortal", tmp_path, "scheduled", "-c", "2", env=SHORT_LEASE)
     fallen = []
     for _ in range(KILLS):
         worker = crew.await_gateway("mortal")

@@ -16,9 +16,9 @@ def test_pages_and_health_answer_while_500_clients_are_slow(
 ) -> None:
     port = int(crew.stack.web_url.rpartition(":")[2])
     with crowd(port, CLIENTS):
-        found = times(port, SECONDS)
-    page, health = max(found.page), sorted(found.health)[int(len(found.health) * 0.99) - 1]
+        measured = times(port, SECONDS)
+    page, health = max(measured.page), sorted(measured.health)[int(len(measured.health) * 0.99) - 1]
     recovered("500 slow clients: a page", page)
     recovered("500 slow clients: health", health)
-    assert page < 1, str(found)
-    assert health < 0.2, str(found)
+    assert page < 1, str(measured)
+    assert health < 0.2, str(measured)

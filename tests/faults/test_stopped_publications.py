@@ -1,5 +1,5 @@
-"""Row 3, wherever data is kept and however it is written: a worker that is stopped before, between
-and after the exchanges of a publication, and goes on after its successor has finished that.
+"""Row 3, for every storage and write mode: a worker that is stopped before, between and after the
+exchanges of a publication, and goes on after its successor has finished the publication.
 """
 
 import os
@@ -13,9 +13,9 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crash_points import arm, has_fallen, let_go
-from tests.faults.kept import Kept, kept
-from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import BRIEF, asked
+from tests.faults.kept import Kept, kept_assets
+from tests.faults.runs import request_run
+from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(3)
@@ -37,14 +37,16 @@ class Case:
     newer_day = days[1]
 
     def expected(self, day: str, *runs: str) -> list[str]:
-        """What a reader finds after these runs."""
+        """Return the texts that a reader finds after these runs."""
         runs = runs if day == self.newer_day else tuple(run for run in runs if run != "newer")
         return sorted(runs) if self.mode == "append" else [runs[-1]]
 
 
 def cases(store: Kept, fault_round: int) -> list[Case]:
-    """Each mode, in `make test` one, at each moment. Each has an asset of its own, since who
-    publishes an asset keeps others from it.
+    """Return each mode at each moment; in `make test` one mode.
+
+    Each case has an asset of its own, since a publication locks its asset against other
+    publications.
     """
     return [
         Case(f"kept_{store.kind}_{mode}_{fault_round}_{number}", mode, moment)
@@ -57,13 +59,15 @@ def cases(store: Kept, fault_round: int) -> list[Case]:
     params=["file", *(pytest.param(kind, marks=pytest.mark.rounds) for kind in ("s3", "postgres"))]
 )
 def store(crew: Crew, request: pytest.FixtureRequest) -> Iterator[Kept]:
-    with kept(crew, request.param) as found:
-        yield found
+    with kept_assets(crew, request.param) as open_store:
+        yield open_store
 
 
-def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], said: str) -> None:
-    """Have a run of each asset make some days, and wait until they are made."""
-    runs = [asked(api, name, ",".join(own), said=said) for name, own in days.items()]
+def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], text: str) -> None:
+    """Have a run of each asset make some days, and wait until the runs have ended."""
+    runs = [
+        request_run(api, name, ",".join(asset_days), said=text) for name, asset_days in days.items()
+    ]
     for run in runs:
         assert crew.await_run(run) == "succeeded", crew.attempts(run)
 
@@ -81,13 +85,13 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
     folder = tmp_path / "moments"
     folder.mkdir()
     crew.halt("worker-scheduled")
-    crew.hire_frail("late", folder, "scheduled", "-c", str(len(tried)), env=BRIEF)
+    crew.hire_frail("late", folder, "scheduled", "-c", str(len(tried)), env=SHORT_LEASE)
     late = crew.await_gateway("late")
     make(crew, api, {case.asset: case.days for case in tried}, "seed")
 
     runs = {}
     for case in tried:
-        run = asked(api, case.asset, ",".join(case.days), said="older")
+        run = request_run(api, case.asset, ",".join(case.days), said="older")
         arm(folder, run, case.moment, None)
         runs[run] = case
     for run, case in runs.items():
@@ -98,7 +102,7 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
     for run, case in runs.items():
         assert crew.await_run(run) == "succeeded", (case, crew.attempts(run))
         for day in case.days:
-            assert store.said(case.asset, day) == case.expected(day, "seed", "older"), case
+            assert store.texts(case.asset, day) == case.expected(day, "seed", "older"), case
     ended_at = max(float(crew.value(_ENDED_AT, run)) for run in runs)
     recovered(f"SIGSTOP of a worker at publications ({store.kind})", ended_at - stopped_at)
     make(crew, api, {case.asset: (case.newer_day,) for case in tried}, "newer")
@@ -110,8 +114,8 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
 
     for run, case in runs.items():
         for day in case.days:
-            found = store.said(case.asset, day)
-            assert found == case.expected(day, "seed", "older", "newer"), (case, day)
+            texts = store.texts(case.asset, day)
+            assert texts == case.expected(day, "seed", "older", "newer"), (case, day)
             count = 3 if day == case.newer_day else 2
             assert crew.materializations(case.asset)[day] == (count, count), (case, day)
         assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"], case
@@ -119,6 +123,6 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
 
 
 def end_in_good_order(crew: Crew, worker: int) -> None:
-    """Have a worker end once whatever it has begun is over."""
+    """End a worker once all its work is over."""
     os.kill(worker, signal.SIGTERM)
     until(lambda: not is_alive(worker), "the late worker has done what it wanted to do")

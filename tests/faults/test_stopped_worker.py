@@ -1,5 +1,5 @@
 """Row 3: a worker that is stopped past its lease, also between intent and exchange, and continued:
-it publishes nothing, and newer data stays.
+the worker publishes nothing, and newer data stays.
 """
 
 import signal
@@ -7,32 +7,28 @@ import time
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
 
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crash_points import arm, has_fallen
 from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
-from tests.faults.stack_processes import Crew, until
-from tests.faults.test_named_moments import BRIEF, asked
+from tests.faults.runs import request_run, steady_texts
+from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(3)
 
 
-def lies_there(lake: Path, day: str) -> list[str]:
-    table = parquet.read_table(lake / "faults" / "steady" / f"partition={day}", columns=["said"])
-    return [str(row["said"]) for row in table.to_pylist()]
-
-
 def await_fall(folder: Path, run: int) -> float:
-    """When the worker of a run was stopped."""
-    found: float = until(lambda: has_fallen(folder, run), f"the worker of run {run} has stopped")
-    return found
+    """Return the time at which the worker of a run was stopped."""
+    stopped_at: float = until(
+        lambda: has_fallen(folder, run), f"the worker of run {run} has stopped"
+    )
+    return stopped_at
 
 
 def await_quiet(crew: Crew, name: str, pid: int) -> None:
-    """A worker that goes on has looked at its leases, and has nothing to do any more."""
+    """Wait until a continued worker has looked at its leases, and has no more work."""
     since = time.time()
     until(
         lambda: crew.rows(
@@ -63,11 +59,11 @@ def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
     # Each makes one run at a time, so each is stopped at one of the moments.
     frail = [f"frail-{number}" for number in range(len(MOMENTS))]
     for name in frail:
-        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF)
+        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=SHORT_LEASE)
     workers = {name: crew.await_gateway(name) for name in frail}
     runs = {}
     for day, moment in MOMENTS.items():
-        runs[day] = asked(api, "steady", day, said="older", seconds=2)
+        runs[day] = request_run(api, "steady", day, said="older", seconds=2)
         arm(folder, runs[day], moment, signal.SIGSTOP)
     stopped_at = {day: await_fall(folder, run) for day, run in runs.items()}
     for pid in workers.values():
@@ -79,8 +75,8 @@ def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
         recovered(
             f"SIGSTOP of the worker {MOMENTS[day].replace(':', ' ')}", ended - stopped_at[day]
         )
-        assert lies_there(lake, day) == ["older"]
-    newer = [asked(api, "steady", day, said="newer", seconds=0.1) for day in runs]
+        assert steady_texts(lake, day) == ["older"]
+    newer = [request_run(api, "steady", day, said="newer", seconds=0.1) for day in runs]
     for run in newer:
         assert crew.await_run(run) == "succeeded"
 
@@ -91,7 +87,7 @@ def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
 
     for day, run in runs.items():
         version, count = before.get(day, (0, 0))
-        assert lies_there(lake, day) == ["newer"], MOMENTS[day]
+        assert steady_texts(lake, day) == ["newer"], MOMENTS[day]
         assert crew.materializations("steady")[day] == (version + 2, count + 2)
         assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
     root = lake / "faults" / "steady"
@@ -106,7 +102,7 @@ def test_the_code_of_a_stopped_worker_ends_before_another_takes_over(
     before = crew.materializations("steady").get(day, (0, 0))
     stopped = crew.pid("worker-scheduled")
     # It is stopped before its code ends by itself.
-    run = asked(api, "steady", day, said="older", seconds=5)
+    run = request_run(api, "steady", day, said="older", seconds=5)
     (first,) = await_attempts(lake, run, 1)
     stopped_at = time.time()
     crew.freeze(stopped)
@@ -115,13 +111,13 @@ def test_the_code_of_a_stopped_worker_ends_before_another_takes_over(
     recovered("SIGSTOP of the worker in the middle of a run", time.time() - stopped_at)
     assert not is_alive(first.pid)
     assert_never_twice_at_once(marks_of(lake, run))
-    newer = asked(api, "steady", day, said="newer", seconds=0.1)
+    newer = request_run(api, "steady", day, said="newer", seconds=0.1)
     assert crew.await_run(newer) == "succeeded"
 
     crew.thaw(stopped)
     await_quiet(crew, "worker-scheduled", stopped)
 
-    assert lies_there(lake, day) == ["newer"]
+    assert steady_texts(lake, day) == ["newer"]
     assert crew.materializations("steady")[day] == (before[0] + 2, before[1] + 2)
     assert [outcome for _, outcome, _ in crew.attempts(run)] == ["lost", "succeeded"]
     crew.assert_sound()

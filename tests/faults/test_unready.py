@@ -1,5 +1,6 @@
-"""Row 10: 500 runs that can never become ready. The peer's 500 unready roll-ups block an unrelated
-one that is ready.
+"""Row 10: 500 runs that can never become ready.
+
+The peer's 500 unready roll-ups block an unrelated roll-up that is ready.
 """
 
 from collections.abc import Iterator
@@ -36,9 +37,9 @@ WHERE id = %s AND started_at IS NOT NULL
 
 
 def ready_starts(crew: Crew, api: Client) -> float:
-    """After how many seconds what is ready starts.
+    """Return the seconds until a ready run starts.
 
-    The machine may be busy with other things for a moment; what is in its way is there each time.
+    The machine may be busy with other work for a moment; a real obstacle is there each time.
     """
     for _ in range(_TRIES):
         if (waited := longest_wait(crew, api)) < _AT_MOST_SECONDS:
@@ -48,7 +49,7 @@ def ready_starts(crew: Crew, api: Client) -> float:
 
 
 def longest_wait(crew: Crew, api: Client) -> float:
-    """Of an asset that is asked for, and of one that it makes due: seconds."""
+    """Return the longest wait in seconds, of a requested asset and of an asset due by it."""
     (run,) = api.post("/assets/source/materialize/")["runs"]
     by_hand = until(lambda: crew.rows(_WAITED, run), "what is ready starts")
     assert crew.await_run(run) == "succeeded"
@@ -66,12 +67,12 @@ cancel_group(RunGroup.objects.get(pk={group}), user=User.objects.get(username={u
 
 @pytest.fixture
 def crowd(crew: Crew, api: Client) -> Iterator[None]:
-    """As many runs of an asset that makes one at a time; canceled in the end."""
-    made = api.post("/assets/crowded/materialize/", selection="2001-01-01..2002-05-15")
+    """Create as many runs of an asset that makes one at a time; cancel the runs in the end."""
+    group = api.post("/assets/crowded/materialize/", selection="2001-01-01..2002-05-15")
     count = "SELECT count(*) FROM assets_app_run WHERE group_id = %s"
-    assert crew.value(count, made["group"]) == MANY
+    assert crew.value(count, group["group"]) == MANY
     yield
-    crew.stack.manage("shell", "-c", _CANCEL.format(group=made["group"], user=ADMIN))
+    crew.stack.manage("shell", "-c", _CANCEL.format(group=group["group"], user=ADMIN))
     until(lambda: running(crew, "crowded") == 0, "they have stopped")
 
 
@@ -111,17 +112,17 @@ def test_roll_ups_of_which_an_hour_is_there_and_23_are_not(
 
 
 def nights(year: int) -> str:
-    """One hour of each of so many days."""
+    """Return one hour of each of so many days."""
     days = (date(year, 1, 1) + timedelta(days=number) for number in range(MANY))
     return ",".join(f"{day}T00:00Z" for day in days)
 
 
 def running(crew: Crew, asset: str) -> int:
-    """How many runs of an asset run."""
-    found: int = crew.value(
+    """Return the number of running runs of an asset."""
+    count: int = crew.value(
         "SELECT count(*) FROM assets_app_run AS run"
         " JOIN assets_app_asset AS asset ON asset.id = run.asset_id"
         " WHERE asset.name = %s AND run.state IN ('running', 'canceling')",
         asset,
     )
-    return found
+    return count

@@ -1,4 +1,4 @@
-"""Two assets that are due each second, and the arithmetic of what must have become of them."""
+"""Two assets that are due each second, and the arithmetic of the expected partitions."""
 
 import time
 from datetime import datetime, timedelta
@@ -56,25 +56,26 @@ class Metronome:
         until(self._rests, "what was due is made")
 
     def handled_until(self, name: str = ASSETS[0]) -> datetime:
-        """The last tick that was seen to."""
+        """Return the last tick that was handled."""
         ((_, handled),) = self._crew.rows(_SCHEDULE, name)
-        found: datetime = handled
-        return found
+        instant: datetime = handled
+        return instant
 
     def await_ticks(self, number: int, *, seconds: float = 240.0) -> float:
         """Wait until so many seconds more were seen to; how long that took."""
-        began, at = time.monotonic(), self.handled_until()
+        began, handled = time.monotonic(), self.handled_until()
         until(
-            lambda: self.handled_until() >= at + timedelta(seconds=number),
+            lambda: self.handled_until() >= handled + timedelta(seconds=number),
             f"{number} more ticks",
             seconds=seconds,
         )
         return time.monotonic() - began
 
     def assert_each_second_once(self) -> int:
-        """Every second from the beginning to the last tick: one tick, one run, one version.
+        """Require one tick, one run and one version for every second from the beginning to the last
+        tick.
 
-        How many there were.
+        Return the number of seconds.
         """
         seconds = 0
         for name in ASSETS:
@@ -82,10 +83,10 @@ class Metronome:
             since = self._since[name].replace(microsecond=0)
             seconds = round((handled - since).total_seconds())
             assert seconds > 0, name
-            made = self._crew.rows(_MADE, name, since)
+            rows = self._crew.rows(_MADE, name, since)
             expected = [since + timedelta(seconds=n) for n in range(1, seconds + 1)]
-            assert [end for end, *_ in made] == expected, name
-            assert {tuple(rest) for _, *rest in made} == {("materialized", 1, 1)}, name
+            assert [end for end, *_ in rows] == expected, name
+            assert {tuple(rest) for _, *rest in rows} == {("materialized", 1, 1)}, name
             assert self._crew.rows(_TICKS, schedule, since) == [(seconds, seconds)], name
         return seconds
 

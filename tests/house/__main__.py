@@ -17,7 +17,7 @@ def all_measures(checkout: Checkout) -> list[Measure]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the measures, or do what an option asks; return the exit status."""
+    """Print the measures, or act on an option; return the exit status."""
     options = _parser().parse_args(arguments)
     measures = all_measures(Checkout(options.folder))
     if options.check:
@@ -27,8 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.lower:
         lower_limits(measures)
     elif options.where:
-        (asked,) = [measure for measure in measures if measure.limit_name == options.where]
-        sys.stdout.writelines(f"{place}\n" for place in asked.places)
+        (chosen,) = [measure for measure in measures if measure.limit_name == options.where]
+        sys.stdout.writelines(f"{place}\n" for place in chosen.places)
     else:
         limits = read_limits()
         sys.stdout.write(f"{'now':>8} {'limit':>8}  measure\n")

@@ -12,7 +12,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True)
 class Module:
-    """A Python module of the product: its path below the checkout, its dotted name, its source."""
+    """A Python module: its path below the checkout, its dotted name, its source."""
 
     path: Path
     name: str
@@ -60,6 +60,11 @@ class Checkout:
     def modules(self) -> list[Module]:
         """All modules of the product but migrations, in the order of their paths."""
         return [module for package in self.packages for module in self._modules(package)]
+
+    @cached_property
+    def suite(self) -> list[Module]:
+        """All modules of tests/, in the order of their paths."""
+        return list(self._modules("tests"))
 
     def _modules(self, package: str) -> Iterator[Module]:
         for file in sorted((self.folder / package).rglob("*.py")):

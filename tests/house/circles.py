@@ -1,4 +1,4 @@
-"""Find the circles of a graph: sets of nodes of which each leads to all others of its set."""
+"""Find the circles of a graph: sets of nodes in which each node leads to all other nodes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,8 @@ def circles(graph: Graph) -> list[set[str]]:
     """Return the circles of two nodes or more, the largest first.
 
     A circle is a strongly connected component (Kosaraju: the nodes of the graph in the order in
-    which a walk leaves them, last first, each with what the reversed graph reaches from there).
+    which a walk leaves the nodes, last first, each with the nodes that the reversed graph reaches
+    from there).
     """
     nodes = sorted({*graph, *(target for targets in graph.values() for target in targets)})
     reversed_graph: dict[str, list[str]] = {node: [] for node in nodes}
@@ -26,19 +27,19 @@ def circles(graph: Graph) -> list[set[str]]:
 
 
 def _left_nodes(graph: Graph, start: str, visited: set[str]) -> list[str]:
-    """Walk from `start` over nodes not in `visited`; return them in the order they are left."""
+    """Walk from `start` over nodes not in `visited`; return the nodes in the order of leaving."""
     if start in visited:
         return []
     visited.add(start)
-    left: list[str] = []
+    order: list[str] = []
     path = [(start, iter(sorted(graph.get(start, ()))))]
     while path:
         node, targets = path[-1]
         target = next((target for target in targets if target not in visited), None)
         if target is None:
             path.pop()
-            left.append(node)
+            order.append(node)
         else:
             visited.add(target)
             path.append((target, iter(sorted(graph.get(target, ())))))
-    return left
+    return order

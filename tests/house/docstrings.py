@@ -70,8 +70,8 @@ def _first_words(module: Module) -> Iterator[Word]:
 def public_functions(node: ast.Module | ast.ClassDef) -> Iterator[Function]:
     """Find the public functions of a module and the public methods of its public classes.
 
-    Properties are left out, for they read as attributes: their docstrings are nouns. So are
-    functions inside functions, which nobody else calls.
+    Properties are left out, for a property reads as an attribute: its docstring is a noun. So are
+    functions inside functions, which have no other caller.
     """
     for child in node.body:
         if isinstance(child, ast.ClassDef) and not child.name.startswith("_"):

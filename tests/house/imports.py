@@ -1,8 +1,10 @@
-"""Measure imports: modules in circles, and imports inside functions or for type checkers alone."""
+"""Measure imports: modules in circles, imports inside functions or for type checkers alone, and
+imports of test modules.
+"""
 
 import ast
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -17,7 +19,7 @@ _ADVICE = "Move the shared name below both modules, so that imports go one way."
 
 
 class Import(NamedTuple):
-    """An import of one module of the product by another one."""
+    """An import of one module by another one."""
 
     importer: str
     imported: str
@@ -27,7 +29,7 @@ class Import(NamedTuple):
 
 def measures(checkout: Checkout) -> list[Measure]:
     """Measure the imports of a checkout."""
-    imports = list(_imports(checkout))
+    imports = list(_imports(checkout.modules))
     reasons = late_import_reasons("modules")
     packages = late_import_reasons("packages")
     in_functions = [line for line in imports if line.kind == "function"]
@@ -58,6 +60,7 @@ def measures(checkout: Checkout) -> list[Measure]:
             "imports of own modules under TYPE_CHECKING",
             [line for line in imports if line.kind == "typing"],
         ),
+        _of_test_modules(checkout),
     ]
 
 
@@ -70,7 +73,7 @@ def late_import_reasons(table: Literal["modules", "packages"]) -> dict[str, str]
 def patterns_in_use(checkout: Checkout) -> set[str]:
     """Return the patterns of `late_imports.toml` of which a module imports inside a function."""
     reasons = late_import_reasons("modules")
-    late = (line for line in _imports(checkout) if line.kind == "function")
+    late = (line for line in _imports(checkout.modules) if line.kind == "function")
     return {pattern for line in late if (pattern := _reason(line, reasons)) is not None}
 
 
@@ -96,12 +99,12 @@ def _largest_circle(limit_name: str, when: str, imports: list[Import], *kinds: K
     for line in imports:
         if line.kind in kinds:
             graph.setdefault(line.importer, set()).add(line.imported)
-    found = circles(graph)
+    sorted_circles = circles(graph)
     return Measure(
         limit_name,
         f"modules in the largest circle of imports, {when}",
-        len(found[0]) if found else 0,
-        [f"{len(circle)} modules: {' '.join(sorted(circle))}" for circle in found],
+        len(sorted_circles[0]) if sorted_circles else 0,
+        [f"{len(circle)} modules: {' '.join(sorted(circle))}" for circle in sorted_circles],
         _ADVICE,
     )
 
@@ -111,12 +114,25 @@ def _listed(limit_name: str, title: str, imports: list[Import]) -> Measure:
     return Measure(limit_name, title, len(places), places, _ADVICE)
 
 
-def _imports(checkout: Checkout) -> Iterator[Import]:
-    modules = {module.name: module for module in checkout.modules}
-    for module in checkout.modules:
+def _of_test_modules(checkout: Checkout) -> Measure:
+    lines = list(_imports([*checkout.modules, *checkout.suite]))
+    lines = [line for line in lines if line.imported.rpartition(".")[2].startswith("test_")]
+    places = [f"{line.location} {line.imported}" for line in lines]
+    return Measure(
+        "test_module_imports",
+        "test modules imported by other modules",
+        len({line.imported for line in lines}),
+        list(dict.fromkeys(places)),
+        "Move the shared name to a module beside, named for the things that it holds.",
+    )
+
+
+def _imports(modules: Sequence[Module]) -> Iterator[Import]:
+    by_name = {module.name: module for module in modules}
+    for module in modules:
         for node, kind in _statements(module.tree, "module"):
             for name in _imported_names(module, node):
-                imported = _module_of(name, modules)
+                imported = _module_of(name, by_name)
                 if imported is not None and imported != module.name:
                     yield Import(module.name, imported, kind, module.location(node))
 
@@ -140,13 +156,13 @@ def _imported_names(module: Module, node: ast.Import | ast.ImportFrom) -> list[s
     base = node.module or ""
     if node.level:
         parts = module.name.split(".")
-        kept = parts[: len(parts) - node.level + module.is_package]
-        base = ".".join([*kept, *([node.module] if node.module else [])])
+        parents = parts[: len(parts) - node.level + module.is_package]
+        base = ".".join([*parents, *([node.module] if node.module else [])])
     return [f"{base}.{alias.name}" for alias in node.names]
 
 
 def _module_of(name: str, modules: Mapping[str, Module]) -> str | None:
-    """Return the module that `name` is or lies in, None where the product has no such module."""
+    """Return the module that `name` is or lies in, None where there is no such module."""
     if name in modules:
         return name
     parent = name.rpartition(".")[0]

@@ -11,8 +11,8 @@ _WORDS = Path(__file__).parent / "words"
 class Measure:
     """A number that is wanted small.
 
-    `limit_name` is its key in limits.toml, `advice` says how to lower it, and `places` names what
-    it counts, each as path, line and word.
+    `limit_name` is its key in limits.toml, `advice` tells how to lower the number, and `places`
+    names the counted places, each as path, line and word.
     """
 
     limit_name: str

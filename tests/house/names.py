@@ -47,7 +47,7 @@ def _repeated(checkout: Checkout) -> Measure:
         # Python gives `__main__` its name.
         if not module.is_package and inner[-1] != "__main__" and LAYERS.isdisjoint(inner):
             paths[module.app, inner[-1]].append(str(module.path))
-    places = [" ".join(found) for found in paths.values() if len(found) > 1]
+    places = [" ".join(module_paths) for module_paths in paths.values() if len(module_paths) > 1]
     return Measure(
         "repeated_modules",
         "module names that occur twice in an app, layers aside",
@@ -67,14 +67,14 @@ def _local_names(module: Module) -> Iterator[LocalName]:
 def _bound(function: Function) -> set[str]:
     """Return the names that a function binds itself, without functions and classes inside it."""
     bound: set[str] = set()
-    left: list[ast.AST] = [function.args, *function.body]
-    while left:
-        node = left.pop()
+    nodes: list[ast.AST] = [function.args, *function.body]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         if isinstance(node, ast.arg):
             bound.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.add(node.id)
-        left.extend(ast.iter_child_nodes(node))
+        nodes.extend(ast.iter_child_nodes(node))
     return bound - {"self", "cls", "_"}

@@ -8,7 +8,7 @@ from tests.house.circles import circles
 NODES = st.sampled_from("abcdefg")
 
 
-def reached(graph: dict[str, set[str]], start: str) -> set[str]:
+def reachable_nodes(graph: dict[str, set[str]], start: str) -> set[str]:
     """Return all nodes that a walk of one step or more from `start` comes to."""
     nodes: set[str] = set()
     ahead = set(graph.get(start, ()))
@@ -21,7 +21,9 @@ def reached(graph: dict[str, set[str]], start: str) -> set[str]:
 @given(st.dictionaries(NODES, st.sets(NODES)))
 def test_a_circle_holds_the_nodes_that_reach_each_other(graph: dict[str, set[str]]) -> None:
     expected = {
-        frozenset({node, *(n for n in reached(graph, node) if node in reached(graph, n))})
+        frozenset(
+            {node, *(n for n in reachable_nodes(graph, node) if node in reachable_nodes(graph, n))}
+        )
         for node in graph
     }
     circle_sets = circles(graph)

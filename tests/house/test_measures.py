@@ -123,6 +123,25 @@ def test_circles_are_told_apart_by_where_their_imports_stand(tmp_path: Path) -> 
     assert measured["typing_imports"].places == ["shop_app/sale.py:3 shop_app.till"]
 
 
+def test_a_test_module_that_another_module_imports_is_counted_once(tmp_path: Path) -> None:
+    files = {
+        "tests/__init__.py": "",
+        "tests/shop/__init__.py": "",
+        "tests/shop/prices.py": "",
+        "tests/shop/test_sale.py": "from tests.shop.prices import price\n",
+        "tests/shop/test_till.py": "def f():\n    from tests.shop.test_sale import a, b\n",
+        "tests/shop/conftest.py": "from . import prices, test_sale\n",
+        "shop_app/demo.py": "from tests.shop.test_till import f\n",
+    }
+    measured = by_name(imports.measures(checkout(tmp_path, files)))["test_module_imports"]
+    assert measured.value == 2
+    assert measured.places == [
+        "shop_app/demo.py:1 tests.shop.test_till",
+        "tests/shop/conftest.py:1 tests.shop.test_sale",
+        "tests/shop/test_till.py:2 tests.shop.test_sale",
+    ]
+
+
 def test_no_circle_of_imports_has_a_module_of_the_sdk() -> None:
     measured = by_name(imports.measures(Checkout()))
     assert [place for place in measured["circle_typing"].places if " slicewise." in place] == []

@@ -5,18 +5,17 @@ from django.test import Client
 
 from accounts_app.models import User
 from accounts_app.policy import Role
+from tests.clients import browser_of
 from tests.factories import person
 
 
 @pytest.fixture
 def vera(db: None) -> User:
-    """Somebody who may make partitions."""
+    """Create a person who may make partitions."""
     return person("vera", Role.OPERATOR)
 
 
 @pytest.fixture
 def browser(vera: User) -> Client:
-    """Vera's browser."""
-    client = Client()
-    client.force_login(vera, backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    """Return Vera's browser."""
+    return browser_of(vera)

@@ -1,4 +1,4 @@
-"""The trigger form: what it offers for an asset, how it reads what is typed, and its preview."""
+"""The trigger form: choices for an asset, reading of typed text, and the preview."""
 
 import re
 from datetime import UTC, date, datetime
@@ -14,9 +14,9 @@ from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, person
-from tests.pages.asked import asked
+from tests.pages.backfill_records import written_backfill
 from tests.pages.markup import compact
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
 PARAMS = {
@@ -26,7 +26,7 @@ PARAMS = {
 
 
 def typed(name: str = "raw_flights", **changes: Any) -> dict[str, Any]:
-    """What the form sends for an asset once that is chosen."""
+    """Return the fields that the form sends once an asset is chosen."""
     return {
         "asset": name, "shown_for": name, "start": "2013-01-01", "end": "2013-01-31",
         "selection": "", "description": "", "max_active_runs": "3", "strategy": "", "per_run": "",
@@ -36,7 +36,7 @@ def typed(name: str = "raw_flights", **changes: Any) -> dict[str, Any]:
 
 
 def params_typed(**changes: str) -> dict[str, str]:
-    """The fields of all params as a browser sends them, untouched but for the changes."""
+    """Return the fields of all params as a browser sends untouched fields, but for the changes."""
     shown = {
         "limit": "10", "factor": "1.5", "city": "Köln", "strict": "true",
         "columns": '["a", "b"]', "source": "null", "note": "two\r\nlines",
@@ -45,21 +45,23 @@ def params_typed(**changes: str) -> dict[str, str]:
 
 
 def created(browser: Client, **sent: Any) -> Backfill:
-    """The backfill that the form makes."""
+    """Return the backfill that the form creates."""
     answer = browser.post("/backfills/new/", sent)
     assert answer.status_code == 302, answer.context["form"].errors
     return Backfill.objects.latest("id")
 
 
 def preview(browser: Client, **sent: Any) -> str:
-    """What is said beside the form while it is filled in."""
+    """Return the text beside the form while a person fills in the form."""
     answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
     assert answer.status_code == 200
     return answer.content.decode()
 
 
 def part(browser: Client, **sent: Any) -> str:
-    """What depends on the asset, asked for when another one is chosen."""
+    """Return the part of the form that depends on the asset, as polled when another asset is
+    chosen.
+    """
     return preview(browser, part="dependent", **sent)
 
 
@@ -150,11 +152,11 @@ def test_a_number_of_partitions_in_a_run_is_a_strategy(browser: Client) -> None:
 
 
 def test_more_is_read_as_well(browser: Client) -> None:
-    made = asset("raw_flights", PartitionByInterval("@daily", timezone="America/New_York",
+    flights = asset("raw_flights", PartitionByInterval("@daily", timezone="America/New_York",
         start=date(2013, 1, 1), end=date(2014, 1, 1)))  # fmt: skip
-    assert made.producer
-    assert made.producer.current_version
-    digest = made.producer.current_version.bundle_version.digest[:12]
+    assert flights.producer
+    assert flights.producer.current_version
+    digest = flights.producer.current_version.bundle_version.digest[:12]
     backfill = created(
         browser,
         **typed(code_version=digest, start_at="2099-07-01 06:00", allow_holes="on", order="newest"),
@@ -162,17 +164,17 @@ def test_more_is_read_as_well(browser: Client) -> None:
     assert backfill.scheduled_date == datetime(2099, 7, 1, 10, tzinfo=UTC)
     assert backfill.allow_holes
     assert backfill.order == "newest"
-    assert backfill.code_version == made.producer.current_version.bundle_version
+    assert backfill.code_version == flights.producer.current_version.bundle_version
     text = browser.get(f"/backfills/{backfill.pk}/").content.decode()
     assert "Starts at <time" in text
 
 
 def follower(name: str, of: str, definition: PartitionDefinition = DAILY_2013) -> Asset:
-    """An asset that reads another one, by the overlap of their windows."""
-    made = asset(name, definition, upstream={of: None})
+    """Create an asset that reads another asset, by the overlap of the windows."""
+    downstream = asset(name, definition, upstream={of: None})
     above = Asset.objects.get(name=of)
-    AssetDependency.objects.create(upstream=above, downstream=made, inlet=True)
-    return made
+    AssetDependency.objects.create(upstream=above, downstream=downstream, inlet=True)
+    return downstream
 
 
 def test_downstream_assets_are_offered_in_the_order_in_which_they_are_made(
@@ -342,14 +344,16 @@ def test_a_link_fills_the_form_in(browser: Client) -> None:
 
 def test_a_backfill_is_cloned_into_the_form(browser: Client, vera: User) -> None:
     asset("raw_flights", DAILY_2013, params={"limit": 1})
-    backfill = asked(vera, strategy=10, params={"limit": 2}, description="again", order="newest")
+    backfill = written_backfill(
+        vera, strategy=10, params={"limit": 2}, description="again", order="newest"
+    )
     text = browser.get(f"/backfills/new/?clone={backfill.pk}").content.decode()
-    for piece in (
+    for fragment in (
         'name="start" value="2013-01-01"', 'name="end" value="2013-01-31"',
         'name="per_run" value="10"', 'name="param-limit" value="2"',
         'name="description" value="again"', '<option value="newest" selected>',
     ):  # fmt: skip
-        assert piece in text
+        assert fragment in text
     assert browser.get("/backfills/new/?clone=9999").status_code == 404
 
 
@@ -361,14 +365,14 @@ def test_enter_in_a_field_previews_and_starts_nothing(browser: Client) -> None:
 
 @pytest.fixture
 def flights() -> None:
-    """Two assets of a group, the second made from the first, and one without time."""
+    """Create a group of assets: the second is made from the first, and one has no time."""
     asset("raw_flights", DAILY_2013, group="flights", tags=["nightly"])
     follower("delays", "raw_flights")
     asset("carriers", group="shelves")
 
 
 def several(**changes: Any) -> dict[str, Any]:
-    """What the form sends for several assets once these are chosen."""
+    """Return the fields that the form sends once several assets are chosen."""
     by = changes.get("by", "assets")
     chosen = changes.get(by) or ["raw_flights", "delays"]
     text = f"{by}={','.join(chosen) if by == 'assets' else chosen}"

@@ -1,4 +1,4 @@
-"""The list of backfills: what it leaves by its address, and what can be done with several."""
+"""The list of backfills: filters by its address, and actions on several backfills."""
 
 import re
 from typing import Any
@@ -13,44 +13,45 @@ from accounts_app.policy import Role
 from assets_app.models import Asset
 from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
+from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.asked import asked, runs_of
-from tests.pages.test_live import polled
+from tests.pages.backfill_records import runs_of, written_backfill
+from tests.pages.markup import page_at, polled_address
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def january(vera: User) -> Backfill:
-    """One that is on its way."""
+    """Create a backfill that is on its way."""
     asset("raw_flights", DAILY_2013)
-    return asked(vera, description="January again")
+    return written_backfill(vera, description="January again")
 
 
 @pytest.fixture
 def weather(vera: User) -> Backfill:
-    """One of another asset, by another person, that has failed in part."""
+    """Create a backfill of another asset, by another person, that has failed in part."""
     asset("weather", DAILY_2013)
-    backfill = asked(person("otto", Role.OPERATOR), "weather", "2013-02-01", "2013-02-03")
+    backfill = written_backfill(
+        person("otto", Role.OPERATOR), "weather", "2013-02-01", "2013-02-03"
+    )
     runs_of(backfill, "succeeded", 2)
     runs_of(backfill, "failed", 1, error="no rows")
     return backfill
 
 
 def listed(browser: Client, query: str = "") -> str:
-    """The list as it is shown for a query."""
-    answer = browser.get(f"/backfills/?{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    """Return the list as shown for a query."""
+    return page_at(browser, f"/backfills/?{query}")
 
 
 def rows_of(text: str) -> list[int]:
-    """The numbers of the backfills, in the order of their rows."""
-    return [int(piece.split('"')[0]) for piece in text.split('<tr id="backfill-')[1:]]
+    """Return the numbers of the backfills, in the order of the rows."""
+    return [int(row.split('"')[0]) for row in text.split('<tr id="backfill-')[1:]]
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", "wj"),
         ("sort=oldest", "jw"),
@@ -66,31 +67,31 @@ def rows_of(text: str) -> list[int]:
     ],
 )
 def test_it_is_searched_filtered_and_sorted_by_its_address(
-    browser: Client, january: Backfill, weather: Backfill, query: str, found: str
+    browser: Client, january: Backfill, weather: Backfill, query: str, expected: str
 ) -> None:
     named = {"j": january.pk, "w": weather.pk}
     text = listed(browser, query)
-    assert rows_of(text) == [named[one] for one in found]
-    assert ("No matching backfills" in text) == (not found)
+    assert rows_of(text) == [named[name] for name in expected]
+    assert ("No matching backfills" in text) == (not expected)
 
 
 def test_it_says_who_asked_and_how_far_it_is(browser: Client, weather: Backfill) -> None:
     text = listed(browser)
-    for piece in ("otto", "2 of 3 materialized", "1 failed", "Partially failed", ">Duration "):
-        assert piece in text
+    for fragment in ("otto", "2 of 3 materialized", "1 failed", "Partially failed", ">Duration "):
+        assert fragment in text
 
 
 def test_it_takes_as_many_statements_for_one_as_for_many(
     browser: Client, vera: User, january: Backfill
 ) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             listed(browser)
-        return len(found)
+        return len(statements)
 
     few = statements()
     for _ in range(5):
-        runs_of(asked(vera), "running", 3)
+        runs_of(written_backfill(vera), "running", 3)
     assert statements() == few
     assert few <= 10
 
@@ -98,7 +99,7 @@ def test_it_takes_as_many_statements_for_one_as_for_many(
 def test_it_answers_nothing_until_something_has_changed(
     browser: Client, january: Backfill, weather: Backfill
 ) -> None:
-    again = polled(listed(browser, "state=unfinished&sort=oldest"))
+    again = polled_address(listed(browser, "state=unfinished&sort=oldest"))
     assert again.startswith("/backfills/listed/?state=unfinished&sort=oldest&version=")
     assert browser.get(again).status_code == 204
     runs_of(january, "running", 2)
@@ -112,14 +113,14 @@ def test_it_answers_nothing_until_something_has_changed(
 def test_several_are_paused_and_resumed_at_once(
     browser: Client, vera: User, january: Backfill, weather: Backfill
 ) -> None:
-    other = asked(vera)
-    ids = {"id": [january.pk, other.pk, weather.pk], "back": "state=unfinished"}
+    second_backfill = written_backfill(vera)
+    ids = {"id": [january.pk, second_backfill.pk, weather.pk], "back": "state=unfinished"}
     answer = browser.post("/backfills/selected/pause/", ids)
     assert answer["Location"] == "/backfills/?state=unfinished"
     text = browser.get(answer["Location"]).content.decode()
     assert "2 backfills: paused" in text
     assert "partially failed already" in text
-    assert set(Backfill.objects.filter(group__paused=True)) == {january, other}
+    assert set(Backfill.objects.filter(group__paused=True)) == {january, second_backfill}
     browser.post("/backfills/selected/resume/", ids)
     assert not Backfill.objects.filter(group__paused=True).exists()
 
@@ -132,14 +133,14 @@ def test_several_are_paused_and_resumed_at_once(
 def test_what_cannot_be_undone_is_asked_about_once_for_all(
     browser: Client, vera: User, january: Backfill, action: str, state: str
 ) -> None:
-    other = asked(vera)
-    ids: dict[str, Any] = {"id": [january.pk, other.pk], "back": ""}
+    second_backfill = written_backfill(vera)
+    ids: dict[str, Any] = {"id": [january.pk, second_backfill.pk], "back": ""}
     if action != "cancel":
         browser.post("/backfills/selected/cancel/", ids | {"sure": "1"})
     before = set(Backfill.objects.values_list("pk", "state", "deleted"))
     text = browser.post(f"/backfills/selected/{action}/", ids).content.decode()
     assert january.name in text
-    assert other.name in text
+    assert second_backfill.name in text
     assert set(Backfill.objects.values_list("pk", "state", "deleted")) == before
     answer = browser.post(f"/backfills/selected/{action}/", ids | {"sure": "1"})
     assert answer["Location"] == "/backfills/"
@@ -179,10 +180,8 @@ def test_writes_need_a_token_of_the_page(vera: User, january: Backfill) -> None:
 
 @pytest.fixture
 def ulf() -> Client:
-    """The browser of somebody who may only look."""
-    client = Client()
-    client.force_login(person("ulf"), backend="django.contrib.auth.backends.ModelBackend")
-    return client
+    """Return the browser of a person who may only look."""
+    return browser_of(person("ulf"))
 
 
 def test_whoever_may_only_look_is_offered_nothing_and_refused(

@@ -1,4 +1,4 @@
-"""The page of one backfill: what it says, what can be done there, and what it costs."""
+"""The page of one backfill: text, actions, and number of statements."""
 
 import re
 from datetime import timedelta
@@ -18,29 +18,26 @@ from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
-from tests.pages.asked import asked, held, runs_of, skip
-from tests.pages.markup import compact
-from tests.pages.test_live import polled
+from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
+from tests.pages.markup import compact, page_at, polled_address
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def january(vera: User) -> Backfill:
-    """A month of days, of which nothing has been made."""
+    """Create a backfill of a month of days, of which nothing is materialized."""
     asset("raw_flights", DAILY_2013, params={"limit": 3})
-    return asked(vera, description="January again")
+    return written_backfill(vera, description="January again")
 
 
 def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
-    """Its page."""
-    answer = browser.get(f"/backfills/{backfill.pk}/?{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    """Return the page of a backfill."""
+    return page_at(browser, f"/backfills/{backfill.pk}/?{query}")
 
 
 def words_of(text: str) -> str:
-    """What people read of a page."""
+    """Return the words that people read of a page."""
     return " ".join(re.sub("<[^>]*>", "", text).split())
 
 
@@ -56,8 +53,8 @@ def test_every_column_of_the_source_design_is_on_the_page(
     ):  # fmt: skip
         assert column in text, column
     for moment in ("start_date", "end_date", "submitted_at", "updated_at", "run_start_date"):
-        at = getattr(january, moment)
-        assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in text, moment
+        instant = getattr(january, moment)
+        assert f"{instant:%Y-%m-%d %H:%M:%S} UTC" in text, moment
 
 
 def test_what_waits_in_the_queue_is_not_shown_as_running(
@@ -67,7 +64,7 @@ def test_what_waits_in_the_queue_is_not_shown_as_running(
     runs_of(january, "queued", 1)
     text = page_of(browser, january)
     shown = [re.search(rf"2013-01-0{day}: (\w+)", text) for day in (1, 2, 3)]
-    assert [found and found[1] for found in shown] == ["running", "queued", "waiting"]
+    assert [match and match[1] for match in shown] == ["running", "queued", "waiting"]
 
 
 def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfill) -> None:
@@ -81,17 +78,17 @@ def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfil
 def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
     browser: Client, vera: User, january: Backfill
 ) -> None:
-    other = asked(vera)
-    (run,) = runs_of(other, "running", 1)
-    held(run, skip(january, "in_flight", 2))
+    holder = written_backfill(vera)
+    (run,) = runs_of(holder, "running", 1)
+    hold_partitions(run, skip(january, "in_flight", 2))
     skip(january, "upstream_missing", 3)
     text = compact(page_of(browser, january))
     assert "Already in progress:" in text
-    assert f'<a href="/backfills/{other.pk}/">{other.name}</a>' in text
+    assert f'<a href="/backfills/{holder.pk}/">{holder.name}</a>' in text
     assert "<b>3</b></span>Upstream missing" in text
     assert "2013-01-01: skipped: Already in progress" in text
-    found = skipped_by_reason(january.assets.all())
-    assert [(one.reason, one.number) for one in found] == [
+    skips = skipped_by_reason(january.assets.all())
+    assert [(skip.reason, skip.number) for skip in skips] == [
         ("upstream_missing", 3), ("in_flight", 2),
     ]  # fmt: skip
 
@@ -114,9 +111,9 @@ def test_the_timeline_counts_runs_by_when_they_ended(january: Backfill) -> None:
 
 def test_runs_that_all_ended_at_once_are_one_column(january: Backfill) -> None:
     runs_of(january, "succeeded", 4)
-    at = timezone.now()
-    Run.objects.update(started_at=at, ended_at=at)
-    ended = ended_by_time(january, PIECES, at)
+    instant = timezone.now()
+    Run.objects.update(started_at=instant, ended_at=instant)
+    ended = ended_by_time(january, PIECES, instant)
     assert ended
     assert ended.pieces == {0: {"succeeded": 4}}
 
@@ -194,8 +191,8 @@ def test_what_failed_is_retried_after_a_page_that_asks_by_which_code(
     assert 'value="newest"' in text
     assert "2 failed" in text
     browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
-    piece = january.assets.get()
-    assert (piece.waiting, piece.failed) == (31, 0)
+    backfill_asset = january.assets.get()
+    assert (backfill_asset.waiting, backfill_asset.failed) == (31, 0)
 
 
 def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
@@ -214,16 +211,16 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
 def test_each_part_answers_nothing_until_it_has_changed_and_ends_with_the_backfill(
     browser: Client, january: Backfill, part: str
 ) -> None:
-    again = polled(browser.get(f"/backfills/{january.pk}/{part}/").content.decode())
+    again = polled_address(browser.get(f"/backfills/{january.pk}/{part}/").content.decode())
     assert browser.get(again).status_code == 204
     runs_of(january, "succeeded", 1)
     answer = browser.get(again)
     assert answer.status_code == 200
     text = answer.content.decode()
     assert "<html" not in text
-    assert browser.get(polled(text)).status_code == 204
+    assert browser.get(polled_address(text)).status_code == 204
     runs_of(january, "succeeded", 30)
-    answer = browser.get(polled(text))
+    answer = browser.get(polled_address(text))
     assert answer.status_code == 286
     assert "hx-get" not in answer.content.decode()
 
@@ -233,19 +230,19 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
 ) -> None:
     hours = PartitionByInterval("@hourly", start="2020-01-01", end="2022-01-01")
     asset("hourly", hours)
-    backfill = asked(vera, "hourly", selection="2020-01..2020-06,2021-06")
-    piece = backfill.assets.get()
+    backfill = written_backfill(vera, "hourly", selection="2020-01..2020-06,2021-06")
+    backfill_asset = backfill.assets.get()
     # As a hole between the two stretches leaves it.
-    piece.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
+    backfill_asset.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
     text = page_of(browser, backfill, "from=1")
-    seen, pages = cells_of(text), 1
+    cells, pages = cells_of(text), 1
     while later := re.search(r'href="[^"]*\?part=\d+&amp;from=(\d+)#partitions"\s*>\s*Next', text):
         text = page_of(browser, backfill, f"from={later[1]}")
-        seen += cells_of(text)
+        cells += cells_of(text)
         pages += 1
         assert pages < 30
     assert pages > 2
-    assert len(seen) == len(set(seen)) == piece.total
+    assert len(cells) == len(set(cells)) == backfill_asset.total
     for _ in range(pages - 1):
         earlier = re.search(r"from=(\d+)#partitions\"\s*>\s*<svg.*</svg>Previous", text)
         assert earlier
@@ -254,7 +251,7 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
 
 
 def cells_of(text: str) -> list[str]:
-    """Addresses of the partitions in the grid."""
+    """Return the addresses of the partitions in the grid."""
     grid = text.split('<div id="cells"')[1].split("</div>")[0]
     return re.findall(r'href="([^"]*partitions/[^"]*)"', grid)
 
@@ -263,8 +260,8 @@ def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
     browser: Client, vera: User
 ) -> None:
     asset("minutes", PartitionByInterval("*/15 * * * *", start="2020-01-01", end="2021-01-01"))
-    few = asked(vera, "minutes", "2020-01-01T00:00Z", "2020-01-01T05:00Z")
-    many = asked(vera, "minutes", "2020-01-01", "2020-12-31")
+    few = written_backfill(vera, "minutes", "2020-01-01T00:00Z", "2020-01-01T05:00Z")
+    many = written_backfill(vera, "minutes", "2020-01-01", "2020-12-31")
     assert many.assets.get().total > 35_000
     costs = set()
     for backfill in (few, many):
@@ -286,7 +283,7 @@ def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
 def test_a_piece_of_many_says_how_many_there_are(browser: Client, vera: User) -> None:
     hours = PartitionByInterval("@hourly", start="2020-01-01", end="2021-01-01")
     asset("hourly", hours)
-    backfill = asked(vera, "hourly", "2020-01-01", "2020-12-31")
+    backfill = written_backfill(vera, "hourly", "2020-01-01", "2020-12-31")
     assert " of 8,784, from" in page_of(browser, backfill)
 
 

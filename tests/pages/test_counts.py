@@ -15,7 +15,7 @@ from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
 from tests.factories import asset, definition_of
 from tests.pages.markup import compact
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,7 @@ def by_region(*regions: str, **changes: object) -> slicewise.PartitionDefinition
 
 
 def redefined(was: slicewise.PartitionDefinition, now: slicewise.PartitionDefinition) -> Asset:
-    """An asset of which every seventh partition failed, cut otherwise since."""
+    """Create an asset whose partition definition changed after every seventh partition failed."""
     cut = asset("cut", was)
     every = " ".join(f"{name}=*" for name in was.space.names) if was.kind == "product" else "*"
     record(cut, every, lambda place: "materialized" if place % 7 else "failed")
@@ -50,7 +50,7 @@ def redefined(was: slicewise.PartitionDefinition, now: slicewise.PartitionDefini
 
 
 def counted_one_by_one(cut: Asset) -> dict[str, int]:
-    """What there is of each partition that the present definition lists."""
+    """Count the states of the partitions that the present definition lists, one by one."""
     present = definition_of(cut).keys()
     texts = [key.text for key in present]
     rows = AssetPartition.objects.filter(asset=cut, identity=cut.identity, key__in=texts)
@@ -114,19 +114,19 @@ def test_a_definition_that_reaches_to_the_end_of_the_calendar_is_counted(
 ) -> None:
     endless = asset("endless", daily(cadence=cadence, **bounds))
     record(endless, "2013-01")
-    made = 31 if cadence == "@daily" else 1
-    assert StateCounts([endless]).settled(endless) == {"materialized": made}
+    expected = 31 if cadence == "@daily" else 1
+    assert StateCounts([endless]).settled(endless) == {"materialized": expected}
 
 
 def test_many_assets_are_counted_in_as_many_statements_as_one() -> None:
     cut = redefined(daily(), daily(start="2013-12-01", exclude=["0 0 * * 0"]))
-    others = [asset(f"other{number}", hourly()) for number in range(3)]
-    record(others[0], "2013-01-05")
-    with CaptureQueriesContext(connection) as asked:
-        counts = StateCounts([cut, *others])
-    assert len(asked) == 3
-    assert counts.settled(others[0]) == {"materialized": 24}
-    assert counts.settled(others[1]) == {}
+    other_assets = [asset(f"other{number}", hourly()) for number in range(3)]
+    record(other_assets[0], "2013-01-05")
+    with CaptureQueriesContext(connection) as statements:
+        counts = StateCounts([cut, *other_assets])
+    assert len(statements) == 3
+    assert counts.settled(other_assets[0]) == {"materialized": 24}
+    assert counts.settled(other_assets[1]) == {}
 
 
 def test_failures_that_the_definition_has_lost_are_shown_on_no_page(browser: Client) -> None:
@@ -149,10 +149,10 @@ def test_failures_that_the_definition_still_has_are_shown_with_their_number(
 def test_rows_are_read_only_where_a_bound_cuts_a_bucket_that_is_counted() -> None:
     whole_months = asset("months", daily(start="2013-02-01", end="2013-12-01"))
     record(whole_months, "2013-03")
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as statements:
         assert StateCounts([whole_months]).settled(whole_months) == {"materialized": 31}
-    assert len(asked) == 2
+    assert len(statements) == 2
     record(whole_months, "2013-02, 2013-04..2013-11")
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as statements:
         assert StateCounts([whole_months]).settled(whole_months) == {"materialized": 303}
-    assert len(asked) == 2
+    assert len(statements) == 2

@@ -18,24 +18,24 @@ DAILY = PartitionByInterval("@daily", start=date(2013, 1, 1), end=date(2014, 1, 
 def grid(
     rule: slicewise.PartitionDefinition | None,
     facts: dict[str, PartitionFact] | None = None,
-    **asked: str,
+    **query: str,
 ) -> Grid:
-    """A page of the rule's grid, with nothing counted."""
-    return draw(layout(rule, GridRequest(**asked), CLOCK), facts or {}, {})  # type: ignore[arg-type]
+    """Draw a page of the definition's grid, with nothing counted."""
+    return draw(layout(rule, GridRequest(**query), CLOCK), facts or {}, {})  # type: ignore[arg-type]
 
 
 def cells(page: Grid) -> list[Cell | AggregateCell]:
-    """All cells of a page."""
+    """Return all cells of a page."""
     return [cell for block in page.blocks for row in block.rows for cell in row.cells if cell]
 
 
 def keys(page: Grid) -> list[str]:
-    """Keys of the cells that stand for one partition."""
+    """Return the keys of the cells that are one partition each."""
     return [cell.key for cell in cells(page) if isinstance(cell, Cell)]
 
 
 def texts(rule: slicewise.PartitionDefinition) -> list[str]:
-    """Key texts of all partitions of a bounded definition."""
+    """Return the key texts of all partitions of a bounded definition."""
     listed = rule.keys()
     return [key.text for key in listed]
 
@@ -105,14 +105,14 @@ def test_the_fall_back_day_has_twenty_five_cells_and_the_spring_day_a_gap() -> N
 
 def test_a_day_of_minutes_continues_on_the_next_page_without_losing_one() -> None:
     rule = PartitionByInterval("* * * * *", start=date(2026, 11, 1))
-    seen: list[str] = []
+    page_keys: list[str] = []
     address = "?zoom=day&at=2026-11-05"
     while "at=2026-11-05" in address:
-        at = address.split("at=")[1]
-        page = grid(rule, zoom="day", at=at)
-        seen += keys(page)
+        page_start = address.split("at=")[1]
+        page = grid(rule, zoom="day", at=page_start)
+        page_keys += keys(page)
         address = page.following
-    assert seen == [key.text for key in rule.keys(date(2026, 11, 5), date(2026, 11, 6))]
+    assert page_keys == [key.text for key in rule.keys(date(2026, 11, 5), date(2026, 11, 6))]
 
 
 def test_zoomed_out_a_cell_has_the_share_of_each_state() -> None:
@@ -120,14 +120,14 @@ def test_zoomed_out_a_cell_has_the_share_of_each_state() -> None:
     page = layout(rule, GridRequest("year"), CLOCK)
     assert page.counts_unit == "day"
     counts = {(date(2026, 1, 5), ""): {"materialized": 20, "failed": 3}}
-    found = {
+    cells_by_key = {
         cell.name: cell for cell in cells(draw(page, {}, counts)) if isinstance(cell, AggregateCell)
     }
-    cell = found["2026-01-05"]
+    cell = cells_by_key["2026-01-05"]
     assert cell.title == "2026-01-05: 20 materialized, 3 failed, 1 missing"
     assert (cell.missing, cell.alarming, cell.look) == (1, True, None)
-    assert found["2026-12-24"].title == "2026-12-24: 24 not yet due"
-    assert found["2026-11-20"].not_yet_due == 12
+    assert cells_by_key["2026-12-24"].title == "2026-12-24: 24 not yet due"
+    assert cells_by_key["2026-11-20"].not_yet_due == 12
 
 
 @pytest.mark.parametrize("zoom", ["day", "month", "year", "all"])
@@ -144,15 +144,15 @@ def test_no_page_has_more_cells_than_fit(zoom: str, segments: int, cadence: str)
 
 def test_segments_are_paged_and_all_of_them_are_reached() -> None:
     rule = PartitionBySequence([f"N{n}AA" for n in range(4000)])
-    seen: list[str] = []
+    page_keys: list[str] = []
     number = 1
     while True:
         page = draw(layout(rule, GridRequest(page=number), CLOCK), {}, {})
-        seen += keys(page)
+        page_keys += keys(page)
         if page.segments is None or not page.segments.following:
             break
         number += 1
-    assert seen == texts(rule)
+    assert page_keys == texts(rule)
 
 
 def test_what_is_not_partitioned_is_one_cell() -> None:
@@ -161,6 +161,6 @@ def test_what_is_not_partitioned_is_one_cell() -> None:
 
 
 @pytest.mark.parametrize("zoom", ["century", "month"])
-@pytest.mark.parametrize("at", ["yesterday", "9999-12-31", "0001-01-01"])
-def test_an_address_that_makes_no_sense_shows_something(zoom: str, at: str) -> None:
-    assert grid(DAILY, zoom=zoom, at=at).title
+@pytest.mark.parametrize("position", ["yesterday", "9999-12-31", "0001-01-01"])
+def test_an_address_that_makes_no_sense_shows_something(zoom: str, position: str) -> None:
+    assert grid(DAILY, zoom=zoom, at=position).title

@@ -1,4 +1,4 @@
-"""What people are shown of partitions' keys, on pages and in the API, and that it costs nothing."""
+"""Labels of partition keys, on pages and in the API, and their cost: no statement."""
 
 import sys
 import tempfile
@@ -24,7 +24,7 @@ from partitions_app.labels import example_selection, label_of, selection_label
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of
 from tests.pages.markup import compact
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 WEEKLY = PartitionByInterval("0 0 * * 1", start=date(2026, 1, 1), end=date(2026, 7, 1))
 ODD = ["東京", "a b", "50%", "مركز", 'say "x" <b>', "w" * 200]
@@ -125,27 +125,27 @@ def test_all_partitions_are_reached_however_long_their_keys_are(
 ) -> None:
     cadence = {"year": "0 0 * * 1", "month": "@daily"}[zoom]
     time = PartitionByInterval(cadence, start=date(2026, 3, 1), end=date(2026, 4, 1))
-    others = {name: PartitionBySequence(values) for name, values in segments.items()}
-    rule = PartitionByProduct({"time": time, **others})
-    seen: set[str] = set()
+    other_dimensions = {name: PartitionBySequence(values) for name, values in segments.items()}
+    rule = PartitionByProduct({"time": time, **other_dimensions})
+    shown_keys: set[str] = set()
     addresses = [f"?zoom={zoom}&at=2026-03-01"]
     for address in addresses:
-        asked: dict[str, Any] = {name: value[0] for name, value in parse_qs(address[1:]).items()}
-        asked["page"] = int(asked.get("page", 1))
-        grid = draw(layout(rule, GridRequest(**asked), CLOCK), {}, {})
+        query: dict[str, Any] = {name: value[0] for name, value in parse_qs(address[1:]).items()}
+        query["page"] = int(query.get("page", 1))
+        grid = draw(layout(rule, GridRequest(**query), CLOCK), {}, {})
         cells = [cell for block in grid.blocks for row in block.rows for cell in row.cells if cell]
         assert sum(len(cell.href) + len(cell.title) + 50 for cell in cells) < 150_000
-        seen |= {cell.key for cell in cells if isinstance(cell, Cell)}
+        shown_keys |= {cell.key for cell in cells if isinstance(cell, Cell)}
         further = [grid.following] if "T" in grid.following else []
         further += [grid.segments.following] if grid.segments else []
-        addresses += [one for one in further if one and one not in addresses]
+        addresses += [link for link in further if link and link not in addresses]
     listed = rule.keys()
-    assert seen == {key.text for key in listed}
+    assert shown_keys == {key.text for key in listed}
 
 
 @pytest.fixture
 def measured(db: None) -> Iterator[Asset]:
-    """An asset whose keys are of a class that only its bundle declares."""
+    """Load an asset whose keys are of a class that only the asset's bundle declares."""
     with tempfile.TemporaryDirectory(prefix="slicewise-bundle-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -179,10 +179,14 @@ def test_keys_of_a_class_of_the_bundle_are_shown_and_made_without_it(
     runs = compact(browser.get("/runs/").content.decode())
     assert f'title="{first}">(1, 2, 3) &lt;b&gt;</span>' in runs
     listed = browser.get("/api/v1/assets/measured/partitions/").json()["results"]
-    assert [(one["key"], one["label"]) for one in listed][:1] == [(first, "(1, 2, 3) <b>")]
+    assert [(partition["key"], partition["label"]) for partition in listed][:1] == [
+        (first, "(1, 2, 3) <b>")
+    ]
 
     assert "positions" not in sys.modules
-    assert "Position" not in {one.__name__ for one in slicewise.PartitionKey.__subclasses__()}
+    assert "Position" not in {
+        subclass.__name__ for subclass in slicewise.PartitionKey.__subclasses__()
+    }
 
 
 @pytest.mark.django_db
@@ -210,9 +214,9 @@ def test_every_list_says_label_and_key(browser: Client, vera: User) -> None:
 @pytest.mark.django_db
 def test_labels_cost_no_statement(browser: Client, vera: User) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert browser.get("/runs/").status_code == 200
-        return len(found)
+        return len(statements)
 
     def add(number: int) -> None:
         rule = PartitionByInterval("0 0 * * 1", start=date(2020, 1, 1 + number))

@@ -1,7 +1,6 @@
-"""Lists that keep themselves up to date: what is answered, and that nobody is disturbed."""
+"""Lists that update themselves: answers to polls, and no disturbance for readers."""
 
 import os
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +12,9 @@ from pytest_django.live_server_helper import LiveServer
 from accounts_app.models import User
 from assets_app.models import Asset, Run, RunGroup, RunState
 from slicewise_server.stack.machine import find_chromium
-from tests.e2e.test_browser import PATIENCE_MILLISECONDS, QUIET
+from tests.browser import PATIENCE_MILLISECONDS, QUIET
 from tests.factories import DAILY_2013, asset
+from tests.pages.markup import polled_address
 
 # How many requests begin with the event itself.
 _SHOW_AGAIN = """() => {
@@ -26,24 +26,17 @@ _SHOW_AGAIN = """() => {
 }"""
 
 
-def failed_run(made: Asset, selection: str = "2013-01-05") -> Run:
-    """A run that has just failed."""
-    assert made.producer
-    assert made.producer.current_version
+def failed_run(flights: Asset, selection: str = "2013-01-05") -> Run:
+    """Create a run that has just failed."""
+    assert flights.producer
+    assert flights.producer.current_version
     now = timezone.now()
     return Run.objects.create(
-        group=RunGroup.objects.create(kind="request"), asset=made, trigger="manual",
-        queue="scheduled", producer_version=made.producer.current_version, state=RunState.FAILED,
+        group=RunGroup.objects.create(kind="request"), asset=flights, trigger="manual",
+        queue="scheduled", producer_version=flights.producer.current_version, state=RunState.FAILED,
         partition_count=1, selection=selection, error="no rows", error_kind="code",
         started_at=now, ended_at=now,
     )  # fmt: skip
-
-
-def polled(text: str) -> str:
-    """The address that a page asks again."""
-    found = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
-    assert found, text
-    return found[1].replace("&amp;", "&")
 
 
 @pytest.mark.django_db
@@ -51,7 +44,7 @@ def polled(text: str) -> str:
 def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: str) -> None:
     flights = asset("raw_flights", DAILY_2013)
     failed_run(flights)
-    again = polled(browser.get(address).content.decode())
+    again = polled_address(browser.get(address).content.decode())
     assert browser.get(again).status_code == 204
     run = failed_run(flights)
     answer = browser.get(again)
@@ -59,16 +52,16 @@ def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: s
     text = answer.content.decode()
     assert f"/runs/{run.pk}/" in text
     assert "<html" not in text
-    assert browser.get(polled(text)).status_code == 204
+    assert browser.get(polled_address(text)).status_code == 204
 
 
 @pytest.mark.django_db
 def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Client) -> None:
-    flights, other = asset("raw_flights", DAILY_2013), asset("other", DAILY_2013)
+    flights, other_asset = asset("raw_flights", DAILY_2013), asset("other", DAILY_2013)
     runs = [failed_run(flights) for _ in range(51)]
-    again = polled(browser.get("/runs/?asset=raw&page=2&zzz=1").content.decode())
+    again = polled_address(browser.get("/runs/?asset=raw&page=2&zzz=1").content.decode())
     assert again.startswith("/runs/listed/?asset=raw&page=2&version=")
-    failed_run(other)
+    failed_run(other_asset)
     assert browser.get(again).status_code == 204
     failed_run(flights)
     text = browser.get(again).content.decode()
@@ -81,7 +74,7 @@ def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Clie
 def page(
     live_server: LiveServer, vera: User, browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
-    """Vera's browser, a real one."""
+    """Open Vera's browser, a real browser."""
     # Playwright has an event loop of its own in this thread; nothing here awaits the database.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     chromium = find_chromium(os.environ)
@@ -115,11 +108,11 @@ def test_a_list_grows_where_it_is_looked_at_and_moves_nobody(page: Page) -> None
     assert abs(before["y"] - after["y"]) < 2
 
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     hidden = failed_run(flights)
     page.wait_for_timeout(4000)
-    assert asked == []
+    assert requests == []
     # The list is asked for at once, and not when its next turn comes.
     assert page.evaluate(_SHOW_AGAIN) == 1
     expect(page.locator(f"#run-{hidden.pk}")).to_be_attached()

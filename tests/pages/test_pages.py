@@ -1,4 +1,4 @@
-"""Pages as a person sees them: status, words, and the number of statements."""
+"""Pages as a person sees a page: status, words, and the number of statements."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -18,7 +18,7 @@ from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
-from tests.pages.shelf import record
+from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
 PAGES = ("assets", "backfills", "partitions")
@@ -26,12 +26,12 @@ ARGUMENTS: dict[str, Any] = {"name": "raw_flights", "key": "2013-01-01", "pk": 1
 
 
 def hours(first: date, stop: date) -> PartitionByInterval:
-    """Hourly partitions of these days."""
+    """Define hourly partitions of these days."""
     return PartitionByInterval("@hourly", start=first, end=stop)
 
 
 def page_names() -> Iterator[tuple[str, list[str]]]:
-    """Names and arguments of all addresses of the pages."""
+    """List the names and arguments of all addresses of the pages."""
     for resolver in get_resolver().url_patterns:
         if isinstance(resolver, URLResolver) and resolver.namespace in (
             "assets",
@@ -47,7 +47,7 @@ def test_no_page_opens_without_signing_in() -> None:
     names = list(page_names())
     assert len(names) > 20
     for name, needed in names:
-        address = reverse(name, kwargs={one: ARGUMENTS[one] for one in needed})
+        address = reverse(name, kwargs={argument: ARGUMENTS[argument] for argument in needed})
         answer = Client().get(address)
         assert answer.status_code == 302, name
         assert answer["Location"].startswith("/sign-in/"), name
@@ -135,9 +135,9 @@ def test_a_zoomed_out_grid_reads_counts_and_no_slices(browser: Client) -> None:
 
 def test_the_list_of_assets_takes_as_many_statements_for_one_as_for_many(browser: Client) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as statements:
             assert browser.get("/assets/").status_code == 200
-        return len(found)
+        return len(statements)
 
     record(asset("a0", DAILY_2013), "2013-01")
     few = statements()
@@ -167,8 +167,10 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
 
 
 def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> None:
-    whole = asset("whole_one")
-    PartitionCount.objects.create(asset=whole, identity=whole.identity, state="failed", count=1)
+    unpartitioned = asset("whole_one")
+    PartitionCount.objects.create(
+        asset=unpartitioned, identity=unpartitioned.identity, state="failed", count=1
+    )
     for address in ("/", "/assets/?show=failed"):
         assert "whole_one" in browser.get(address).content.decode()
     browser.post("/assets/whole_one/materialize/")
@@ -210,7 +212,7 @@ def test_a_missing_page_says_which_thing_is_missing(
 def test_every_cell_of_a_grid_leads_to_a_page(browser: Client) -> None:
     asset("odd", PartitionBySequence(["a b", "ü", "50%", "x/y", "1+1"]))
     text = browser.get("/assets/odd/").content.decode()
-    links = [piece.split('"')[0] for piece in text.split('href="partitions/')[1:]]
+    links = [link.split('"')[0] for link in text.split('href="partitions/')[1:]]
     assert len(links) == 5
     for link in links:
         assert browser.get(f"/assets/odd/partitions/{link}").status_code == 200, link
@@ -268,7 +270,7 @@ def test_whoever_may_only_look_sees_no_buttons_and_is_refused() -> None:
 
 
 def backfill_form(**changes: str) -> dict[str, str]:
-    """What the trigger form sends."""
+    """Return the fields that the trigger form sends."""
     return {
         "asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-31",
         "description": "why not",
@@ -349,7 +351,7 @@ def test_a_backfill_is_canceled_from_a_page_that_asks_first(browser: Client) -> 
 
 @pytest.fixture
 def talking_run(vera: User) -> Run:
-    """A run that has printed three pieces and goes on."""
+    """Create a run that has printed three lines and goes on."""
     talker: Asset = asset("talker")
     assert talker.producer
     assert talker.producer.current_version

@@ -1,4 +1,4 @@
-"""Passwords in URIs are for the function alone: no door shows them."""
+"""Passwords in URIs are for the function alone: no page, answer or admin shows a password."""
 
 import pytest
 from django.test import Client
@@ -25,19 +25,19 @@ def test_neither_pages_nor_api_nor_admin_show_a_password(browser: Client, uri: s
     User.objects.filter(username="vera").update(is_staff=True)
     # As an earlier version stored it, with the canonical form as written.
     for canonical in (uri, normalize_uri(uri)):
-        kept = asset(f"a{len(canonical)}", DAILY_2013, uri=uri, canonical_uri=canonical)
+        secret_asset = asset(f"a{len(canonical)}", DAILY_2013, uri=uri, canonical_uri=canonical)
         ProducerVersion.objects.update(source=f'@asset(uri="{uri}")\ndef kept(): ...')
-        form = {"asset": kept.name, "start": "2013-01-01", "end": "2013-01-01"}
+        form = {"asset": secret_asset.name, "start": "2013-01-01", "end": "2013-01-01"}
         form |= {"max_active_runs": "1", "existing": "all"}
         assert browser.post("/backfills/new/", form).status_code == 302
         backfill = Backfill.objects.latest("pk")
         for address in (
-            f"/assets/{kept.name}/?tab=definition",
+            f"/assets/{secret_asset.name}/?tab=definition",
             f"/backfills/{backfill.pk}/",
-            f"/admin/assets_app/asset/{kept.pk}/change/",
+            f"/admin/assets_app/asset/{secret_asset.pk}/change/",
             f"/admin/backfills_app/backfill/{backfill.pk}/change/",
             "/api/v1/assets/",
-            f"/api/v1/assets/{kept.name}/",
+            f"/api/v1/assets/{secret_asset.name}/",
             f"/api/v1/backfills/{backfill.pk}/",
         ):
             answer = browser.get(address)

@@ -1,4 +1,4 @@
-"""Pages draw definitions by time that a package brings like those that Slicewise has."""
+"""Pages draw time definitions of a package like the time definitions of Slicewise."""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -12,7 +12,7 @@ CLOCK = Clock(datetime(2024, 7, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class HalfMonths(PartitionByTime, kind="half_months"):
-    """From the first to the fourteenth of a month, and the rest of it."""
+    """Half months: from the first to the fourteenth of a month, and the rest of the month."""
 
     def boundaries(self, year: int) -> list[date]:
         return [date(year, month, day) for month in range(1, 13) for day in (1, 15)]

@@ -15,10 +15,9 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
-from tests.api.test_retrying import put_on, worker
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.markup import compact
-from tests.pages.test_live import polled
+from tests.gateways import record_attempt, record_gateway
+from tests.pages.markup import compact, page_at, polled_address
 
 pytestmark = pytest.mark.django_db
 
@@ -29,16 +28,10 @@ def flights() -> Asset:
 
 
 def canceled(flights: Asset, selection: str = "2013-01-01") -> list[Run]:
-    """Runs of one request that a person has stopped."""
+    """Return the runs of one request, which a person has canceled."""
     ada = person(f"ada{Run.objects.count()}", is_superuser=True)
     group = materialize(MaterializeRequest(asset=flights, selection=selection), user=ada)
     return [cancel_run(run, user=ada) for run in group.runs.order_by("id")]
-
-
-def page_of(browser: Client, address: str) -> str:
-    answer = browser.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
 
 
 def follow(browser: Client, address: str, data: dict[str, Any] | None = None) -> str:
@@ -48,10 +41,10 @@ def follow(browser: Client, address: str, data: dict[str, Any] | None = None) ->
 def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: Asset) -> None:
     run = canceled(flights)[0]
     address = f"/runs/{run.pk}/retry/"
-    assert f'href="{address}"' in page_of(browser, f"/runs/{run.pk}/")
-    asked = page_of(browser, address)
-    assert "Queues a new attempt for" in asked
-    assert "Code unchanged." in asked
+    assert f'href="{address}"' in page_at(browser, f"/runs/{run.pk}/")
+    question = page_at(browser, address)
+    assert "Queues a new attempt for" in question
+    assert "Code unchanged." in question
     run.refresh_from_db()
     assert run.state == RunState.CANCELED
     text = follow(browser, address)
@@ -70,7 +63,7 @@ def test_the_code_is_chosen_where_it_has_changed(browser: Client, flights: Asset
     version.save()
     flights.producer.current_version = version
     flights.producer.save()
-    assert "ffffffffffff" in page_of(browser, f"/runs/{run.pk}/retry/")
+    assert "ffffffffffff" in page_at(browser, f"/runs/{run.pk}/retry/")
     follow(browser, f"/runs/{run.pk}/retry/", {"code": "newest"})
     run.refresh_from_db()
     assert run.producer_version == version
@@ -85,14 +78,14 @@ def test_a_run_of_a_backfill_is_retried_in_it_or_run_again_beside_it(
     backfill = create_backfill(request, user=ada)
     advance()
     cancel_backfill(backfill, user=ada)
-    run, other = backfill.group.runs.order_by("id")
-    text = page_of(browser, f"/runs/{run.pk}/")
+    run, second_run = backfill.group.runs.order_by("id")
+    text = page_at(browser, f"/runs/{run.pk}/")
     assert f'href="/runs/{run.pk}/retry/"' in text
     assert f'href="/runs/{run.pk}/rerun/"' in text
-    browser.post(f"/runs/{other.pk}/retry/")
+    browser.post(f"/runs/{second_run.pk}/retry/")
     backfill.refresh_from_db()
     assert backfill.state == "running"
-    assert "new run for partition" in page_of(browser, f"/runs/{run.pk}/rerun/")
+    assert "new run for partition" in page_at(browser, f"/runs/{run.pk}/rerun/")
     answer = browser.post(f"/runs/{run.pk}/rerun/")
     new = Run.objects.order_by("-id").first()
     assert new
@@ -106,11 +99,11 @@ def test_runs_that_can_be_retried_are_selected_in_the_list(browser: Client, flig
         MaterializeRequest(asset=flights, selection="2013-02-01"),
         user=person("eve", is_superuser=True),
     ).runs.get()
-    text = compact(page_of(browser, "/runs/"))
+    text = compact(page_at(browser, "/runs/"))
     assert set(re.findall(r'name="run" value="(\d+)"', text)) == {str(first.pk), str(second.pk)}
     assert "Retry all 2 on this page" in text
-    asked = page_of(browser, f"/runs/retry/?run={first.pk}&run={going_on.pk}")
-    assert "Retry 2 runs?" in asked
+    question = page_at(browser, f"/runs/retry/?run={first.pk}&run={going_on.pk}")
+    assert "Retry 2 runs?" in question
     text = follow(browser, "/runs/retry/", {"run": [first.pk, going_on.pk]})
     assert "Retrying 1 run." in text
     assert f"Run {going_on.pk} is queued: it has not ended yet." in text
@@ -125,8 +118,8 @@ def test_the_failed_runs_of_a_request_are_retried_from_its_list(
         Run.objects.filter(pk=run.pk).update(state=RunState.FAILED, ended_at=run.ended_at)
     group = runs[0].group_id
     address = f"/runs/retry/?group={group}"
-    assert f'href="{address}"' in page_of(browser, f"/runs/?group={group}")
-    assert "Retry 2 runs?" in page_of(browser, address)
+    assert f'href="{address}"' in page_at(browser, f"/runs/?group={group}")
+    assert "Retry 2 runs?" in page_at(browser, address)
     assert "Retrying 2 runs." in follow(browser, address)
     assert "No run selected" in follow(browser, address)
 
@@ -144,8 +137,8 @@ def test_a_viewer_is_offered_nothing_and_refused(flights: Asset) -> None:
     client.force_login(
         person("ulf", Role.VIEWER), backend="django.contrib.auth.backends.ModelBackend"
     )
-    assert "retry" not in page_of(client, f"/runs/{run.pk}/")
-    assert "retry" not in page_of(client, "/runs/")
+    assert "retry" not in page_at(client, f"/runs/{run.pk}/")
+    assert "retry" not in page_at(client, "/runs/")
     for address in (f"/runs/{run.pk}/retry/", f"/runs/{run.pk}/rerun/", "/runs/retry/"):
         assert client.post(address, {"run": [run.pk]}).status_code == 403
     run.refresh_from_db()
@@ -156,9 +149,9 @@ def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
     browser: Client, flights: Asset
 ) -> None:
     def statements(address: str) -> int:
-        with CaptureQueriesContext(connection) as found:
-            page_of(browser, address)
-        return len(found)
+        with CaptureQueriesContext(connection) as statements:
+            page_at(browser, address)
+        return len(statements)
 
     few = canceled(flights)
     counts = [statements("/runs/"), statements(f"/runs/retry/?run={few[0].pk}")]
@@ -168,13 +161,13 @@ def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
 
 
 def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
-    assert "No workers" in page_of(browser, "/gateways/")
+    assert "No workers" in page_at(browser, "/gateways/")
     run = canceled(flights)[0]
-    put_on(worker("fine"), run)
-    worker("going", draining=True)
-    worker("gone", heard=60)
-    worker("ended", heard=60, draining=True)
-    text = page_of(browser, "/gateways/")
+    record_attempt(record_gateway("fine"), run)
+    record_gateway("going", draining=True)
+    record_gateway("gone", silent_seconds=60)
+    record_gateway("ended", silent_seconds=60, draining=True)
+    text = page_at(browser, "/gateways/")
     assert f'<a href="/runs/{run.pk}/">{run.pk}</a> of raw_flights' in " ".join(text.split())
     for word in ("Online", "Draining", "Offline", "Stopped", "takes no new runs"):
         assert word in text
@@ -186,8 +179,8 @@ def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
 def test_the_page_of_workers_answers_nothing_until_something_has_changed(
     browser: Client, flights: Asset
 ) -> None:
-    worker("fine")
-    again = polled(page_of(browser, "/gateways/"))
+    record_gateway("fine")
+    again = polled_address(page_at(browser, "/gateways/"))
     Gateway.objects.update(process_id=8)
     assert browser.get(again).status_code == 204
     Gateway.objects.update(spark_away_since=timezone.now())

@@ -1,4 +1,4 @@
-"""What pages say of schedules: the rule, the next tick, what is on its way, and pausing."""
+"""Schedules on pages: the rule, the next tick, partitions on their way, and pausing."""
 
 import re
 from datetime import timedelta
@@ -20,14 +20,13 @@ from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
+from tests.clients import browser_of
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, external, person
-from tests.pages.markup import compact
-from tests.scheduling.scenes import all_of, any_of, at, by, cron, scheduled, write
+from tests.pages.markup import compact, page_at
+from tests.scheduling.scenes import DAILY, HOURLY, all_of, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.django_db
-HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
-DAILY = PartitionByInterval("@daily", start="2024-01-01")
 MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
 WORKDAYS = PartitionByInterval("@daily", start="2024-01-08", exclude="0 0 * * 6,0")
 YEARLY = PartitionByInterval("@yearly", start="2020-01-01")
@@ -46,24 +45,18 @@ def alice(db: None) -> User:
 
 @pytest.fixture
 def editor(db: None) -> Client:
-    """The browser of somebody who may pause."""
-    client = Client()
-    client.force_login(
-        person("edith", Role.EDITOR), backend="django.contrib.auth.backends.ModelBackend"
-    )
-    return client
+    """Return the browser of a person who may pause."""
+    return browser_of(person("edith", Role.EDITOR))
 
 
 def shown(browser: Client, name: str, more: str = "") -> str:
-    answer = browser.get(f"/assets/{name}/?tab=schedule{more}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    return page_at(browser, f"/assets/{name}/?tab=schedule{more}")
 
 
 def statements(browser: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         assert browser.get(address).status_code == 200
-    return len(seen)
+    return len(statements)
 
 
 def test_a_schedule_by_time_is_said_in_words_with_its_zone(browser: Client) -> None:
@@ -87,12 +80,12 @@ def test_a_schedule_by_assets_leads_to_them(browser: Client) -> None:
     for name in ("one", "two", "three"):
         asset(name, DAILY)
     scheduled("all", all_of(by("one"), any_of(by("two"), by("three"))), DAILY, since=BEGAN)
-    said = (
+    sentence = (
         'Triggered by <a href="/assets/one/">one</a> and '
         '(<a href="/assets/two/">two</a> or <a href="/assets/three/">three</a>)'
     )
-    assert said in shown(browser, "all")
-    assert said in browser.get("/assets/").content.decode()
+    assert sentence in shown(browser, "all")
+    assert sentence in browser.get("/assets/").content.decode()
     assert "No partitions are waiting" in shown(browser, "all")
 
 
@@ -133,8 +126,8 @@ def test_what_does_not_exist_and_what_is_excluded_is_said_with_its_number(
     write(workdays, "2024-01-08..2024-01-10", gateway, alice)
     (month,) = progress_of(months, at(2024, 7, 2))
     # 23 working days in January; the five before the start are needed all the same.
-    said = "workdays 3 of 23 (5 do not exist: 2024-01-01 to 2024-01-05; 8 excluded)"
-    assert month.text == said
+    sentence = "workdays 3 of 23 (5 do not exist: 2024-01-01 to 2024-01-05; 8 excluded)"
+    assert month.text == sentence
     assert month.counts == {
         "workdays": {
             "needed": 23, "there": 3, "missing": ["2024-01-11", "2024-01-12", "2024-01-15"],
@@ -327,20 +320,20 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
         DAILY, since=BEGAN, timezone="Europe/Berlin",
     )  # fmt: skip
     write(up, "2024-07-01", gateway, alice)
-    said = (
+    sentence = (
         'Triggered by <a href="/assets/up/">up</a> and'
         " (every day at 06:30 (Europe/Berlin) or every day at 00:00 (Asia/Kolkata))"
     )
     page = shown(browser, "joined")
-    assert said in page
+    assert sentence in page
     assert "up &amp; (Cron(&#x27;30 6 * * *&#x27;) | Cron(&#x27;@daily&#x27;, timezone=" in page
     assert "first tick after its time window at which the whole expression is true" in page
     assert "due at the next tick" in page
     assert "Next tick" in page
     assert "No ticks yet" in page
-    everything = browser.get("/assets/").content.decode()
-    assert said in everything
-    assert "overdue" in everything
+    asset_list = browser.get("/assets/").content.decode()
+    assert sentence in asset_list
+    assert "overdue" in asset_list
     handle_ticks(at(2024, 7, 2, 4, 30))
     page = shown(browser, "joined")
     assert "1 partition queued" in page

@@ -1,4 +1,4 @@
-"""What was made from something that has been made again since, on pages and in the API."""
+"""Partitions whose upstream data was made again later, on pages and in the API."""
 
 import pytest
 from django.db import connection
@@ -35,7 +35,7 @@ def stale(of: Asset, *keys: str) -> dict[str, str]:
 
 
 def pair(strategy: str = "partition") -> tuple[Asset, Asset]:
-    """Hours, and the days that are made from them."""
+    """Create hours, and days that are made from the hours."""
     hourly = asset("hourly", HOURLY)
     options = {"strategy": strategy}
     daily = scheduled(
@@ -81,14 +81,14 @@ def test_of_a_run_of_several_segments_only_the_same_segment_is_stale(
     alice: User, gateway: Gateway
 ) -> None:
     both = PartitionByProduct({"date": DAILY, "shop": SHOPS})
-    one = asset("one", both)
+    upstream = asset("one", both)
     two = scheduled(
         "two", by("one"), both, since=at(2024, 1, 1), upstream={"one": None}, strategy="range"
     )
     every = "date=2024-07-01 shop=*"
-    write(one, every, gateway, alice)
+    write(upstream, every, gateway, alice)
     write(two, every, gateway, alice)
-    write(one, "date=2024-07-01 shop=mitte", gateway, alice)
+    write(upstream, "date=2024-07-01 shop=mitte", gateway, alice)
     assert stale(two, "2024-07-01|mitte", "2024-07-01|wedding") == {
         "2024-07-01|mitte": "one 2024-07-01 | mitte is newer"
     }
@@ -97,11 +97,11 @@ def test_of_a_run_of_several_segments_only_the_same_segment_is_stale(
 def test_what_is_not_partitioned_is_stale_as_a_whole(
     browser: Client, alice: User, gateway: Gateway
 ) -> None:
-    one = asset("one")
+    upstream = asset("one")
     two = scheduled("two", by("one"), since=at(2024, 1, 1), upstream={"one": None})
-    write(one, "", gateway, alice)
+    write(upstream, "", gateway, alice)
     write(two, "", gateway, alice)
-    write(one, "", gateway, alice)
+    write(upstream, "", gateway, alice)
     assert stale(two, "") == {"": "one is newer"}
     assert "one</a> is newer" in browser.get("/assets/two/partitions/").content.decode()
 
@@ -116,9 +116,9 @@ def test_a_grid_costs_the_same_for_one_stale_day_and_for_many(
     counted = []
     for selection in ("2024-07-01T00:00Z", "2024-07-01T01:00Z..2024-07-03T01:00Z"):
         write(hourly, selection, gateway, alice)
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             assert ": stale" in browser.get(address).content.decode()
-        counted.append(len(seen))
+        counted.append(len(statements))
     assert counted[0] == counted[1]
 
 

@@ -1,4 +1,4 @@
-"""How an asset stands on its page, where runs belong to another asset or no file declares it."""
+"""The status of an asset on its page, where runs belong to another asset or no file declares it."""
 
 import pytest
 from django.db import connection
@@ -9,8 +9,8 @@ from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from assets_app.queries.overview import asset_statuses
+from tests.attempts import begun, publish
 from tests.execution.conftest import make_gateway
-from tests.execution.test_attempts import begun, publish
 from tests.factories import DAILY_2013, asset, outlet_of, together
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ def worker() -> Gateway:
 
 
 def make_both(first: Asset, second: Asset, user: User, worker: Gateway) -> Run:
-    """The run of the first asset that made a day of both."""
+    """Make a day of both assets by a run of the first asset."""
     attempt = begun(first, user, worker)
     files = [{"key": "2013-01-01", "path": "x", "rows": 5, "bytes": 50}]
     outlets = [outlet_of(attempt, files, of=of, root=f"/{of.name}") for of in (first, second)]
@@ -41,7 +41,9 @@ def test_every_outlet_of_a_function_has_the_success_of_the_run_that_made_it(
         (standing,) = asset_statuses([second])
     assert standing.last_success == run.ended_at
     with CaptureQueriesContext(connection) as of_both:
-        assert [one.last_success for one in asset_statuses([first, second])] == [run.ended_at] * 2
+        assert [status.last_success for status in asset_statuses([first, second])] == [
+            run.ended_at
+        ] * 2
     assert len(of_one) == len(of_both)
 
 
@@ -61,11 +63,13 @@ def test_an_asset_that_no_file_declares_is_missing_nothing_and_reads_nothing(
     browser: Client,
 ) -> None:
     asset("raw", DAILY_2013)
-    gone, kept = (asset(name, DAILY_2013, upstream={"raw": None}) for name in ("gone", "kept"))
+    undeclared, declared = (
+        asset(name, DAILY_2013, upstream={"raw": None}) for name in ("gone", "kept")
+    )
     raw = Asset.objects.get(name="raw")
-    for reader in (gone, kept):
+    for reader in (undeclared, declared):
         reader.upstream_edges.create(upstream=raw, inlet=True)
-    Asset.objects.filter(pk=gone.pk).update(active=False)
+    Asset.objects.filter(pk=undeclared.pk).update(active=False)
     page = browser.get("/assets/gone/").content.decode()
     assert " expected</span>" not in page
     assert "Missing" not in page.split("Last materialized")[0]

@@ -22,7 +22,7 @@ def hashed(name: str) -> str:
 
 
 def body(address: str) -> str:
-    """Return what a browser gets."""
+    """Return the body that a browser gets."""
     answer = Client().get(address)
     assert answer.status_code == 200, address
     return b"".join(answer).decode()

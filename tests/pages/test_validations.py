@@ -1,4 +1,4 @@
-"""What validations are declared, and what they saw, as people see it."""
+"""Declared validations and validation results, on pages."""
 
 from typing import Any
 from uuid import uuid4
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from assets_app.models import Asset, AssetPartition, Run, RunAttempt, RunGroup, ValidationResult
 from tests.factories import DAILY_2013, asset
+from tests.pages.markup import page_at
 
 pytestmark = pytest.mark.django_db
 CHECK = {
@@ -35,14 +36,14 @@ def sales(db: None) -> Asset:
     )
 
 
-def run_of(made: Asset, *results: dict[str, Any], state: str = "succeeded") -> Run:
-    """A run that has ended, and what its validations saw."""
-    assert made.producer is not None
-    version, now = made.producer.current_version, timezone.now()
+def run_of(flights: Asset, *results: dict[str, Any], state: str = "succeeded") -> Run:
+    """Create a run that has ended, with validation results."""
+    assert flights.producer is not None
+    version, now = flights.producer.current_version, timezone.now()
     assert version is not None
     failed = state == "failed"
     run = Run.objects.create(
-        group=RunGroup.objects.create(kind="manual"), producer_version=version, asset=made,
+        group=RunGroup.objects.create(kind="manual"), producer_version=version, asset=flights,
         trigger="manual", queue="scheduled", state=state, partition_count=1, attempt_count=1,
         created_at=now, ended_at=now, error="sales does not pass it" if failed else "",
         error_kind="code" if failed else "",
@@ -54,18 +55,12 @@ def run_of(made: Asset, *results: dict[str, Any], state: str = "succeeded") -> R
     shown = {"when": "outlet", "severity": "warn", "passed": True, "evaluated": True}
     ValidationResult.objects.bulk_create(
         ValidationResult(**{
-            "attempt": attempt, "position": place, "asset": made, "name": f"rule {place}",
+            "attempt": attempt, "position": place, "asset": flights, "name": f"rule {place}",
             "description": f"Expected {place}.", "message": f"Seen {place}.", **shown, **result,
         })
         for place, result in enumerate(results)
     )  # fmt: skip
     return run
-
-
-def text_of(browser: Client, address: str) -> str:
-    answer = browser.get(address)
-    assert answer.status_code == 200
-    return answer.content.decode()
 
 
 def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset) -> None:
@@ -77,7 +72,7 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
         {"passed": False, "severity": "error", "evaluated": False},
         state="failed",
     )
-    page = text_of(browser, f"/runs/{run.pk}/")
+    page = page_at(browser, f"/runs/{run.pk}/")
     assert "Data checks failed" in page
     assert "Nothing published; previous data kept." in page
     places = [page.index(f"Expected {place}.") for place in (2, 3, 1, 0)]
@@ -89,7 +84,7 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
 
 
 def test_a_run_without_validations_says_nothing_of_them(browser: Client, sales: Asset) -> None:
-    page = text_of(browser, f"/runs/{run_of(sales, state='failed').pk}/")
+    page = page_at(browser, f"/runs/{run_of(sales, state='failed').pk}/")
     assert "Validations" not in page
     assert "Error in asset code" in page
 
@@ -100,13 +95,13 @@ def test_the_page_of_a_partition_shows_what_its_last_run_saw(browser: Client, sa
         asset=sales, identity=sales.identity, key="2013-01-01", state="materialized", version=2,
         last_run=run_of(sales, {"passed": False}),
     )  # fmt: skip
-    page = text_of(browser, "/assets/sales/partitions/2013-01-01/")
+    page = page_at(browser, "/assets/sales/partitions/2013-01-01/")
     assert "Seen 0." in page
     assert "Seen by an earlier run." not in page
 
 
 def test_the_definition_lists_what_is_declared(browser: Client, sales: Asset) -> None:
-    page = text_of(browser, "/assets/sales/?tab=definition")
+    page = page_at(browser, "/assets/sales/?tab=definition")
     assert page.count("No row has a null in &#x27;shop&#x27;.") == 2
     assert "Input, before a run:" in page
     assert "Output, after a run:" in page
@@ -117,12 +112,12 @@ def test_an_asset_whose_last_run_warned_says_so_in_the_list(browser: Client, sal
     with CaptureQueriesContext(
         connection,
     ) as warned:
-        page = text_of(browser, "/assets/")
+        page = page_at(browser, "/assets/")
     assert f'href="/runs/{run.pk}/"' in page
     assert "Check warning" in page
-    assert "Check warning" in text_of(browser, "/assets/sales/")
+    assert "Check warning" in page_at(browser, "/assets/sales/")
     run_of(sales, {"passed": True})
     with CaptureQueriesContext(connection) as fine:
-        page = text_of(browser, "/assets/")
+        page = page_at(browser, "/assets/")
     assert "Check warning" not in page
     assert len(warned) == len(fine)

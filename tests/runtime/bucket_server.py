@@ -1,4 +1,4 @@
-"""A small S3 server of one bucket in memory, which knows conditional puts or does not."""
+"""A small S3 server of one bucket in memory, with or without conditional puts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +12,14 @@ Server = TypeVar("Server", bound=ThreadingHTTPServer)
 Conditions = Literal["known", "ignored", "refused", "throttled", "answers are lost"]
 
 
+def arrow_uri(bucket: str, port: int) -> str:
+    """Return the URI of a bucket on this host, as pyarrow reads it."""
+    address = f"127.0.0.1:{port}"
+    return f"s3://key:secret@{bucket}?endpoint_override={address}&scheme=http&region=us-east-1"
+
+
 class BucketServer(ThreadingHTTPServer):
-    """The bucket ``lake``; ``objects`` are its contents by their keys."""
+    """The bucket ``lake``; ``objects`` are its contents by key."""
 
     daemon_threads = True
 
@@ -30,8 +36,7 @@ class BucketServer(ThreadingHTTPServer):
     @property
     def arrow(self) -> str:
         """The bucket's URI, as pyarrow has it."""
-        address = f"127.0.0.1:{self.server_port}"
-        return f"s3://key:secret@lake?endpoint_override={address}&scheme=http&region=us-east-1"
+        return arrow_uri("lake", self.server_port)
 
 
 @contextmanager
@@ -43,7 +48,7 @@ def bucket_server(conditions: Conditions = "known") -> Iterator[BucketServer]:
 
 @contextmanager
 def serving(server: Server) -> Iterator[Server]:
-    """Have a server answer within the block, in a thread of its own."""
+    """Let a server answer within the block, in a thread of its own."""
     thread = Thread(target=server.serve_forever, args=[0.05], daemon=True)
     thread.start()
     try:
@@ -95,13 +100,13 @@ class _Request(BaseHTTPRequestHandler):
         prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
         with self.server.lock:
             keys = sorted(key for key in self.server.objects if key.startswith(prefix))
-        found = "".join(
+        entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>1</Size><ETag>1</ETag>"
             "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
             for key in keys
             if "/" not in key.removeprefix(prefix)
         )
-        return f"<ListBucketResult><Name>lake</Name>{found}</ListBucketResult>".encode()
+        return f"<ListBucketResult><Name>lake</Name>{entries}</ListBucketResult>".encode()
 
     def _answer(self, status: int, content: bytes = b"") -> None:
         if self.server.status:

@@ -24,14 +24,16 @@ _DEPLOY = "org.apache.spark.deploy"
 
 
 def spark_home() -> Path:
-    """The Spark of the wheel."""
-    found = machine.find_spark()
-    assert found is not None
-    return found
+    """Find the Spark of the wheel."""
+    home = machine.find_spark()
+    assert home is not None
+    return home
 
 
 def submission(master: str, **conf: str) -> dict[str, Any]:
-    """What a worker tells a runner of the engine ``submit``, but for what differs by run."""
+    """Return the request that a worker sends to a runner of the engine ``submit``, without the
+    facts of a run.
+    """
     java = machine.find_java(os.environ)
     assert java is not None
     session = {name: str(value) for name, value in spark.SESSION_CONF.items()}
@@ -67,25 +69,27 @@ class Cluster:
     page: str
 
     def state(self) -> dict[str, Any]:
-        """What the master says of workers and applications."""
+        """Return the master's account of workers and applications."""
         with urllib.request.urlopen(f"{self.page}/json/", timeout=30) as answer:
             state: dict[str, Any] = json.load(answer)
             return state
 
     def applications(self) -> set[str]:
-        """The names of the applications that it runs."""
+        """Return the names of the running applications."""
         return {application["name"] for application in self.state()["activeapps"]}
 
 
 @contextmanager
 def running_cluster(folder: Path) -> Iterator[Cluster]:
-    """A master and two workers of a core each, on the loopback address."""
+    """Run a master and two workers of a core each, on the loopback address."""
     port, page, *pages = ports.pick(4)
     cluster = Cluster(f"spark://{ports.HOST}:{port}", f"http://{ports.HOST}:{page}")
     where = ["--host", ports.HOST, "--webui-port"]
     master = ["master.Master", *where, str(page), "--port", str(port)]
     size = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work")]
-    workers = [["worker.Worker", *where, str(each), *size, cluster.master] for each in pages]
+    workers = [
+        ["worker.Worker", *where, str(page_port), *size, cluster.master] for page_port in pages
+    ]
     processes = [_start(command, folder) for command in (master, *workers)]
     try:
         _wait_for_workers(cluster, len(workers))

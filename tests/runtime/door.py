@@ -1,4 +1,4 @@
-"""An address behind which one server can take another's place from one moment to the next."""
+"""An address behind which one server can take another server's place in a moment."""
 
 import socket
 import threading
@@ -16,14 +16,14 @@ class Door:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def lead_to(self, port: int) -> None:
-        """Whoever connects from now on comes to another port; nobody keeps a connection."""
+        """Lead new connections to another port, and end all open connections."""
         self._leads_to = port
         while self._open:
             with suppress(OSError):
                 self._open.pop().shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Refuse connections from now on."""
         self._front.close()
         self.lead_to(0)
 
@@ -45,8 +45,8 @@ class Door:
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
-        while said := source.recv(65536):
-            target.sendall(said)
+        while data := source.recv(65536):
+            target.sendall(data)
     for end in (source, target):
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)

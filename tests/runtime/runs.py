@@ -1,4 +1,4 @@
-"""Writes a bundle, asks a warm parent for its runs, and plays the worker's part."""
+"""Runs of a bundle that the test writes, on a warm parent; the test plays the worker."""
 
 import textwrap
 import time
@@ -25,7 +25,7 @@ _run_ids = count(1)
 
 
 def clock_ahead_by(error: timedelta) -> dict[str, Any]:
-    """What a worker tells of a database's clock that is ahead of this host's by so much."""
+    """Return a worker's message on a database's clock that is ahead of this host's by the error."""
     return {
         "database": (datetime.now(UTC) + error).isoformat(),
         "monotonic": time.monotonic(),
@@ -34,13 +34,13 @@ def clock_ahead_by(error: timedelta) -> dict[str, Any]:
 
 @dataclass
 class Outcome:
-    """All that a run said."""
+    """All messages of a run."""
 
     request: dict[str, Any]
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
-        """The messages of one type."""
+        """Return the messages of one type."""
         return [message for message in self.messages if message["type"] == kind]
 
     @property
@@ -55,15 +55,17 @@ class Outcome:
 
     @property
     def failure(self) -> dict[str, Any]:
-        """The one failure."""
+        """The only failure."""
         (failed,) = self.of_type("failed")
         return failed
 
     @property
     def staged(self) -> dict[str, dict[str, Any]]:
         """Staged partitions by key text."""
-        found = [one for message in self.of_type("staged") for one in message["partitions"]]
-        return {one["key"]: one for one in found}
+        partitions = [
+            partition for message in self.of_type("staged") for partition in message["partitions"]
+        ]
+        return {partition["key"]: partition for partition in partitions}
 
 
 class Runs:
@@ -93,7 +95,7 @@ class Runs:
         self._archive: dict[str, str] = {}
 
     def define(self, text: str, *, file: str = "assets.py") -> None:
-        """Writes a definition file, which may use LAKE and all public names, and loads it."""
+        """Write a definition file, which may use LAKE and all public names, and load the file."""
         self.bundle.mkdir(exist_ok=True)
         source = HEADER.format(lake=f"file://{self.lake}") + textwrap.dedent(text)
         (self.bundle / file).write_text(source)
@@ -118,11 +120,11 @@ class Runs:
         upstream: Mapping[str, Sequence[str]] | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """The request of a run, as a worker sends it."""
+        """Return the request of a run, as a worker sends the request."""
         producer, run_id = self._producers[name], next(_run_ids)
         outlets = [
-            {"name": one["name"], "uri": one["uri"], "connection": self._connection(one)}
-            for one in producer["outlets"]
+            {"name": outlet["name"], "uri": outlet["uri"], "connection": self._connection(outlet)}
+            for outlet in producer["outlets"]
         ]
         return {
             "run_id": run_id,
@@ -150,11 +152,11 @@ class Runs:
         }
 
     def launch(self, name: str, *args: Any, **more: Any) -> RunnerProcess:
-        """A runner at work."""
+        """Launch a runner."""
         return self.parent.launch(self.request(name, *args, **more))
 
     def run(self, name: str, *args: Any, **more: Any) -> Outcome:
-        """Runs to the end."""
+        """Run to the end."""
         outcome = Outcome(self.request(name, *args, **more))
         runner = self.parent.launch(outcome.request)
         for message in runner.messages(0.5):
@@ -165,7 +167,7 @@ class Runs:
         return outcome
 
     def make(self, name: str, *args: Any, **more: Any) -> Outcome:
-        """Runs to a good end and publishes."""
+        """Run to success, and publish."""
         outcome = self.run(name, *args, **more)
         assert outcome.types[-2:] == ["finished", "exited"], outcome.messages
         request = outcome.request
@@ -189,8 +191,8 @@ class Runs:
 
     def _connection(self, outlet: Mapping[str, Any]) -> Mapping[str, Any]:
         uri = outlet["canonical_uri"] or ""
-        found = [facts for place, facts in self.connections.items() if uri.startswith(place)]
-        return found[0] if found else {}
+        matches = [facts for place, facts in self.connections.items() if uri.startswith(place)]
+        return matches[0] if matches else {}
 
     def _spark(self, run_id: int, conf: Mapping[str, str]) -> dict[str, Any] | None:
         tag = f"slicewise-run-{run_id}-1"
@@ -201,3 +203,10 @@ class Runs:
         if self.remote is None:
             return None
         return {"remote": self.remote, "session_id": str(uuid.uuid4()), "tag": tag}
+
+
+def unmade_errors(outcome: Outcome) -> dict[str, str]:
+    pages = outcome.of_type("unmade")
+    return {
+        partition["key"]: partition["error"] for page in pages for partition in page["partitions"]
+    }

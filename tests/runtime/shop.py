@@ -1,4 +1,4 @@
-"""A schema of PostgreSQL, in which the tests are runs that have staged their rows."""
+"""A schema of PostgreSQL, in which tests stage rows as runs do."""
 
 from collections.abc import Sequence
 from time import monotonic, sleep
@@ -14,7 +14,9 @@ PATHS = {"mon": "day=mon", "tue": "day=tue"}
 
 
 class Shop:
-    """The schema, and what its assets are written by: `sales`, unless another is named."""
+    """The schema, and writes to assets in the schema: to `sales`, unless a call names another
+    table.
+    """
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
@@ -37,7 +39,7 @@ class Shop:
         columns: str = "day text, n int",
         apart: str = "",
     ) -> Writer:
-        """Rows that wait; ``apart``: those of one key, by themselves."""
+        """Stage rows; ``apart`` names a key whose rows are staged by themselves."""
         writer = Writer(run_id=run_id, attempt=attempt)
         name = self.storage().staging(writer, partitioned=True)
         if apart:
@@ -63,7 +65,7 @@ class Shop:
         return sorted(self.database.execute(f"SELECT {columns} FROM shop.{table}").fetchall())
 
     def wait_for_locks(self, sessions: int) -> None:
-        """Until so many sessions wait for a lock."""
+        """Wait until so many sessions wait for a lock."""
         waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
         until = monotonic() + 60
         while self.database.execute(waiting).fetchone() != (sessions,):
@@ -71,5 +73,5 @@ class Shop:
             sleep(0.02)
 
     def tables(self) -> set[str]:
-        found = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
-        return {name for (name,) in found}
+        cursor = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
+        return {name for (name,) in cursor}

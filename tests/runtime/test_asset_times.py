@@ -1,4 +1,4 @@
-"""What schedule, timezone, start_date, end_date and partition="auto" say together."""
+"""Schedule, timezone, start_date, end_date and partition="auto" in combination."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
@@ -101,16 +101,16 @@ def test_dates_are_wall_time_in_the_time_zone_unless_they_carry_one(
     written: Any, resolved: str | None
 ) -> None:
     for name in ("start_date", "end_date"):
-        found = recorded(schedule="@daily", timezone="Europe/Berlin", **{name: written})
-        assert found[name] == resolved
+        spec = recorded(schedule="@daily", timezone="Europe/Berlin", **{name: written})
+        assert spec[name] == resolved
 
 
 def test_the_end_is_compared_with_the_start_as_an_instant() -> None:
     # Its clock reads less than that of the start, and it is two hours later.
     later = datetime(2024, 1, 1, 9, tzinfo=timezone(timedelta(hours=-5)))
     start = datetime(2024, 1, 1, 12, tzinfo=UTC)
-    found = recorded(schedule="@daily", start_date=start, end_date=later)
-    assert found["end_date"] == "2024-01-01T09:00:00-05:00"
+    spec = recorded(schedule="@daily", start_date=start, end_date=later)
+    assert spec["end_date"] == "2024-01-01T09:00:00-05:00"
 
 
 def test_a_schedule_is_recorded_as_it_was_read() -> None:

@@ -1,4 +1,4 @@
-"""Declarations: what they record, and how a function is tried."""
+"""Declarations: the recorded facts, and trials of a function."""
 
 import json
 import re
@@ -44,11 +44,11 @@ def daily(self: Any, context: Any, spark: Any, raw: Any, limit: int = 3) -> None
 
 
 def test_a_producer_is_recorded_as_json() -> None:
-    found = daily.to_json()
-    assert found["name"] == "daily"
-    assert found["description"] == "Delays of a day."
-    assert found["source"].startswith("@asset(")
-    assert found["outlets"] == [
+    spec = daily.to_json()
+    assert spec["name"] == "daily"
+    assert spec["description"] == "Delays of a day."
+    assert spec["source"].startswith("@asset(")
+    assert spec["outlets"] == [
         {
             "name": "daily",
             "uri": "file:///lake/daily/",
@@ -65,9 +65,9 @@ def test_a_producer_is_recorded_as_json() -> None:
             "group": None,
         }
     ]
-    assert found["multi"] is False
-    assert found["inlets"] == ["raw"]
-    assert found["schedule"] == {
+    assert spec["multi"] is False
+    assert spec["inlets"] == ["raw"]
+    assert spec["schedule"] == {
         "kind": "any",
         "of": [
             {
@@ -77,16 +77,16 @@ def test_a_producer_is_recorded_as_json() -> None:
             {"kind": "asset", "name": "third"},
         ],
     }
-    assert (found["retries"], found["retry_delay"], found["timeout"]) == (2, 300.0, 90.0)
-    assert (found["strategy"], found["params"], found["owners"]) == (30, {"limit": 10}, ["ops"])
-    assert found["file"] == __file__
+    assert (spec["retries"], spec["retry_delay"], spec["timeout"]) == (2, 300.0, 90.0)
+    assert (spec["strategy"], spec["params"], spec["owners"]) == (30, {"limit": 10}, ["ops"])
+    assert spec["file"] == __file__
 
 
 def test_every_option_of_a_producer_is_in_its_json() -> None:
     spelled = {"upstream": "mappings", "outlet_validations": "outlets"}
-    taken = {spelled.get(option.name, option.name) for option in fields(RunOptions)}
+    options = {spelled.get(option.name, option.name) for option in fields(RunOptions)}
     # Without a limit nothing is said, so that specs of earlier versions stay as they are.
-    assert taken - {"memory"} <= daily.to_json().keys()
+    assert options - {"memory"} <= daily.to_json().keys()
 
 
 def test_options_that_only_some_servers_act_on_are_recorded() -> None:
@@ -104,16 +104,16 @@ def test_options_that_only_some_servers_act_on_are_recorded() -> None:
         on_failure=tell,
         upstream={raw: Offset(-1), "other": All()},
     )
-    def made(raw: Any, other: Any) -> None: ...
+    def decorated(raw: Any, other: Any) -> None: ...
 
-    found = made.to_json()
-    assert found["memory"] == 2 * 1024**3
-    assert (found["refresh"], found["pending"], found["write_mode"]) == (3, "latest", "append")
-    assert (found["engine"], found["on_partial"]) == ("submit", "publish")
-    assert (found["depends_on_past"], found["on_success"]) == (False, None)
-    assert found["on_failure"].endswith("tell")
-    assert found["mappings"] == {"raw": Offset(-1).to_json(), "other": All().to_json()}
-    assert json.loads(json.dumps(found)) == found
+    spec = decorated.to_json()
+    assert spec["memory"] == 2 * 1024**3
+    assert (spec["refresh"], spec["pending"], spec["write_mode"]) == (3, "latest", "append")
+    assert (spec["engine"], spec["on_partial"]) == ("submit", "publish")
+    assert (spec["depends_on_past"], spec["on_success"]) == (False, None)
+    assert spec["on_failure"].endswith("tell")
+    assert spec["mappings"] == {"raw": Offset(-1).to_json(), "other": All().to_json()}
+    assert json.loads(json.dumps(spec)) == spec
 
 
 def test_validations_are_recorded_with_the_assets_that_they_are_of() -> None:
@@ -155,22 +155,22 @@ def test_the_example_of_the_document_is_taken() -> None:
     )
     def aggregated_sales(raw_sales: Any) -> None: ...
 
-    (found,) = aggregated_sales.to_json()["inlet_validations"]["raw_sales"]
-    assert found["columns"] == ["sales"]
+    (validation,) = aggregated_sales.to_json()["inlet_validations"]["raw_sales"]
+    assert validation["columns"] == ["sales"]
 
 
 def test_a_uri_that_breaks_its_rule_is_told_with_the_asset_and_where_it_stands() -> None:
-    with pytest.warns(UserWarning, match="stays as written") as told:
+    with pytest.warns(UserWarning, match="stays as written") as warnings:
         broken = Asset("broken", uri="s3://")
-    assert (told[0].filename, told[0].lineno) == (broken.site.file, broken.site.line)
+    assert (warnings[0].filename, warnings[0].lineno) == (broken.site.file, broken.site.line)
     (warning,) = broken.to_json()["warnings"]
     assert "needs a host" in warning
 
 
 def test_an_asset_that_something_else_writes_is_recorded_as_json() -> None:
-    found = raw.to_json()
-    assert found["uri"] == "file:///lake/raw%20files"
-    assert found["columns"] == [{"name": "dest", "type": "string"}]
+    spec = raw.to_json()
+    assert spec["uri"] == "file:///lake/raw%20files"
+    assert spec["columns"] == [{"name": "dest", "type": "string"}]
     assert other.to_json()["columns"] == [{"name": "a", "type": None}]
 
 
@@ -239,9 +239,9 @@ def test_parentheses_may_be_left_out() -> None:
 
 def test_what_cannot_be_decorated_is_refused_without_parentheses_as_well() -> None:
     bare: Any = asset
-    for other in (raw, lambda: None, dict):
+    for target in (raw, lambda: None, dict):
         with pytest.raises(DefinitionError, match="is decorated"):
-            bare(other)
+            bare(target)
 
 
 def test_an_asset_and_an_outlet_have_catalogue_facts_of_their_own() -> None:
@@ -251,17 +251,17 @@ def test_an_asset_and_an_outlet_have_catalogue_facts_of_their_own() -> None:
         "tags": ["stock"],
         "group": "shop",
     }
-    told = Asset("stock", **facts).to_json()
-    assert {name: told[name] for name in facts} == facts
+    spec = Asset("stock", **facts).to_json()
+    assert {name: spec[name] for name in facts} == facts
 
     @asset.multi(outlets=[Asset("left", **facts), Asset("right")], owners=["ops"])
     def both() -> None:
         """Both sides."""
 
     declared = both.to_json()
-    left, right = declared["outlets"]
-    assert {name: left[name] for name in facts} == facts
-    assert (right["owners"], declared["owners"]) == ([], ["ops"])
+    left_outlet, right_outlet = declared["outlets"]
+    assert {name: left_outlet[name] for name in facts} == facts
+    assert (right_outlet["owners"], declared["owners"]) == ([], ["ops"])
 
 
 @pytest.mark.parametrize(

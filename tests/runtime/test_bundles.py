@@ -1,4 +1,4 @@
-"""Bundles: packed by content, loaded file by file, broken ones reported alone."""
+"""Bundles: packed by content, loaded file by file; a broken file is reported alone."""
 
 import gzip
 import io
@@ -33,17 +33,17 @@ def names(report: dict[str, Any]) -> list[str]:
 
 
 def test_the_digest_depends_on_content_only(tmp_path: Path) -> None:
-    one = write(tmp_path / "one", a="x = 1", pkg__b="y = 2")
-    two = write(tmp_path / "two", pkg__b="y = 2", a="x = 1")
-    os.utime(two / "a.py", (1, 1))
-    (two / "a.py").chmod(0o700)
-    (two / "__pycache__").mkdir()
-    (two / "__pycache__" / "a.pyc").write_bytes(b"x")
-    (two / ".git").mkdir()
-    (two / ".git" / "config").write_text("x")
-    assert archive(one) == archive(two)
-    (two / "a.py").write_text("x = 2")
-    assert archive(one)[0] != archive(two)[0]
+    first = write(tmp_path / "one", a="x = 1", pkg__b="y = 2")
+    second = write(tmp_path / "two", pkg__b="y = 2", a="x = 1")
+    os.utime(second / "a.py", (1, 1))
+    (second / "a.py").chmod(0o700)
+    (second / "__pycache__").mkdir()
+    (second / "__pycache__" / "a.pyc").write_bytes(b"x")
+    (second / ".git").mkdir()
+    (second / ".git" / "config").write_text("x")
+    assert archive(first) == archive(second)
+    (second / "a.py").write_text("x = 2")
+    assert archive(first)[0] != archive(second)[0]
 
 
 def test_what_was_packed_is_unpacked_whole(tmp_path: Path) -> None:
@@ -152,16 +152,17 @@ def test_a_broken_file_does_not_affect_the_others(tmp_path: Path) -> None:
     )
     report = load_bundle(folder)
     assert names(report) == ["fine"]
-    found = errors(report)
-    assert sorted(found) == ["broken.py", "exits.py", "syntax.py"]
-    assert found["broken.py"]["message"] == "ZeroDivisionError: division by zero"
-    assert found["broken.py"]["line"] == 6
+    errors_by_path = errors(report)
+    assert sorted(errors_by_path) == ["broken.py", "exits.py", "syntax.py"]
+    assert errors_by_path["broken.py"]["message"] == "ZeroDivisionError: division by zero"
+    assert errors_by_path["broken.py"]["line"] == 6
     assert (
-        found["broken.py"]["traceback"].splitlines()[1] == '  File "broken.py", line 7, in <module>'
+        errors_by_path["broken.py"]["traceback"].splitlines()[1]
+        == '  File "broken.py", line 7, in <module>'
     )
-    assert found["syntax.py"]["line"] == 2
-    assert 'File "syntax.py", line 2' in found["syntax.py"]["traceback"]
-    assert found["exits.py"]["message"] == "SystemExit: 3"
+    assert errors_by_path["syntax.py"]["line"] == 2
+    assert 'File "syntax.py", line 2' in errors_by_path["syntax.py"]["traceback"]
+    assert errors_by_path["exits.py"]["message"] == "SystemExit: 3"
 
 
 def test_a_file_that_imports_a_broken_one_is_broken_and_declares_nothing(tmp_path: Path) -> None:
@@ -319,7 +320,7 @@ def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("declaration", "line", "asset", "said"),
+    ("declaration", "line", "asset", "message"),
     [
         (
             """
@@ -378,13 +379,13 @@ def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: 
     ],
 )
 def test_an_argument_that_is_wrong_by_itself_is_told_with_its_asset(
-    tmp_path: Path, declaration: str, line: int, asset: str, said: str
+    tmp_path: Path, declaration: str, line: int, asset: str, message: str
 ) -> None:
     report = load_bundle(write(tmp_path, a=declaration))
     (error,) = errors(report).values()
     assert (error["line"], error["asset"]) == (line, asset)
     assert error["message"].startswith(f"asset {asset!r}: ")
-    assert said in error["message"]
+    assert message in error["message"]
     assert not names(report)
 
 
@@ -409,17 +410,17 @@ def test_an_error_of_an_imported_file_is_told_at_the_import_and_where_it_arose(
         helpers="\n\n\n\ndef windows(cadence): return PartitionByInterval(cadence)",
         z='\n\n\nDAYS = PartitionByInterval("@dayly")',
     )
-    told = {
+    places_by_path = {
         path: (error["line"], error["message"])
         for path, error in errors(load_bundle(folder)).items()
     }
-    assert told["a.py"][0] == 2
-    assert told["a.py"][1].endswith("(z.py:5)")
-    assert told["b.py"][0] == 4
-    assert told["b.py"][1].startswith("asset 'sales': unknown preset '@dayly'")
-    assert told["b.py"][1].endswith("(helpers.py:6)")
-    assert told["z.py"][0] == 5
-    assert not told["z.py"][1].endswith(")")
+    assert places_by_path["a.py"][0] == 2
+    assert places_by_path["a.py"][1].endswith("(z.py:5)")
+    assert places_by_path["b.py"][0] == 4
+    assert places_by_path["b.py"][1].startswith("asset 'sales': unknown preset '@dayly'")
+    assert places_by_path["b.py"][1].endswith("(helpers.py:6)")
+    assert places_by_path["z.py"][0] == 5
+    assert not places_by_path["z.py"][1].endswith(")")
 
 
 def test_a_file_with_a_path_too_long_for_the_record_is_refused_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An asset whose columns have changed: each partition is read by those that it was written with."""
+"""An asset whose columns have changed: each partition is read by the columns at its writing."""
 
 import pyarrow
 import pytest
@@ -50,15 +50,15 @@ def test_each_partition_is_read_by_its_own_columns(
     spark_runs.define(ASSETS.replace("{more}", str(["extra"] if is_late else [])))
     for day in days:
         spark_runs.make("tables", [day], params={"sql": DAYS[day]})
-    upstream = {f"as_{one}": days for one in FORMATS}
-    said = spark_runs.make("reads", upstream=upstream).log
+    upstream = {f"as_{file_format}": days for file_format in FORMATS}
+    log = spark_runs.make("reads", upstream=upstream).log
     late = {"mon": (None,), "tue": (None,), "wed": ("late",)} if is_late else {}
     numbers = {day: number for number, day in enumerate(DAYS, start=1)}
     rows = [(day, "a", "b", numbers[day], *late.get(day, ())) for day in days]
     kind = "int" if is_late else "bigint"
     expected = [f"rows: {' '.join(map(str, rows))} {kind}", f"rows: {len(days)} {len(days)}"]
-    assert [line for line in said.splitlines() if line.startswith("rows:")] == expected * 4
-    assert {one: said.count(f"FileScan {one} ") for one in FORMATS} == scans
+    assert [line for line in log.splitlines() if line.startswith("rows:")] == expected * 4
+    assert {file_format: log.count(f"FileScan {file_format} ") for file_format in FORMATS} == scans
 
 
 def test_what_something_else_has_written_stands_beside_ones_own(spark_runs: Runs) -> None:
@@ -90,10 +90,10 @@ def test_what_something_else_has_written_stands_beside_ones_own(spark_runs: Runs
     spark_runs.make("counts", ["tue"])
     every = ["fri", "mon", "tue"]
     upstream = {"notes": ["fri", "tue"], "parquet": every, "orc": every}
-    said = spark_runs.make("reads", upstream=upstream).log
-    assert "notes: ' kept ' '\\\\N' None\n" in said
+    log = spark_runs.make("reads", upstream=upstream).log
+    assert "notes: ' kept ' '\\\\N' None\n" in log
     counts = "counts: ('fri', 1, None, None) ('mon', 2, 'y', None) ('tue', 3, None, 'x')\n"
-    assert said.count(counts) == 2
+    assert log.count(counts) == 2
 
 
 def test_a_csv_file_is_not_read_by_columns_that_are_not_its_own(spark_runs: Runs) -> None:
@@ -129,9 +129,9 @@ def test_a_partition_of_many_columns_says_them_in_its_footer(spark_runs: Runs) -
         spark_runs.make("wide", [day], params={"columns": count})
     (file,) = spark_runs.lake.glob("wide/day=tue/*.parquet")
     assert parquet.read_metadata(file).serialized_size > 1 << 16
-    said = spark_runs.make("reads", upstream={"wide": ["mon", "tue"]}).log
-    assert said.count("FileScan parquet ") == 1
-    assert "columns: 801 [799, None]" in said or "columns: 801 [None, 799]" in said
+    log = spark_runs.make("reads", upstream={"wide": ["mon", "tue"]}).log
+    assert log.count("FileScan parquet ") == 1
+    assert "columns: 801 [799, None]" in log or "columns: 801 [None, 799]" in log
 
 
 def struct(**types: object) -> dict[str, object]:
@@ -144,7 +144,7 @@ def array(kind: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "both"),
+    ("left_type", "right_type", "both"),
     [
         (struct(a="long"), struct(b="string"), struct(a="long", b="string")),
         (struct(a="long", b="string"), struct(b="string"), struct(a="long", b="string")),
@@ -160,6 +160,6 @@ def array(kind: object) -> dict[str, object]:
     ],
 )
 def test_columns_are_put_together_where_none_has_two_types(
-    one: object, other: object, both: object
+    left_type: object, right_type: object, both: object
 ) -> None:
-    assert merge_types(one, other) == both
+    assert merge_types(left_type, right_type) == both

@@ -49,8 +49,12 @@ def test_what_asks_an_object_for_its_attributes_is_not_disturbed() -> None:
     assert not hasattr(raw_sales, "shape")
     assert not hasattr(raw_sales, "__array__")
     assert not hasattr(raw_sales, "_sales")
-    for other in (copy.copy(raw_sales), copy.deepcopy(raw_sales), pickle.loads(pickle.dumps(bare))):
-        assert isinstance(other, Asset)
+    for copied in (
+        copy.copy(raw_sales),
+        copy.deepcopy(raw_sales),
+        pickle.loads(pickle.dumps(bare)),
+    ):
+        assert isinstance(copied, Asset)
     assert copy.deepcopy(raw_sales).sales == raw_sales.sales
 
 

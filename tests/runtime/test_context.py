@@ -1,4 +1,4 @@
-"""What a function can know of its run, and what it may tell of what it found."""
+"""The context of a run: facts for the function, and keys that the function adds."""
 
 import threading
 from collections.abc import Iterator
@@ -51,14 +51,18 @@ def context(definition: Any = None, keys: Any = (WHOLE,), **facts: Any) -> RunCo
 
 
 def test_a_context_is_a_mapping_of_what_a_run_is() -> None:
-    found = context()
-    assert list(found) == [
+    run_context = context()
+    assert list(run_context) == [
         *("run_id", "attempt", "trigger", "params", "asset", "logical_time", "partition")
     ]
-    assert (found["run_id"], found["attempt"], found["params"]) == (7, 2, {"limit": 3})
-    assert found.get("nothing") is None
+    assert (run_context["run_id"], run_context["attempt"], run_context["params"]) == (
+        7,
+        2,
+        {"limit": 3},
+    )
+    assert run_context.get("nothing") is None
     with pytest.raises(KeyError, match="has no 'runid'; it has run_id"):
-        found["runid"]
+        run_context["runid"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_a_context_is_a_mapping_of_what_a_run_is() -> None:
 def test_the_only_partition_of_a_run_is_its_key(
     definition: Any, keys: list[str], key: Any, text: str
 ) -> None:
-    partition = context(definition, [definition.parse(one) for one in keys])["partition"]
+    partition = context(definition, [definition.parse(key_text) for key_text in keys])["partition"]
     assert (partition.key, partition.keys, str(partition)) == (key, (key,), text)
     assert partition.definition is definition
 
@@ -119,13 +123,13 @@ def test_outside_of_a_run_there_is_no_context_and_nothing_is_found() -> None:
 
 
 def test_threads_of_a_run_have_its_context() -> None:
-    seen: list[RunContext] = []
-    with current_context(context()) as own:
-        thread = threading.Thread(target=lambda: seen.append(get_current_context()))
+    contexts: list[RunContext] = []
+    with current_context(context()) as own_context:
+        thread = threading.Thread(target=lambda: contexts.append(get_current_context()))
         thread.start()
         thread.join()
-    assert len(seen) == 1
-    assert seen[0] is own
+    assert len(contexts) == 1
+    assert contexts[0] is own_context
 
 
 def test_runs_of_several_threads_have_a_context_each() -> None:
@@ -133,9 +137,9 @@ def test_runs_of_several_threads_have_a_context_each() -> None:
     right: list[bool] = []
 
     def make() -> None:
-        with current_context(context()) as own:
+        with current_context(context()) as own_context:
             both_are_in.wait()
-            right.append(get_current_context() is own)
+            right.append(get_current_context() is own_context)
             both_are_in.wait()
         both_are_in.wait()
         with pytest.raises(RuntimeError):
@@ -152,12 +156,14 @@ def test_runs_of_several_threads_have_a_context_each() -> None:
 
 def test_adding_a_key_twice_is_adding_it_once() -> None:
     orders = PartitionAtRuntime("orders")
-    with current_context(context()) as own:
+    with current_context(context()) as own_context:
         for key in ("b", 1, "a", "b", 1.0, Position(1.0, 2.0), date(2024, 1, 1)):
             CUSTOMERS.add_partition(key=key)
         orders.add_partition(key="b")
-    found = {name: [key.value for key in keys] for name, keys in own.discovered.items()}
-    assert found == {
+    keys_by_set = {
+        name: [key.value for key in keys] for name, keys in own_context.discovered.items()
+    }
+    assert keys_by_set == {
         "customers": ["b", 1, "a", Position(1.0, 2.0), date(2024, 1, 1)],
         "orders": ["b"],
     }
@@ -168,17 +174,17 @@ def test_threads_may_add_keys_side_by_side() -> None:
         for number in range(200):
             CUSTOMERS.add_partition(key=number)
 
-    with current_context(context()) as own:
+    with current_context(context()) as own_context:
         threads = [threading.Thread(target=add) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert sorted(key.value for key in own.discovered["customers"]) == list(range(200))
+    assert sorted(key.value for key in own_context.discovered["customers"]) == list(range(200))
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "message"),
     [
         ({"id": 1}, "PartitionKey"),
         (None, "cannot be a partition key"),
@@ -188,20 +194,22 @@ def test_threads_may_add_keys_side_by_side() -> None:
         ("ü" * 123, "a name of 256 bytes"),
     ],
 )
-def test_what_can_be_no_key_or_no_folder_is_refused_when_it_is_added(key: Any, said: str) -> None:
-    with current_context(context()) as own:
-        with pytest.raises(PartitionKeyError, match=said):
+def test_what_can_be_no_key_or_no_folder_is_refused_when_it_is_added(
+    key: Any, message: str
+) -> None:
+    with current_context(context()) as own_context:
+        with pytest.raises(PartitionKeyError, match=message):
             CUSTOMERS.add_partition(key=key)
         CUSTOMERS.add_partition(key="ü" * 122)
-    assert len(own.discovered["customers"]) == 1
+    assert len(own_context.discovered["customers"]) == 1
 
 
 def test_two_keys_of_one_text_are_refused() -> None:
-    with current_context(context()) as own:
+    with current_context(context()) as own_context:
         CUSTOMERS.add_partition(key=1)
         with pytest.raises(PartitionKeyError, match="1 and '1' would be one partition"):
             CUSTOMERS.add_partition(key="1")
-    assert [key.value for key in own.discovered["customers"]] == [1]
+    assert [key.value for key in own_context.discovered["customers"]] == [1]
 
 
 def test_only_sets_found_at_run_time_are_added_to() -> None:

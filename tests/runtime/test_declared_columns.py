@@ -1,4 +1,4 @@
-"""A function sees the declared columns of what it reads."""
+"""A function sees the declared columns of its inlets."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A run reads partitions of its own asset from where they are kept."""
+"""A run reads partitions of its own asset from the asset's storage."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_several_earlier_partitions_are_one_frame(session: Any, tmp_path: Path) 
     for number in (1, 2):
         folder = tmp_path / f"partition=2024-01-0{number}"
         session.range(number).write.parquet(str(folder))
-    own = OwnAssetHandle(
+    handle = OwnAssetHandle(
         "balances",
         uri=f"file://{tmp_path}",
         definition=DAYS,
@@ -34,7 +34,7 @@ def test_several_earlier_partitions_are_one_frame(session: Any, tmp_path: Path) 
         writer=Writer(run_id=1, attempt="1"),
         present=lambda keys: keys,
     )
-    frame = own.read(partition=["2024-01-01", "2024-01-02"])
+    frame = handle.read(partition=["2024-01-01", "2024-01-02"])
     assert sorted(row.partition for row in frame.collect()) == [
         "2024-01-01", "2024-01-02", "2024-01-02",
     ]  # fmt: skip

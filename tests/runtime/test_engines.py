@@ -1,5 +1,7 @@
-"""Both engines make the same data of the same asset: on a server that runs share, and by a Spark
-application for each run, in one process and on a cluster.
+"""Both engines make the same data of the same asset.
+
+One engine is a server that runs share, the other a Spark application for each run, in one process
+and on a cluster.
 """
 
 import os
@@ -55,12 +57,12 @@ ASSETS = """
 
 
 def rows_below(folder: Path) -> dict[str, int]:
-    """Rows by folder."""
-    found: dict[str, int] = {}
+    """Count the rows by folder."""
+    counts: dict[str, int] = {}
     for file in folder.rglob("*.parquet"):
         place = file.parent.relative_to(folder).as_posix()
-        found[place] = found.get(place, 0) + parquet.read_metadata(file).num_rows
-    return found
+        counts[place] = counts.get(place, 0) + parquet.read_metadata(file).num_rows
+    return counts
 
 
 # In one process: test_formats and test_postgres.
@@ -68,22 +70,24 @@ def rows_below(folder: Path) -> dict[str, int]:
 def test_every_engine_writes_every_row_into_its_partition(engine_runs: Runs) -> None:
     engine_runs.define(ASSETS)
     days = ["2013-01-01", "2013-01-02", "2013-01-03"]
-    made = engine_runs.make("hours", days)
-    assert made.types == ["started", "spark", "spark", "staged", "finished", "exited"]
-    outside, missing, decimal = [row for row in made.log.splitlines() if row.startswith("refused:")]
+    outcome = engine_runs.make("hours", days)
+    assert outcome.types == ["started", "spark", "spark", "staged", "finished", "exited"]
+    outside, missing, decimal = [
+        row for row in outcome.log.splitlines() if row.startswith("refused:")
+    ]
     assert "2013-01-09" in outside
     assert "is null" in outside
     assert "no column 'partition'" in missing
     assert "decimal" in decimal
-    assert "frames: 36 UTC\n" in made.log
-    assert {key: one["rows"] for key, one in made.staged.items()} == dict(
+    assert "frames: 36 UTC\n" in outcome.log
+    assert {key: partition["rows"] for key, partition in outcome.staged.items()} == dict(
         zip(days, (24, 12, 0), strict=True)
     )
     root = engine_runs.lake / "my hours"
     assert rows_below(root) == {
         f"partition={day}": rows for day, rows in zip(days, (24, 12, 0), strict=True)
     }
-    marker = f"_slicewise-{made.request['run_id']}-1-0123456789ab"
+    marker = f"_slicewise-{outcome.request['run_id']}-1-0123456789ab"
     assert all((root / f"partition={day}" / marker).exists() for day in days)
 
 
@@ -128,10 +132,10 @@ def test_a_run_has_an_application_of_its_own(submitted_runs: Runs) -> None:
             print("past:", *context["partition"].iter_past_partitions())
             print("caf\u00e9", file=sys.stderr)
     """)
-    asked: list[dict[str, Any]] = []
+    questions: list[dict[str, Any]] = []
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:
-        asked.append(question)
+        questions.append(question)
         return {"keys": [], "next": None}
 
     submitted_runs.answer = answer
@@ -165,15 +169,15 @@ def test_killing_a_run_or_its_parent_ends_all_its_processes_and_its_application(
     first = submitted_runs.parent.launch(requests[0])
     second = doomed.launch(requests[1])
     try:
-        said = [runner.messages(60) for runner in (first, second)]
-        pids = [*_processes_of(first, said[0]), *_processes_of(second, said[1])]
+        streams = [runner.messages(60) for runner in (first, second)]
+        pids = [*_processes_of(first, streams[0]), *_processes_of(second, streams[1])]
         names = {request["spark"]["name"] for request in requests}
         assert names <= cluster.applications()
         assert all(is_alive(pid) for pid in pids)
         first.kill()
         assert doomed.pid is not None
         os.kill(doomed.pid, signal.SIGKILL)
-        for rest in said:
+        for rest in streams:
             assert list(rest)[-1]["signal"] == signal.SIGKILL
         assert wait_until(lambda: not any(is_alive(pid) for pid in pids))
         assert wait_until(lambda: not names & cluster.applications())
@@ -195,7 +199,7 @@ def test_a_submission_that_does_not_come_about_is_a_failure_of_the_platform(
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("spark.sparkContext", 'engine="submit"'),
         ("spark.range(3).rdd", 'engine="submit"'),
@@ -208,22 +212,22 @@ def test_a_submission_that_does_not_come_about_is_a_failure_of_the_platform(
     ],
 )
 def test_what_only_the_other_engine_can_do_is_said_with_its_name(
-    spark_runs: Runs, statement: str, said: str
+    spark_runs: Runs, statement: str, message: str
 ) -> None:
     spark_runs.define(f"@asset()\ndef wants(spark):\n    {statement}")
     failure = spark_runs.run("wants").failure
-    assert said in failure["error"]
-    assert said in failure["traceback"]
+    assert message in failure["error"]
+    assert message in failure["traceback"]
     assert failure["kind"] == "code"
 
 
-def _processes_of(runner: RunnerProcess, said: Iterator[dict[str, Any]]) -> list[int]:
-    """The runner, its JVM and its driver, once the driver is at work."""
+def _processes_of(runner: RunnerProcess, messages: Iterator[dict[str, Any]]) -> list[int]:
+    """Return the processes of a runner, its JVM and its driver, once the driver is at work."""
     log = ""
-    for message in said:
+    for message in messages:
         assert message["type"] != "exited", log
         log += message["text"] if message["type"] == "log" else ""
-        if found := re.search(r"driver: (\d+) (\d+)\n", log):
+        if match := re.search(r"driver: (\d+) (\d+)\n", log):
             assert runner.pid is not None
-            return [runner.pid, *map(int, found.groups())]
+            return [runner.pid, *map(int, match.groups())]
     raise AssertionError("the driver has not begun")

@@ -1,91 +1,42 @@
-"""Two workers at one publication: the one that was taken for lost wakes up beside its successor.
+"""Two workers at one publication: a worker that was taken for lost wakes up beside its successor.
 
-Each is stopped before each change of the file system that it makes, in every combination. The
-successor always succeeds; the late worker changes nothing of what follows, and is told.
+Each worker is stopped before each of its changes of the file system, in every combination. The
+successor always succeeds; the late worker changes nothing afterwards, and gets an error.
 """
 
 import os
-import threading
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from slicewise.storage import StagingLostError, check, discard, exchange, published, versions
-from tests.runtime.test_write_modes import DAYS, Lake
+from tests.runtime.lake import DAY_PATHS, Lake
+from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 # Not the links to files: they lie in a folder that nobody else finds.
 CHANGES = ("rename", "symlink", "mkdir", "unlink")
 
 
-class Worker(threading.Thread):
-    """A worker that waits before its n-th change of the file system until it is let go."""
-
-    def __init__(self, act: Callable[[], Any], step: int) -> None:
-        super().__init__(daemon=True)
-        self._act, self._left = act, step
-        self._stopped, self._let_go = threading.Event(), threading.Event()
-        self._has_ended = False
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self._act()
-        except BaseException as error:
-            self.error = error
-        self._has_ended = True
-        self._stopped.set()
-
-    def before_change(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._stopped.set()
-            assert self._let_go.wait(120)
-
-    def reach(self) -> bool:
-        """Start; whether it waits now, and has not come to its end."""
-        self.start()
-        assert self._stopped.wait(120)
-        return not self._has_ended
-
-    def end(self) -> None:
-        self._let_go.set()
-        self.join(120)
-        assert not self.is_alive()
-
-
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are asked before each change; none waits for the lock of one that is stopped."""
-
-    def asking(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            thread = threading.current_thread()
-            # What is removed in the end, name by name, belongs to nobody any more.
-            if isinstance(thread, Worker) and "dir_fd" not in options:
-                thread.before_change()
-            return real(*args, **options)
-
-        return call
-
+    """Ask workers before each change; no worker waits for the lock of a stopped worker."""
     for name in CHANGES:
-        monkeypatch.setattr(os, name, asking(getattr(os, name)))
-    monkeypatch.setattr(exchange, "_renameat2", asking(exchange._renameat2))
+        monkeypatch.setattr(os, name, asking_first(getattr(os, name)))
+    monkeypatch.setattr(exchange, "_renameat2", asking_first(exchange._renameat2))
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.0)
 
 
 def lake_with(folder: Path, mode: str, paths: list[str]) -> tuple[Lake, Path]:
-    """An asset with data of run 1, and what run 2 has staged."""
+    """Return an asset with data of run 1, and the staged data of run 2."""
     lake = Lake(folder / "a", mode, paths)
     lake.write(1, "one")
     return lake, lake.stage(2, "two")
 
 
 MODES = pytest.mark.parametrize("mode", ["replace", "append", "version"])
-PATHS = pytest.mark.parametrize("paths", [DAYS, ["."]], ids=["partitions", "whole"])
+PATHS = pytest.mark.parametrize("paths", [DAY_PATHS, ["."]], ids=["partitions", "whole"])
 
 
 def expected(mode: str, *texts: str) -> list[str]:
@@ -101,9 +52,9 @@ def test_a_late_worker_beside_its_successor_neither_stops_it_nor_changes_its_dat
     for late_step in count(1):
         for step in count(1):
             lake, staging = lake_with(tmp_path / str(next(number)), mode, paths)
-            late = Worker(partial(lake.publish, staging, 2, fence=1), late_step)
+            late = SteppedWorker(partial(lake.publish, staging, 2, fence=1), late_step)
             is_late = late.reach()
-            successor = Worker(partial(lake.publish, staging, 2, fence=2), step)
+            successor = SteppedWorker(partial(lake.publish, staging, 2, fence=2), step)
             is_paused = successor.reach()
             late.end()
             successor.end()
@@ -127,7 +78,7 @@ def test_a_late_worker_changes_nothing_of_newer_data(
 ) -> None:
     for step in count(1):
         lake, staging = lake_with(tmp_path / str(step), mode, paths)
-        late = Worker(partial(lake.publish, staging, 2, fence=1), step)
+        late = SteppedWorker(partial(lake.publish, staging, 2, fence=1), step)
         is_late = late.reach()
         lake.publish(staging, 2, fence=2)
         lake.write(3, "three")
@@ -146,16 +97,18 @@ def test_a_late_worker_changes_nothing_of_newer_data(
 def test_a_worker_that_begins_after_its_successor_is_told_and_takes_nothing_back(
     tmp_path: Path, mode: str
 ) -> None:
-    lake, staging = lake_with(tmp_path, mode, DAYS)
-    successor = Worker(partial(lake.publish, staging, 2, fence=2), 3)
+    lake, staging = lake_with(tmp_path, mode, DAY_PATHS)
+    successor = SteppedWorker(partial(lake.publish, staging, 2, fence=2), 3)
     assert successor.reach()
     with pytest.raises(StagingLostError, match="another worker has taken over"):
         lake.publish(staging, 2, fence=1)
     with pytest.raises(StagingLostError, match="another worker has taken over"):
-        check(str(lake.root), str(staging), [{"path": DAYS[0]}], run_id=2, attempt="1-a", fence=1)
+        check(
+            str(lake.root), str(staging), [{"path": DAY_PATHS[0]}], run_id=2, attempt="1-a", fence=1
+        )
     successor.end()
     assert successor.error is None
-    assert lake.content() == dict.fromkeys(DAYS, expected(mode, "one", "two"))
+    assert lake.content() == dict.fromkeys(DAY_PATHS, expected(mode, "one", "two"))
 
 
 @PATHS
@@ -163,10 +116,10 @@ def test_a_worker_that_begins_after_its_successor_is_told_and_takes_nothing_back
 def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
     tmp_path: Path, mode: str, paths: list[str]
 ) -> None:
-    """It was looked at by its successor, and failed for another of its assets."""
+    """The successor looked at the publication, and failed for another asset of the run."""
     for step in count(1):
         lake, staging = lake_with(tmp_path / str(step), mode, paths)
-        late = Worker(partial(lake.publish, staging, 2, fence=1), step)
+        late = SteppedWorker(partial(lake.publish, staging, 2, fence=1), step)
         is_late = late.reach()
         pieces = [{"path": path} for path in paths]
         check(str(lake.root), str(staging), pieces, run_id=2, attempt="1-a", fence=2)
@@ -174,11 +127,11 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
         late.end()
         discard(str(lake.root), run_id=2, attempt="1-a")
         assert published(str(lake.root), paths, run_id=2, attempt="1-a") == recorded, step
-        whole = {path: expected(mode, "one", *["two"] * (path in recorded)) for path in paths}
-        assert lake.content() == whole, step
+        contents = {path: expected(mode, "one", *["two"] * (path in recorded)) for path in paths}
+        assert lake.content() == contents, step
         if mode == "version":
-            kept = {path: [1, 2][: 1 + (path in recorded)] for path in paths}
-            assert {path: versions(lake.root, path) for path in paths} == kept, step
+            version_lists = {path: [1, 2][: 1 + (path in recorded)] for path in paths}
+            assert {path: versions(lake.root, path) for path in paths} == version_lists, step
         assert not list(lake.root.parent.rglob("_slicewise-staging*")), step
         assert not list(lake.root.parent.rglob("_slicewise-links*")), step
         if not is_late:
@@ -202,7 +155,7 @@ def test_what_a_spark_task_writes_under_the_first_name_keeps_nobody_from_publish
 def test_what_a_crash_between_renaming_and_removing_has_left_is_removed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, _ = lake_with(tmp_path, "replace", DAYS)
+    lake, _ = lake_with(tmp_path, "replace", DAY_PATHS)
     with monkeypatch.context() as patched:
         for name in ("fencing", "publishing"):
             patched.setattr(f"slicewise.storage.{name}.remove", lambda folder: None)
@@ -210,5 +163,5 @@ def test_what_a_crash_between_renaming_and_removing_has_left_is_removed_later(
     assert list(lake.root.glob("_slicewise-discarded-*"))
     lake.stage(22, "another run's")
     discard(str(lake.root), run_id=2, attempt="1-a")
-    left = [entry.name for entry in lake.root.glob("_slicewise-*")]
-    assert left == ["_slicewise-staging-22-1-a-1"]
+    leftovers = [entry.name for entry in lake.root.glob("_slicewise-*")]
+    assert leftovers == ["_slicewise-staging-22-1-a-1"]

@@ -1,6 +1,7 @@
-"""File systems that cannot do what publishing takes are told in one sentence, before any work.
+"""File systems that cannot publish are refused in one sentence, before any work.
 
-That they refuse is played at the call of the system: tests cannot mount one everywhere.
+The tests play the refusal at the call of the system: tests cannot mount such a file system
+everywhere.
 """
 
 import errno
@@ -15,7 +16,7 @@ import pytest
 from slicewise.io import Place, storage_at
 from slicewise.storage import UnfitFileSystemError, UnfitLocationError, exchange, fitness
 from slicewise.storage.layout import TRIAL_PREFIX
-from tests.runtime.test_write_modes import Lake
+from tests.runtime.lake import Lake
 
 WORKS = r"ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI$"
 
@@ -33,7 +34,7 @@ def refusing(number: int) -> Callable[..., Any]:
 
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch, number: int = errno.EINVAL) -> None:
-    """As FUSE and NFS have it: what is not there is said first, then that flags are unknown."""
+    """Refuse an exchange as FUSE and NFS do: missing files first, then unknown flags."""
 
     def rename(source: Path, target: Path, flag: int) -> None:
         if flag == exchange._EXCHANGE and not os.path.lexists(target):
@@ -84,11 +85,11 @@ def test_a_place_that_cannot_be_tried_is_not_refused(
 def test_a_trial_that_was_cut_off_keeps_nothing_from_its_place(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "a", "replace", ["."])
     lake.write(1, "first")
-    left = tmp_path / "a" / f"{TRIAL_PREFIX}x"
-    (left / "1").mkdir(parents=True)
+    trial_folder = tmp_path / "a" / f"{TRIAL_PREFIX}x"
+    (trial_folder / "1").mkdir(parents=True)
     lake.write(2, "second")
     assert lake.content() == {".": ["second"]}
-    assert not left.exists()
+    assert not trial_folder.exists()
 
 
 def test_a_trial_lies_beside_the_data_and_removes_those_that_were_cut_off(
@@ -96,21 +97,21 @@ def test_a_trial_lies_beside_the_data_and_removes_those_that_were_cut_off(
 ) -> None:
     homes = list[Path]()
 
-    def note(one: Path, other: Path) -> None:
-        homes.append(one.parent.parent)
+    def note(source: Path, target: Path) -> None:
+        homes.append(source.parent.parent)
 
     monkeypatch.setattr(fitness, "put_in_place", note)
     (tmp_path / "a").mkdir()
-    left = tmp_path / f"{TRIAL_PREFIX}x"
-    left.mkdir()
-    os.utime(left, (0, 0))
+    trial_folder = tmp_path / f"{TRIAL_PREFIX}x"
+    trial_folder.mkdir()
+    os.utime(trial_folder, (0, 0))
     storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
     assert homes == [tmp_path]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize(
-    ("kept", "denied", "said"),
+    ("existing", "denied", "message"),
     [
         ("lake/a", "lake/a", "may not write in .*/lake/a; chown -R .*/lake/a gives it"),
         ("lake", "lake", "may not write in .*/lake; make .*/lake/a and give it"),
@@ -118,11 +119,11 @@ def test_a_trial_lies_beside_the_data_and_removes_those_that_were_cut_off(
     ],
 )
 def test_a_place_for_which_rights_lack_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, denied: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: str, denied: str, message: str
 ) -> None:
-    (tmp_path / kept).mkdir(parents=True)
+    (tmp_path / existing).mkdir(parents=True)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / denied)
-    with pytest.raises(UnfitLocationError, match=said):
+    with pytest.raises(UnfitLocationError, match=message):
         storage_at(Place(uri=str(tmp_path / "lake/a"))).refuse_place()
 
 

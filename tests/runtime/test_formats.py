@@ -1,4 +1,4 @@
-"""Parquet, CSV, JSON and ORC: what is written is read as it was, whatever the mode of writing."""
+"""Parquet, CSV, JSON and ORC: written data is read unchanged, in every write mode."""
 
 from pathlib import Path
 
@@ -63,26 +63,35 @@ def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(
     engine_runs.define(ASSETS)
     spark_runs.define(ASSETS)
     # What one engine has written another one adds to, and reads.
-    first, second = (each.make("tables", ["a%2Fb", "02"]) for each in (engine_runs, spark_runs))
-    for made in (first, second):
-        found = {message["asset"]: message["partitions"] for message in made.of_type("staged")}
-        rows = {name: [one["rows"] for one in pieces] for name, pieces in found.items()}
-        assert rows == {f"as_{one}": [8, 0] for one in ("parquet", "csv", "json", "orc")}
+    first, second = (engine.make("tables", ["a%2Fb", "02"]) for engine in (engine_runs, spark_runs))
+    for outcome in (first, second):
+        pieces_by_asset = {
+            message["asset"]: message["partitions"] for message in outcome.of_type("staged")
+        }
+        rows = {
+            name: [partition["rows"] for partition in pieces]
+            for name, pieces in pieces_by_asset.items()
+        }
+        assert rows == {
+            f"as_{file_format}": [8, 0] for file_format in ("parquet", "csv", "json", "orc")
+        }
     models = [spark_runs.make("model").request["run_id"] for _ in range(2)]
     engine_runs.lake.joinpath("outside.csv").write_text("id,at\n7,2024-01-01 00:00:00\n")
-    keys = {f"as_{one}": ["a%2Fb", "02"] for one in ("parquet", "csv", "json", "orc")}
+    keys = {
+        f"as_{file_format}": ["a%2Fb", "02"] for file_format in ("parquet", "csv", "json", "orc")
+    }
     read = spark_runs.run("reads", upstream={**keys, "model": [""], "outside": [""]})
     words = ("columns:", "same:", "weights:", "outside:", "refused:")
-    said = [line for line in read.log.splitlines() if line.startswith(words)]
+    shown_lines = [line for line in read.log.splitlines() if line.startswith(words)]
     columns = (
         "columns: struct<note:string,at:timestamp,wall:timestamp_ntz,day:date,price:decimal(9,2),"
         "size:double,yes:boolean,n:bigint,place:string>"
     )
-    assert said[:8] == [columns, "same: True 0"] * 4, read.log
-    assert said[8] == f"weights: {models[0]} {models[1]} {models[1]}"
-    assert said[9].startswith("outside: [Row(id=7, at=datetime.datetime(2024, 1, 1, 0, 0")
-    assert "there is no version 7 of it in" in said[10]
-    assert said[11].startswith("refused: there is no version 1 of it in"), read.log
+    assert shown_lines[:8] == [columns, "same: True 0"] * 4, read.log
+    assert shown_lines[8] == f"weights: {models[0]} {models[1]} {models[1]}"
+    assert shown_lines[9].startswith("outside: [Row(id=7, at=datetime.datetime(2024, 1, 1, 0, 0")
+    assert "there is no version 7 of it in" in shown_lines[10]
+    assert shown_lines[11].startswith("refused: there is no version 1 of it in"), read.log
     schemas = list(engine_runs.lake.glob("as.csv/place=*/_slicewise-schema.json"))
     assert len(schemas) == 2
 
@@ -122,19 +131,19 @@ def test_rows_whose_columns_do_not_fit_are_not_appended(spark_runs: Runs) -> Non
     """)
     for name in ("log", "lines"):
         spark_runs.make(name, params={"sql": "select 1 as n, 'x' as t"})
-    for name, sql, said in (
+    for name, sql, message in (
         ("log", "select 1.5 as n, 'y' as t", "'n' of type int; rows with a column of type decimal"),
         ("log", "select 1 as n", "a column 't', which the rows to be appended do not have"),
         ("lines", "select 'y' as t, 2 as n", "CSV knows columns by position"),
     ):
-        assert said in spark_runs.run(name, params={"sql": sql}).failure["error"]
+        assert message in spark_runs.run(name, params={"sql": sql}).failure["error"]
     spark_runs.make("log", params={"sql": "select 2 as n, 'y' as t, true as late"})
     read = spark_runs.run("reads", upstream={"log": [""]})
     assert "Row(n=1, t='x', late=None), Row(n=2, t='y', late=True)" in read.log, read.messages
 
 
 @pytest.mark.parametrize(
-    ("uri", "said", "format"),
+    ("uri", "declared", "format"),
     [
         ("file:///lake/x", None, "parquet"),
         ("file:///lake/x.csv", None, "csv"),
@@ -146,13 +155,13 @@ def test_rows_whose_columns_do_not_fit_are_not_appended(spark_runs: Runs) -> Non
     ],
 )
 def test_the_format_is_what_is_said_or_the_extension(
-    uri: str | None, said: str | None, format: str | None
+    uri: str | None, declared: str | None, format: str | None
 ) -> None:
-    assert Asset("x", uri=uri, format=said).format == format
+    assert Asset("x", uri=uri, format=declared).format == format
 
 
 @pytest.mark.parametrize(
-    ("uri", "said", "sentence"),
+    ("uri", "declared", "sentence"),
     [
         ("file:///lake/x", "xlsx", 'format is one of "parquet", "csv", "json", "orc", not'),
         ("file:///lake/x.csv", "orc", "two formats; change one of them"),
@@ -160,10 +169,12 @@ def test_the_format_is_what_is_said_or_the_extension(
         (None, "csv", "the asset has no uri; leave format out"),
     ],
 )
-def test_a_format_that_is_not_written_is_refused(uri: str | None, said: str, sentence: str) -> None:
+def test_a_format_that_is_not_written_is_refused(
+    uri: str | None, declared: str, sentence: str
+) -> None:
     with pytest.raises(DefinitionError, match=sentence):
 
-        @asset(uri=uri, format=said)
+        @asset(uri=uri, format=declared)
         def flights() -> None: ...
 
 
@@ -178,6 +189,6 @@ def test_files_whose_columns_nothing_says_are_refused_with_a_sentence(
     """)
     spark_runs.lake.mkdir()
     spark_runs.lake.joinpath("outside.csv").write_text("id\n7\n")
-    said = spark_runs.run("reads", upstream={"outside": [""]}).failure["error"]
-    assert "the columns of the csv files" in said
-    assert "columns={" in said
+    error = spark_runs.run("reads", upstream={"outside": [""]}).failure["error"]
+    assert "the columns of the csv files" in error
+    assert "columns={" in error

@@ -1,4 +1,4 @@
-"""What the handles of assets say to whoever reads a run's error."""
+"""The text of asset handles for readers of a run's error."""
 
 import pytest
 
@@ -12,9 +12,9 @@ def test_that_an_asset_cannot_be_written_is_said_without_its_password(
 ) -> None:
     monkeypatch.setattr(spark, "is_frame", lambda value: True)
     writer = Writer(run_id=1, attempt="1")
-    own = OwnAssetHandle(
+    handle = OwnAssetHandle(
         "kept", uri="x-mine://u:s3cret@h/t", definition=None, keys=[], session=None, writer=writer
     )
     with pytest.raises(ValueError, match=r"x-mine://u:\*\*\*@h/t") as refused:
-        own.write(object())
+        handle.write(object())
     assert "s3cret" not in str(refused.value)

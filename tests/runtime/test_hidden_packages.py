@@ -1,4 +1,4 @@
-"""Bundles may have files of any name: no package of the server is importable where they run."""
+"""Bundles may have files of any name: no package of the server is importable in a runner."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def report_of(bundle: Path, python_path: str = str(PROJECT)) -> dict[str, Any]:
     """Return the report of a real loader process, started as servers start the process."""
     receiving, sending = os.pipe()
     with os.fdopen(receiving, "rb") as answer:
-        done = subprocess.run(
+        result = subprocess.run(
             [*LOADER, str(bundle), f"--report-fd={sending}"],
             pass_fds=[sending],
             cwd=bundle,
@@ -40,7 +40,7 @@ def report_of(bundle: Path, python_path: str = str(PROJECT)) -> dict[str, Any]:
             check=True,
         )
         os.close(sending)
-        assert done.returncode == 0
+        assert result.returncode == 0
         report: dict[str, Any] = json.loads(answer.read())
     return report
 

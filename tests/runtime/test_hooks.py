@@ -9,7 +9,7 @@ from tests.runtime.runs import Outcome, Runs
 
 
 def call(runs: Runs, name: str, *args: Any, hook: str = "on_success", **more: Any) -> Outcome:
-    """What is said while the function is called after a run of those partitions."""
+    """Return the outcome of a call of the function after a run of these partitions."""
     request = runs.request(name, *args, hook=hook, **{"error": None, **more})
     # As its worker sends it: nothing of Spark, and nothing to write with.
     for fact in ("spark", "fence", "attempt_name", "upstreams", "strategy"):
@@ -86,7 +86,7 @@ def test_its_failure_comes_with_the_lines_of_its_author(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("does", "message"),
     [
         ("self.read()", "NoSparkError: a function that is called after a run gets no Spark"),
         ("self.write(1)", "AfterRunError: the run has ended, and flights"),
@@ -101,7 +101,7 @@ def test_its_failure_comes_with_the_lines_of_its_author(runs: Runs) -> None:
         ),
     ],
 )
-def test_what_only_a_run_has_is_refused(runs: Runs, does: str, said: str) -> None:
+def test_what_only_a_run_has_is_refused(runs: Runs, does: str, message: str) -> None:
     runs.define(f"""
         FOUND = PartitionAtRuntime("airports")
 
@@ -111,7 +111,7 @@ def test_what_only_a_run_has_is_refused(runs: Runs, does: str, said: str) -> Non
         @asset(uri=f"{{LAKE}}/flights", on_success=tell)
         def flights(): ...
     """)
-    assert call(runs, "flights").failure["error"].startswith(said)
+    assert call(runs, "flights").failure["error"].startswith(message)
 
 
 def test_a_file_that_makes_columns_at_its_top_is_imported_for_it(

@@ -38,9 +38,9 @@ def test_mappings_and_validations_go_by_the_name_of_the_asset() -> None:
     def counted(trips: Any, weather: Any) -> Any:
         return trips.partitions
 
-    found = counted.to_json()
-    assert found["inlets"] == ["raw bus trips", "weather"]
-    assert list(found["mappings"]) == ["raw bus trips"]
+    spec = counted.to_json()
+    assert spec["inlets"] == ["raw bus trips", "weather"]
+    assert list(spec["mappings"]) == ["raw bus trips"]
     assert all_inlet_validations(counted, {}) == {"raw bus trips": [check]}
 
 

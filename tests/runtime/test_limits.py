@@ -14,8 +14,8 @@ MANY = "PartitionBySequence(range(5), name='shop')"
 
 def errors(folder: Path, text: str, **limits: int) -> list[dict[str, Any]]:
     (folder / "a.py").write_text(HEADER + text)
-    found: list[dict[str, Any]] = load_bundle(folder, limits=Limits(**limits))["errors"]
-    return found
+    bundle_errors: list[dict[str, Any]] = load_bundle(folder, limits=Limits(**limits))["errors"]
+    return bundle_errors
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One definition file that cannot be told of never takes another one down."""
+"""A definition file that cannot be reported never takes another file down."""
 
 import json
 import textwrap

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tests.runtime.definition_texts import HOURS_BY_DAY
 from tests.runtime.runs import Runs
-from tests.runtime.test_spark_runs import DAYS
 
 READING = """
     @asset()
@@ -14,9 +14,9 @@ KEYS = ["2013-01-01", "2013-01-02"]
 
 
 def test_a_run_fails_by_the_data_that_it_reads_where_files_are_lost(spark_runs: Runs) -> None:
-    spark_runs.define(DAYS + READING)
-    made = spark_runs.make("hours", KEYS)
-    sizes = {key: staged["bytes"] for key, staged in made.staged.items()}
+    spark_runs.define(HOURS_BY_DAY + READING)
+    outcome = spark_runs.make("hours", KEYS)
+    sizes = {key: staged["bytes"] for key, staged in outcome.staged.items()}
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:
         assert (question["question"], question["asset"]) == ("recorded", "hours")

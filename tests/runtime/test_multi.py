@@ -77,10 +77,10 @@ def test_outlets_share_the_partition_and_keep_facts_of_their_own() -> None:
 
     assert isinstance(split, MultiAsset)
     assert train.partition == test.partition == split.partition == DAYS
-    found = split.to_json()
-    assert (found["description"], found["owners"]) == ("Two sets.", ["ml"])
-    assert [outlet["partition"] for outlet in found["outlets"]] == [DAYS.to_json()] * 2
-    assert [outlet["kind"] for outlet in found["outlets"]] == ["table", None]
+    spec = split.to_json()
+    assert (spec["description"], spec["owners"]) == ("Two sets.", ["ml"])
+    assert [outlet["partition"] for outlet in spec["outlets"]] == [DAYS.to_json()] * 2
+    assert [outlet["kind"] for outlet in spec["outlets"]] == ["table", None]
 
 
 def test_auto_partitions_are_shared_as_well() -> None:
@@ -92,9 +92,9 @@ def test_auto_partitions_are_shared_as_well() -> None:
 
 def test_outlets_of_another_file_are_made_again_after_an_error(tmp_path: Path) -> None:
     (tmp_path / "shared.py").write_text("from slicewise import Asset\nx = Asset('x')\n")
-    made = "from slicewise import asset\nfrom shared import x\n"
-    made += "@asset.multi(outlets=[x])\ndef split(): ...\n"
-    (tmp_path / "a.py").write_text(made + "raise ValueError('no')\n")
+    text = "from slicewise import asset\nfrom shared import x\n"
+    text += "@asset.multi(outlets=[x])\ndef split(): ...\n"
+    (tmp_path / "a.py").write_text(text + "raise ValueError('no')\n")
     report = load_bundle(tmp_path)
     assert [error["path"] for error in report["errors"]] == ["a.py"]
     assert [entry["name"] for entry in report["assets"]] == ["x"]

@@ -109,9 +109,9 @@ def entries_of(server: BucketServer) -> list[str]:
 
 
 def publish_by_name(log: ObjectLog, attempt: str, mode: str) -> int:
-    """As a worker does that knows logs of names only."""
+    """Publish as a worker does that knows only logs of names."""
     numbers = [number_in_name(name) for name in log.store.names(log.folder)]
-    number = 1 + max((one for one in numbers if one), default=0)
+    number = 1 + max((known_number for known_number in numbers if known_number), default=0)
     assert log.store.create(f"{log.folder}/{number:012}.{mode}.{attempt}", b"{}")
     return number
 
@@ -156,7 +156,7 @@ def test_an_entry_that_comes_below_others_is_put_above_them(
 
 
 def test_a_log_of_names_is_read_and_goes_on() -> None:
-    """As logs were before each entry said all."""
+    """Logs were of names before each entry had all facts."""
     names = [
         *("1.replace.1-1-a", "2.append.2-1-a", "3.version.3-1-a", "4.fence-2.4-1-a"),
         *("5.version.5-1-a", "6.append.100-10-a", "6.append.100-9-a", "7.same.6-2-b"),

@@ -1,7 +1,7 @@
 """Object stores: immutable files and a log, here in a folder that stands in for a bucket.
 
-pyarrow reaches the folder as it reaches a bucket; Spark by Hadoop's own overlay of file systems, so
-that it reads and writes ``s3a://`` paths.
+pyarrow reads the folder like a bucket; Spark reads and writes ``s3a://`` paths by Hadoop's own
+overlay of file systems.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ DAY = "day=mon"
 
 
 class Bucket:
-    """A bucket with an asset of one day, to which runs publish what they have staged."""
+    """A bucket with an asset of one day, to which runs publish their staged data."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Bucket:
         return self.publish(writer, mode)
 
     def counting(self, version: int | None = None) -> list[str]:
-        """The attempts whose files a reader of the day is sent to."""
+        """Return the attempts whose files a reader of the day is sent to."""
         from slicewise.io.object_attempts import attempt_of_version
 
         state = self.storage("replace")._state(DAY)
@@ -86,8 +86,8 @@ def test_each_mode_says_which_files_count(bucket: Bucket) -> None:
 @pytest.mark.parametrize("mode", ["replace", "append", "version"])
 def test_publishing_again_changes_nothing(bucket: Bucket, mode: str) -> None:
     writer = bucket.stage(1)
-    told = [bucket.publish(writer, mode) for _ in range(3)]
-    assert told == [told[0]] * 3
+    answers = [bucket.publish(writer, mode) for _ in range(3)]
+    assert answers == [answers[0]] * 3
     assert bucket.counting() == ["1-1-a"]
     assert bucket.storage(mode).published([DAY, "day=tue"], writer) == [DAY]
 
@@ -112,7 +112,7 @@ def test_a_worker_that_begins_after_its_successor_is_told(bucket: Bucket, mode: 
 def test_no_key_of_an_asset_without_partitions_has_a_dot_for_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client sends such a key as another one, and the store finds it by neither."""
+    """A client sends such a key as another key, and the store finds neither."""
     keys: list[str] = []
 
     def noting(home: Any, name: str, key: Callable[..., str]) -> None:
@@ -207,7 +207,7 @@ ASSETS = """
 
 @pytest.fixture
 def bucket_runs(spark_runs: Runs, tmp_path: Path) -> Runs:
-    """Runs whose buckets, of both stores, are the folder ``bucket``."""
+    """Return runs whose buckets, of both stores, are the folder ``bucket``."""
     folder = tmp_path / "bucket"
     folder.mkdir()
     overlay = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
@@ -224,8 +224,8 @@ def bucket_runs(spark_runs: Runs, tmp_path: Path) -> Runs:
         ),
     }
     for scheme, place in (("s3a", "s3://lake"), ("gs", "gcs://lake")):
-        own = {f"fs.{scheme}.impl": overlay, f"fs.{scheme}.impl.disable.cache": "true"}
-        connection = {"arrow": f"file://{folder}", "hadoop": {**hadoop, **own}}
+        overlay_settings = {f"fs.{scheme}.impl": overlay, f"fs.{scheme}.impl.disable.cache": "true"}
+        connection = {"arrow": f"file://{folder}", "hadoop": {**hadoop, **overlay_settings}}
         spark_runs.connections = {**spark_runs.connections, place: connection}
     spark_runs.define(ASSETS)
     return spark_runs
@@ -277,9 +277,14 @@ def test_days_that_something_else_has_written_are_read_beside_those_of_runs(
 
 
 def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:
-    nobody = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
+    closed_port = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
     storage = storage_at(
-        Place(uri="s3://lake/a", write_mode="replace", format="json", connection={"arrow": nobody})
+        Place(
+            uri="s3://lake/a",
+            write_mode="replace",
+            format="json",
+            connection={"arrow": closed_port},
+        )
     )
     with pytest.raises(TryAgainError, match=r"s3://lake/a: .*127\.0\.0\.1") as refused:
         storage.published([DAY], Writer(run_id=1, attempt="1-a"))

@@ -1,16 +1,15 @@
 """Workers that publish one partition of a bucket at once, each stopped before each of its requests.
 
-What came of it is told by a reader that takes the files which `read` sends Spark to.
+A reader checks the result: the reader takes the files to which `read` sends Spark.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from threading import current_thread
 from typing import Any
 
 import obstore
@@ -22,7 +21,7 @@ from slicewise.io.files import Files
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage import StagingLostError
-from tests.runtime.test_fencing import Worker
+from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 DEFINITION = PartitionBySequence(["mon", "tue"], name="day")
 MODES = pytest.mark.parametrize("mode", ["replace", "append", "version"])
@@ -68,7 +67,9 @@ class Lake:
         return self.storage().publish("", pieces(days or ("mon",)), writer)
 
     def give_up(self, writer: Writer, *days: str) -> list[str]:
-        """As a worker that cannot publish; return the paths that it records as published."""
+        """Give up as a worker that cannot publish; return the paths that the worker records as
+        published.
+        """
         days = days or ("mon",)
         with suppress(StagingLostError):
             self.storage().check("", pieces(days), writer)
@@ -78,7 +79,7 @@ class Lake:
         return self.publish(self.stage(run_id))
 
     def rows(self, day: str = "mon", version: int | None = None) -> list[int]:
-        """The runs whose rows a reader sees."""
+        """Return the runs whose rows a reader sees."""
         key = PartitionKey.of(day)
         return sorted(self.storage().read(None, DEFINITION, [key], version=version))
 
@@ -93,29 +94,20 @@ def pieces(days: Iterable[str]) -> list[dict[str, str]]:
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are asked before each request to the store; Spark is not started for its reads."""
-
-    def asking(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            thread = current_thread()
-            if isinstance(thread, Worker):
-                thread.before_change()
-            return real(*args, **options)
-
-        return call
+    """Ask workers before each request to the store; no Spark is started for reads."""
 
     for home, names in REQUESTS.items():
         for name in names:
-            monkeypatch.setattr(home, name, asking(getattr(home, name)))
+            monkeypatch.setattr(home, name, asking_first(getattr(home, name)))
 
     def read(_: Any, files: Files, folders: Sequence[str], __: Any) -> Rows:
-        found = Rows()
+        rows = Rows()
         for folder in map(files.below, folders):
             infos = folder.data()
             assert infos, f"a reader is sent to {folder.path}, where nothing is"
             for info in infos:
-                found.append(json.loads(folder.get(info.base_name) or b"")["run"])
-        return found
+                rows.append(json.loads(folder.get(info.base_name) or b"")["run"])
+        return rows
 
     monkeypatch.setattr("slicewise.io.objects.read", read)
 
@@ -134,9 +126,9 @@ def test_a_late_worker_beside_its_successor_neither_stops_it_nor_changes_its_dat
             lake = Lake(tmp_path / str(next(number)), mode)
             lake.write(1)
             writer = lake.stage(2)
-            late = Worker(partial(lake.publish, writer), late_step)
+            late = SteppedWorker(partial(lake.publish, writer), late_step)
             is_late = late.reach()
-            successor = Worker(partial(lake.publish, replace(writer, fence=2)), step)
+            successor = SteppedWorker(partial(lake.publish, replace(writer, fence=2)), step)
             is_paused = successor.reach()
             late.end()
             successor.end()
@@ -160,7 +152,7 @@ def test_a_worker_that_wakes_up_after_its_successor_gave_up_changes_nothing(
         lake = Lake(tmp_path / str(step), mode)
         lake.write(1)
         writer = lake.stage(2)
-        late = Worker(partial(lake.publish, writer), step)
+        late = SteppedWorker(partial(lake.publish, writer), step)
         is_late = late.reach()
         recorded = lake.give_up(replace(writer, fence=2))
         assert recorded in ([], [path("mon")])
@@ -179,7 +171,7 @@ def test_a_worker_that_wakes_up_after_its_successor_gave_up_changes_nothing(
 
 @MODES
 def test_of_two_runs_that_write_one_partition_each_is_in_once(tmp_path: Path, mode: str) -> None:
-    """As two assets with one URI may."""
+    """Two assets with one URI may publish so."""
     number = count()
     for first_step in count(1):
         for step in count(1):
@@ -187,12 +179,14 @@ def test_of_two_runs_that_write_one_partition_each_is_in_once(tmp_path: Path, mo
             lake.write(1)
             numbers: dict[int, Any] = {}
 
-            def publish(run: int, writer: Writer, lake: Lake = lake, told: Any = numbers) -> None:
-                told[run] = lake.publish(writer)[path("mon")].get("version")
+            def publish(
+                run: int, writer: Writer, lake: Lake = lake, numbers_by_run: Any = numbers
+            ) -> None:
+                numbers_by_run[run] = lake.publish(writer)[path("mon")].get("version")
 
             first, second = (
-                Worker(partial(publish, run, lake.stage(run)), at)
-                for run, at in ((2, first_step), (3, step))
+                SteppedWorker(partial(publish, run, lake.stage(run)), stop)
+                for run, stop in ((2, first_step), (3, step))
             )
             is_first_paused, is_second_paused = first.reach(), second.reach()
             first.end()

@@ -1,11 +1,11 @@
-"""Runs that fail in part: what a runner says of them, with ``on_partial="publish"`` and without."""
+"""Runs that fail in part: the runner's messages, with ``on_partial="publish"`` and without."""
 
 from typing import Any
 
 import pytest
 
 from slicewise import Asset, DefinitionError, PartitionByInterval, asset
-from tests.runtime.runs import Outcome, Runs
+from tests.runtime.runs import Outcome, Runs, unmade_errors
 
 DAYS = [f"2024-01-0{day}" for day in range(1, 5)]
 DEFINED = """
@@ -27,11 +27,6 @@ DEFINED = """
 """
 
 
-def unmade(outcome: Outcome) -> dict[str, str]:
-    pages = outcome.of_type("unmade")
-    return {one["key"]: one["error"] for page in pages for one in page["partitions"]}
-
-
 def run(spark_runs: Runs, on_partial: str = "publish", **params: Any) -> Outcome:
     spark_runs.define(DEFINED % on_partial)
     params = {"bad": 5, "raise_at": 9, "outside": False} | params
@@ -43,7 +38,7 @@ def test_what_was_written_before_the_function_raised_is_kept(spark_runs: Runs) -
     assert list(outcome.staged) == DAYS[:2]
     assert outcome.failure["error"] == "RuntimeError: the source went away"
     assert "raise RuntimeError" in outcome.failure["traceback"]
-    assert unmade(outcome) == dict.fromkeys(
+    assert unmade_errors(outcome) == dict.fromkeys(
         DAYS[2:], "It was not written: RuntimeError: the source went away"
     )
     assert outcome.types[-2:] == ["failed", "exited"]
@@ -52,8 +47,8 @@ def test_what_was_written_before_the_function_raised_is_kept(spark_runs: Runs) -
 def test_a_partition_that_does_not_pass_is_left_out_and_the_rest_is_kept(spark_runs: Runs) -> None:
     outcome = run(spark_runs, bad=1)
     assert list(outcome.staged) == [DAYS[0], DAYS[2], DAYS[3]]
-    assert list(unmade(outcome)) == [DAYS[1]]
-    assert "does not pass accepted_values" in unmade(outcome)[DAYS[1]]
+    assert list(unmade_errors(outcome)) == [DAYS[1]]
+    assert "does not pass accepted_values" in unmade_errors(outcome)[DAYS[1]]
     assert outcome.failure["kind"] == "code"
     assert "days does not pass" in outcome.failure["error"]
 
@@ -61,7 +56,7 @@ def test_a_partition_that_does_not_pass_is_left_out_and_the_rest_is_kept(spark_r
 def test_both_at_once_leave_what_is_written_and_passes(spark_runs: Runs) -> None:
     outcome = run(spark_runs, bad=0, raise_at=3)
     assert list(outcome.staged) == DAYS[1:3]
-    assert set(unmade(outcome)) == {DAYS[0], DAYS[3]}
+    assert set(unmade_errors(outcome)) == {DAYS[0], DAYS[3]}
     assert "the source went away" in outcome.failure["error"]
 
 
@@ -78,7 +73,7 @@ def test_otherwise_nothing_is_kept(
     spark_runs: Runs, on_partial: str, params: dict[str, Any]
 ) -> None:
     outcome = run(spark_runs, on_partial, **params)
-    assert (outcome.staged, unmade(outcome)) == ({}, {})
+    assert (outcome.staged, unmade_errors(outcome)) == ({}, {})
     assert outcome.types[-2:] == ["failed", "exited"]
 
 
@@ -92,7 +87,7 @@ def test_what_passes_apart_and_not_together_has_nobody_to_blame(spark_runs: Runs
                 self.write(spark.range(2), partition=key)
     """)
     outcome = spark_runs.run("days", DAYS)
-    assert (outcome.staged, unmade(outcome)) == ({}, {})
+    assert (outcome.staged, unmade_errors(outcome)) == ({}, {})
     assert "unique" in outcome.failure["error"]
 
 

@@ -14,21 +14,16 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException, Unknown
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
 from slicewise.texts.tracebacks import one_line
+from tests.runtime.errors import raised_by
 
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port at which nobody listens."""
+    """Return a port on which no server listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]
         return port
-
-
-def raised_by(act: Callable[[], object]) -> Exception:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it raises is looked at
-        act()
-    return caught.value
 
 
 def ask_a_service(port: int) -> None:
@@ -85,7 +80,7 @@ def test_a_call_of_java_that_breaks_off_is_the_platform() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         # As a server of Spark 4.3 said it that was being stopped, now and then.
         "(java.lang.IllegalStateException) Cannot call methods on a stopped SparkContext.\n"
@@ -93,9 +88,9 @@ def test_a_call_of_java_that_breaks_off_is_the_platform() -> None:
         "(org.apache.spark.SparkException) Job 3 cancelled because SparkContext was shut down",
     ],
 )
-def test_a_spark_server_that_is_being_stopped_is_the_platform(said: str) -> None:
-    assert is_platform_failure(UnknownException(said, reason=""))
-    assert not is_platform_failure(ValueError(said))
+def test_a_spark_server_that_is_being_stopped_is_the_platform(message: str) -> None:
+    assert is_platform_failure(UnknownException(message, reason=""))
+    assert not is_platform_failure(ValueError(message))
 
 
 def test_a_spark_server_that_is_gone_is_the_platform(

@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL: a run's partitions change in one transaction, once, whoever does it."""
+"""Tables of PostgreSQL: a run's partitions change in one transaction, once, by any worker."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -80,8 +80,8 @@ def test_what_does_not_fit_the_table_fails_and_leaves_it(shop: Shop) -> None:
     shop.database.execute("ALTER TABLE shop.sales ADD n smallint CHECK (n < 5)")
     with pytest.raises(StorageError, match="violates check constraint"):
         shop.write(2, [("mon", 7)], "mon")
-    found = shop.database.execute("SELECT day, other, n FROM shop.sales").fetchall()
-    assert found == [("mon", 1, None)]
+    rows = shop.database.execute("SELECT day, other, n FROM shop.sales").fetchall()
+    assert rows == [("mon", 1, None)]
 
 
 def test_a_server_that_does_not_answer_is_tried_again(shop: Shop) -> None:
@@ -122,10 +122,12 @@ def test_first_publications_of_two_tables_of_a_schema_do_not_wait_for_each_other
         shop.database.execute(f'LOCK TABLE shop."{staged}" IN ACCESS EXCLUSIVE MODE')
         publishing.start()
         shop.wait_for_locks(1)
-        other = Thread(target=shop.publish, args=(second, "tue"), kwargs={"table": "returns"})
-        other.start()
-        other.join(60)
-        assert not other.is_alive(), "it waits for the other table's publication"
+        second_thread = Thread(
+            target=shop.publish, args=(second, "tue"), kwargs={"table": "returns"}
+        )
+        second_thread.start()
+        second_thread.join(60)
+        assert not second_thread.is_alive(), "it waits for the other table's publication"
     publishing.join()
     assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("tue", 2)])
 
@@ -142,30 +144,30 @@ def test_what_tables_of_a_schema_share_is_made_by_one_of_them(shop: Shop) -> Non
                 for table, writer in writers.items()
             ]
             shop.wait_for_locks(2)
-        for one in publishing:
-            one.result()
+        for future in publishing:
+            future.result()
     assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("mon", 2)])
 
 
 def test_two_that_publish_at_once_are_done_one_after_the_other(shop: Shop) -> None:
     writers = [shop.stage(run_id, [("mon", run_id), ("tue", run_id)]) for run_id in range(1, 5)]
-    threads = [Thread(target=shop.publish, args=(one, "mon", "tue")) for one in writers]
+    threads = [Thread(target=shop.publish, args=(writer, "mon", "tue")) for writer in writers]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    (first, one), (second, other) = shop.rows()
+    (first, first_number), (second, second_number) = shop.rows()
     assert (first, second) == ("mon", "tue")
-    assert one == other, "half of each"
+    assert first_number == second_number, "half of each"
 
 
 def test_what_an_attempt_has_staged_is_discarded(shop: Shop) -> None:
     shop.write(1, [("mon", 1)], "mon")
-    writer, other = shop.stage(2, []), shop.stage(22, [])
+    writer, other_writer = shop.stage(2, []), shop.stage(22, [])
     shop.storage().discard(writer)
     shop.storage().discard(writer)
-    left = shop.storage().staging(other, partitioned=True)
-    assert shop.tables() == {"sales", "_slicewise_published", left}
+    kept_table = shop.storage().staging(other_writer, partitioned=True)
+    assert shop.tables() == {"sales", "_slicewise_published", kept_table}
 
 
 ASSETS = """
@@ -207,12 +209,12 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, sho
         runs.connections = {shop.server: shop.connection}
         runs.define(ASSETS.format(uri=shop.uri))
     days = ["mon", "tue", "it%27s"]
-    made = engine_runs.make("sales", days, params={"days": "mon,it's,mon"})
-    assert {key: one["rows"] for key, one in made.staged.items()} == {
+    outcome = engine_runs.make("sales", days, params={"days": "mon,it's,mon"})
+    assert {key: partition["rows"] for key, partition in outcome.staged.items()} == {
         "mon": 2,
         "tue": 0,
         "it%27s": 1,
-    }, made.log
+    }, outcome.log
     again = spark_runs.make("sales", ["tue"], params={"days": "tue"})
     assert again.staged["tue"]["rows"] == 1
     outside = spark_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
@@ -226,16 +228,19 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, sho
     for _ in range(2):
         spark_runs.make("wholes")
     assert shop.database.execute("SELECT count(*) FROM shop.sales_whole").fetchone() == (2,)
-    told = json.dumps([one for one in read.messages if one["type"] != "log"])
-    assert str(shop.connection["password"]) not in told
+    report = json.dumps([message for message in read.messages if message["type"] != "log"])
+    assert str(shop.connection["password"]) not in report
 
 
 @pytest.mark.usefixtures("jdbc_driver")
 def test_nothing_is_kept_of_rows_that_were_refused(spark_runs: Runs, shop: Shop) -> None:
     spark_runs.connections = {shop.server: shop.connection}
     spark_runs.define(ASSETS.format(uri=shop.uri))
-    made = spark_runs.make("careful", ["mon", "tue"])
-    assert {key: one["rows"] for key, one in made.staged.items()} == {"mon": 1, "tue": 0}, made.log
+    outcome = spark_runs.make("careful", ["mon", "tue"])
+    assert {key: partition["rows"] for key, partition in outcome.staged.items()} == {
+        "mon": 1,
+        "tue": 0,
+    }, outcome.log
     assert shop.rows() == [("mon", 1)]
     spark_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
     loud = spark_runs.run("loud", ["mon"])

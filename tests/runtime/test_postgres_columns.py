@@ -1,5 +1,6 @@
-"""Tables of PostgreSQL with columns of their own: what fits is converted, what does not is refused,
-and nothing is changed on the way.
+"""Tables of PostgreSQL with columns of their own.
+
+A value that fits is converted, another value is refused, and no row changes on the way.
 """
 
 from datetime import date, datetime
@@ -9,9 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from slicewise.storage import StorageError
-from tests.runtime.runs import Runs
+from tests.runtime.runs import Runs, unmade_errors
 from tests.runtime.shop import Shop
-from tests.runtime.test_parts import unmade
 
 IN_BERLIN = datetime.fromisoformat("2024-01-01T00:30:00+01:00")
 
@@ -135,8 +135,8 @@ def test_a_day_that_does_not_pass_keeps_no_other_from_being_published(
     spark_runs.define(APART.format(uri=shop.uri))
     outcome = spark_runs.run("returned", ["mon", "tue", "it%27s"])
     assert list(outcome.staged) == ["mon", "it%27s"], outcome.log
-    assert list(unmade(outcome)) == ["tue"]
-    assert "does not pass not_null(n)" in unmade(outcome)["tue"]
+    assert list(unmade_errors(outcome)) == ["tue"]
+    assert "does not pass not_null(n)" in unmade_errors(outcome)["tue"]
 
 
 @pytest.mark.usefixtures("jdbc_driver")

@@ -1,10 +1,8 @@
-"""Two workers at one publication to a table: the late one is stopped before each statement."""
+"""Two workers at one publication to a table: the late worker is stopped before each statement."""
 
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from threading import current_thread
-from typing import Any
 
 import psycopg
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from slicewise.io import Writer
 from slicewise.storage import StagingLostError, TryAgainError
 from tests.runtime.shop import PATHS, Shop
-from tests.runtime.test_fencing import Worker
+from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 MODES = pytest.mark.parametrize("mode", ["replace", "append"])
 DAYS = ("mon", "tue")
@@ -21,16 +19,8 @@ ROWS = [("mon", 2), ("tue", 2)]
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are asked before each statement."""
-    real = psycopg.Connection.execute
-
-    def execute(connection: Any, *args: Any, **options: Any) -> Any:
-        thread = current_thread()
-        if isinstance(thread, Worker):
-            thread.before_change()
-        return real(connection, *args, **options)
-
-    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    """Ask workers before each statement."""
+    monkeypatch.setattr(psycopg.Connection, "execute", asking_first(psycopg.Connection.execute))
 
 
 def check(shop: Shop, writer: Writer, mode: str) -> None:
@@ -44,7 +34,7 @@ def test_a_late_worker_changes_nothing_of_newer_data(shop: Shop, mode: str) -> N
         table = f"sales{step}"
         run = 100 * step
         late = shop.stage(run, ROWS)
-        worker = Worker(partial(shop.publish, late, *DAYS, mode=mode, table=table), step)
+        worker = SteppedWorker(partial(shop.publish, late, *DAYS, mode=mode, table=table), step)
         is_late = worker.reach()
         shop.publish(replace(late, fence=2), *DAYS, mode=mode, table=table)
         shop.write(run + 1, [("mon", 3)], "mon", mode=mode, table=table)
@@ -64,7 +54,7 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
     shop.write(1, [("mon", 1)], "mon", mode=mode)
     for step in count(1, 2):
         late = shop.stage(100 * step, ROWS)
-        worker = Worker(partial(shop.publish, late, *DAYS, mode=mode), step)
+        worker = SteppedWorker(partial(shop.publish, late, *DAYS, mode=mode), step)
         is_late = worker.reach()
         check(shop, replace(late, fence=2), mode)
         recorded = shop.storage(mode).published(list(PATHS.values()), late)
@@ -80,7 +70,7 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
 
 def test_a_late_worker_is_told_and_does_not_end_the_session_of_its_successor(shop: Shop) -> None:
     late = shop.stage(1, ROWS)
-    successor = Worker(partial(shop.publish, replace(late, fence=3), *DAYS), 8)
+    successor = SteppedWorker(partial(shop.publish, replace(late, fence=3), *DAYS), 8)
     assert successor.reach()
     with pytest.raises((StagingLostError, TryAgainError)):
         check(shop, replace(late, fence=2), "replace")
@@ -106,6 +96,6 @@ def test_a_table_that_is_made_anew_under_its_first_name_stops_nobody(
 
 
 def test_discarding_leaves_what_another_asset_of_the_attempt_has_staged(shop: Shop) -> None:
-    own, other = shop.stage(1, ROWS), shop.stage(1, ROWS, attempt="1-a.1")
-    shop.storage().discard(own)
-    assert shop.tables() == {shop.storage().staging(other, partitioned=True)}
+    own_writer, other_writer = shop.stage(1, ROWS), shop.stage(1, ROWS, attempt="1-a.1")
+    shop.storage().discard(own_writer)
+    assert shop.tables() == {shop.storage().staging(other_writer, partitioned=True)}

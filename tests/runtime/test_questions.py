@@ -1,4 +1,4 @@
-"""Runs that ask their worker something, and what they tell it of what they found."""
+"""Questions of runs to their worker, and messages about keys that runs find."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ DISCOVERING = """
 
 
 class Past:
-    """A worker that knows ten days in pages of four, and remembers what it was asked."""
+    """A worker that knows ten days in pages of four, and remembers the questions."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -178,12 +178,12 @@ def test_a_run_that_asks_out_of_turn_or_says_half_a_message_fails(
 
 
 def test_a_question_ends_with_its_worker() -> None:
-    ours, theirs = socket.socketpair()
+    ours, worker_end = socket.socketpair()
     channel = Channel(ours)
 
     def leave() -> None:
-        read_message(theirs, 1000)
-        theirs.close()
+        read_message(worker_end, 1000)
+        worker_end.close()
 
     worker = threading.Thread(target=leave)
     worker.start()
@@ -197,12 +197,12 @@ def test_a_question_ends_with_its_worker() -> None:
 
 
 def test_each_answer_goes_to_the_thread_that_asked() -> None:
-    ours, theirs = socket.socketpair()
+    ours, worker_end = socket.socketpair()
     channel = Channel(ours)
 
     def answer() -> None:
-        while (question := read_message(theirs, 1000)) is not None:
-            theirs.sendall(encode({"number": question["number"]}))
+        while (question := read_message(worker_end, 1000)) is not None:
+            worker_end.sendall(encode({"number": question["number"]}))
 
     worker = threading.Thread(target=answer)
     worker.start()
@@ -220,7 +220,7 @@ def test_each_answer_goes_to_the_thread_that_asked() -> None:
         thread.join()
     ours.close()
     worker.join()
-    theirs.close()
+    worker_end.close()
     assert wrong == []
 
 
@@ -228,8 +228,8 @@ def test_keys_that_a_run_found_are_told_once_each_when_it_has_succeeded(runs: Ru
     runs.define(DISCOVERING)
     outcome = runs.run("customers", [])
     assert outcome.types == ["started", "discovered", "finished", "exited"]
-    (told,) = outcome.of_type("discovered")
-    assert told == {"type": "discovered", "set": "customers", "keys": ["b", "a b", 5]}
+    (discovery,) = outcome.of_type("discovered")
+    assert discovery == {"type": "discovered", "set": "customers", "keys": ["b", "a b", 5]}
 
 
 def test_a_run_that_fails_has_found_nothing(runs: Runs) -> None:
@@ -247,8 +247,8 @@ def test_many_keys_are_told_in_messages_that_a_worker_takes(runs: Runs) -> None:
                 CUSTOMERS.add_partition(key=f"{number:0240}")
     """)
     outcome = runs.run("customers", [])
-    told = [key for message in outcome.of_type("discovered") for key in message["keys"]]
-    assert told == [f"{number:0240}" for number in range(3000)]
+    keys = [key for message in outcome.of_type("discovered") for key in message["keys"]]
+    assert keys == [f"{number:0240}" for number in range(3000)]
     assert outcome.types[-2:] == ["finished", "exited"]
 
 

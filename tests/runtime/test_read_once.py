@@ -54,13 +54,13 @@ def test_inlet_validations_of_a_map_are_asked() -> None:
     def sales(raw: Any) -> None: ...
 
     @asset(inlet_validations=checks())
-    def others(raw: Any) -> None: ...
+    def reader(raw: Any) -> None: ...
 
     assert names(all_inlet_validations(sales, {})["raw"]) == NAMES
     assert (
         names(all_inlet_validations(sales, {})["raw"]) == NAMES
     )  # a second run of the same process
-    assert names(all_inlet_validations(others, {})["raw"]) == NAMES
+    assert names(all_inlet_validations(reader, {})["raw"]) == NAMES
 
 
 def test_owners_tags_columns_and_outlets_are_read_once() -> None:
@@ -71,13 +71,13 @@ def test_owners_tags_columns_and_outlets_are_read_once() -> None:
     )
     def sales() -> None: ...
 
-    found = sales.to_json()
-    assert (found["owners"], found["tags"]) == (["ana"], ["a", "b"])
+    spec = sales.to_json()
+    assert (spec["owners"], spec["tags"]) == (["ana"], ["a", "b"])
     assert [column["name"] for column in sales.columns or ()] == ["x", "y"]
 
-    made = asset.multi(outlets=(Asset(name) for name in ("one", "two")))  # type: ignore[arg-type]
+    decorator = asset.multi(outlets=(Asset(name) for name in ("one", "two")))  # type: ignore[arg-type]
 
-    @made
+    @decorator
     def both() -> None: ...
 
     assert [outlet.name for outlet in both.outlets] == ["one", "two"]

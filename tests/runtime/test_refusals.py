@@ -1,6 +1,4 @@
-"""Everything that a declaration may not say: each refusal names file, line and asset, and what
-would be right.
-"""
+"""Invalid declarations: each refusal names file, line and asset, and the valid spelling."""
 
 import textwrap
 from datetime import date, datetime, timedelta
@@ -22,8 +20,8 @@ DAILY = 'partition=PartitionByInterval("@daily")'
 def errors(folder: Path, **files: str) -> list[dict[str, Any]]:
     for name, text in files.items():
         (folder / f"{name}.py").write_text(HEADER + textwrap.dedent(text))
-    found: list[dict[str, Any]] = load_bundle(folder)["errors"]
-    return found
+    bundle_errors: list[dict[str, Any]] = load_bundle(folder)["errors"]
+    return bundle_errors
 
 
 def declared(arguments: str, function: str = "def flights(): ...") -> str:
@@ -237,13 +235,13 @@ ARGUMENTS = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name", "said"), ARGUMENTS, ids=[a[0][:60] for a in ARGUMENTS]
+    ("arguments", "name", "message"), ARGUMENTS, ids=[a[0][:60] for a in ARGUMENTS]
 )
 def test_an_argument_that_cannot_be_is_refused(
-    arguments: str, name: str, said: str, tmp_path: Path
+    arguments: str, name: str, message: str, tmp_path: Path
 ) -> None:
     (error,) = errors(tmp_path, a=RAW + declared(arguments))
-    assert said in error["message"]
+    assert message in error["message"]
     assert (error["path"], error["line"], error["asset"]) == ("a.py", 3, name)
 
 
@@ -259,12 +257,12 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "said"), FUNCTIONS)
+@pytest.mark.parametrize(("function", "message"), FUNCTIONS)
 def test_a_function_that_no_run_could_call_is_refused(
-    function: str, said: str, tmp_path: Path
+    function: str, message: str, tmp_path: Path
 ) -> None:
     (error,) = errors(tmp_path, a=RAW + declared("", function))
-    assert said in error["message"]
+    assert message in error["message"]
     assert (error["path"], error["asset"]) == ("a.py", "flights")
     # The line of a class is not known to Python 3.11; the decorator is called below it.
     assert error["line"] in ((3, 4) if function.startswith("class") else (3,))
@@ -298,12 +296,12 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "name", "said"), STATEMENTS)
+@pytest.mark.parametrize(("statement", "name", "message"), STATEMENTS)
 def test_a_statement_that_cannot_be_is_refused(
-    statement: str, name: str | None, said: str, tmp_path: Path
+    statement: str, name: str | None, message: str, tmp_path: Path
 ) -> None:
     (error,) = errors(tmp_path, a=statement)
-    assert said in error["message"]
+    assert message in error["message"]
     assert error["asset"] == name
     assert error["line"] in range(2, 5)
 
@@ -335,12 +333,12 @@ OUTLETS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), OUTLETS)
-def test_outlets_that_cannot_be_are_refused(arguments: str, said: str, tmp_path: Path) -> None:
-    made = "@asset()\ndef made(): ...\n"
+@pytest.mark.parametrize(("arguments", "message"), OUTLETS)
+def test_outlets_that_cannot_be_are_refused(arguments: str, message: str, tmp_path: Path) -> None:
+    producer = "@asset()\ndef made(): ...\n"
     split = f"@asset.multi({arguments})\ndef split(): ...\n"
-    (error,) = errors(tmp_path, a=RAW.strip() + "\n" + made + split)
-    assert said in error["message"]
+    (error,) = errors(tmp_path, a=RAW.strip() + "\n" + producer + split)
+    assert message in error["message"]
     assert (error["path"], error["line"], error["asset"]) == ("a.py", 5, "split")
 
 
@@ -366,9 +364,9 @@ def test_a_schedule_joins_assets_only(tmp_path: Path) -> None:
 
 
 def test_a_name_used_twice_over_files_is_told_with_both_places(tmp_path: Path) -> None:
-    one = declared("", "def same(): ...")
+    first = declared("", "def same(): ...")
     several = "@asset.multi(outlets=[Asset('x')])\ndef same(): ...\n"
-    (error,) = errors(tmp_path, a=one, b=several)
+    (error,) = errors(tmp_path, a=first, b=several)
     assert (error["path"], error["line"], error["asset"]) == ("b.py", 2, "same")
     assert "declared twice, here and at a.py:2; every asset needs a name" in error["message"]
 
@@ -405,29 +403,29 @@ def test_each_circle_of_schedules_is_told_once(tmp_path: Path) -> None:
         "@asset(schedule=Asset.ref('{1}'))\ndef {0}(): ...\n"
         "@asset(schedule=Asset.ref('{0}') & Asset.ref('elsewhere'))\ndef {1}(): ...\n"
     )
-    found = errors(
+    errors_found = errors(
         tmp_path,
         a=circle.format("a", "b"),
         b=circle.format("c", "d"),
         c=declared("schedule=Asset.ref('flights')"),
     )
-    assert [(error["path"], error["line"], error["asset"]) for error in found] == [
+    assert [(error["path"], error["line"], error["asset"]) for error in errors_found] == [
         ("a.py", 2, "a"),
         ("b.py", 2, "c"),
         ("c.py", 2, "flights"),
     ]
-    assert "the schedule is a circle of assets: a -> b -> a" in found[0]["message"]
+    assert "the schedule is a circle of assets: a -> b -> a" in errors_found[0]["message"]
 
 
 def test_everything_that_is_broken_is_told_not_only_the_first(tmp_path: Path) -> None:
     two = declared("", "def one(x): ...") + declared("", "def two(y, z): ...")
-    found = errors(tmp_path, a=two, b=declared("", "def three(x): ..."))
-    assert [(error["path"], error["asset"]) for error in found] == [
+    errors_found = errors(tmp_path, a=two, b=declared("", "def three(x): ..."))
+    assert [(error["path"], error["asset"]) for error in errors_found] == [
         ("a.py", "one"),
         ("a.py", "two"),
         ("b.py", "three"),
     ]
-    assert "the parameters 'y' and 'z' name no assets" in found[1]["message"]
+    assert "the parameters 'y' and 'z' name no assets" in errors_found[1]["message"]
 
 
 def test_outside_of_a_bundle_the_error_itself_names_file_line_and_asset() -> None:
@@ -451,12 +449,12 @@ ODD: list[Any] = [
 @pytest.mark.parametrize("option", RunOptions.__dataclass_fields__)
 def test_whatever_stands_in_an_option_is_taken_or_refused_with_a_sentence(option: str) -> None:
     for value in ODD:
-        said = f"asset 'flights': {option}"
+        text = f"asset 'flights': {option}"
         try:
-            assert asset(**{option: value})(flights).to_json(), said
+            assert asset(**{option: value})(flights).to_json(), text
         except DefinitionError as error:
-            said = str(error)
-        assert "asset 'flights': " in said
+            text = str(error)
+        assert "asset 'flights': " in text
 
 
 def flights() -> None: ...

@@ -1,5 +1,6 @@
-"""A Spark Connect server that is replaced or stopped while a session is in use: whatever the client
-makes of that, it is a failure of the platform.
+"""A Spark Connect server that is replaced or stopped while a session is in use.
+
+Any error that the client makes of the event is a failure of the platform.
 """
 
 import json
@@ -22,18 +23,18 @@ from slicewise_server.stack.process import scrubbed, write_private
 from slicewise_server.stack.pytest_plugin import BRIEF
 from slicewise_server.stack.services import Services
 from tests.runtime.door import Door
-from tests.runtime.test_platform_failures import raised_by
+from tests.runtime.errors import raised_by
 
 _SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
 
 
 @pytest.fixture(scope="module")
-def another(tmp_path_factory: pytest.TempPathFactory, spark_remote: str) -> Iterator[Services]:
-    """A second server, which takes the token of the first."""
+def other_server(tmp_path_factory: pytest.TempPathFactory, spark_remote: str) -> Iterator[Services]:
+    """Start a second server, which takes the token of the first."""
     data = tmp_path_factory.mktemp("another")
     _, _, token = spark_remote.partition("token=")
-    known = replace(DataFolder(data).credentials(), spark_token=token)
-    write_private(data / "credentials.json", json.dumps(asdict(known)))
+    credentials = replace(DataFolder(data).credentials(), spark_token=token)
+    write_private(data / "credentials.json", json.dumps(asdict(credentials)))
     services = Services(data, env={**scrubbed(os.environ), **BRIEF})
     services.start(["spark"])
     yield services
@@ -48,14 +49,14 @@ def port_of(remote: str) -> int:
 
 @pytest.fixture
 def door(spark_remote: str) -> Iterator[Door]:
-    made = Door(port_of(spark_remote))
-    yield made
-    made.close()
+    open_door = Door(port_of(spark_remote))
+    yield open_door
+    open_door.close()
 
 
 @pytest.fixture
 def session(door: Door, spark_remote: str) -> Iterator[Any]:
-    """A session on the first server, which it does not know by its own address."""
+    """Open a session on the first server, by an address that the server does not know."""
     session_id = str(uuid.uuid4())
     opened: Any = spark.open_session(
         spark_remote.replace(f":{port_of(spark_remote)}", f":{door.port}"), session_id
@@ -68,18 +69,18 @@ def session(door: Door, spark_remote: str) -> Iterator[Any]:
 
 
 def a_job(session: Any) -> object:
-    """Some seconds of work on Spark."""
+    """Keep Spark busy for some seconds."""
     return session.range(0, 1, 1, 1).selectExpr(_SLEEP).collect()
 
 
 def test_a_server_that_is_replaced_during_a_job_is_the_platform(
-    session: Any, door: Door, another: Services
+    session: Any, door: Door, other_server: Services
 ) -> None:
     with ThreadPoolExecutor() as pool:
         working = pool.submit(a_job, session)
         time.sleep(1)
         assert working.running()
-        door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
+        door.lead_to(port_of(other_server.environment()["SPARK_REMOTE"]))
         assert is_platform_failure(raised_by(working.result))
     assert is_platform_failure(raised_by(session.range(1).count))
 
@@ -95,28 +96,28 @@ def test_a_server_that_is_replaced_during_a_job_is_the_platform(
     ids=["count", "schema", "conf", "rows of one's own"],
 )
 def test_a_server_that_was_replaced_between_two_calls_is_the_platform(
-    session: Any, door: Door, another: Services, ask: Callable[[Any], object]
+    session: Any, door: Door, other_server: Services, ask: Callable[[Any], object]
 ) -> None:
-    door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
+    door.lead_to(port_of(other_server.environment()["SPARK_REMOTE"]))
     assert is_platform_failure(raised_by(lambda: ask(session)))
     assert is_platform_failure(raised_by(lambda: ask(session)))
 
 
 def many_jobs(session: Any) -> object:
-    """One after the other, without end."""
+    """Run jobs one after the other, without end."""
     return [session.range(10_000).selectExpr("sum(id)").collect() for _ in count()]
 
 
 def test_a_server_that_is_stopped_in_good_order_is_the_platform(
-    another: Services, monkeypatch: pytest.MonkeyPatch
+    other_server: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark, "_MAX_RETRIES", 1)
-    remote = another.environment()["SPARK_REMOTE"]
+    remote = other_server.environment()["SPARK_REMOTE"]
     sessions = [spark.open_session(remote, str(uuid.uuid4())) for _ in range(2)]
     with ThreadPoolExecutor() as pool:
         working = [pool.submit(many_jobs, session) for session in sessions]
         time.sleep(2)
-        another.supervisor.halt("spark")
+        other_server.supervisor.halt("spark")
         for work in working:
             error = raised_by(work.result)
             assert is_platform_failure(error), repr(error)

@@ -1,4 +1,4 @@
-"""Runners: whatever user code does, its worker hears of one end, and nothing is left running."""
+"""Runners: for any act of user code, the worker hears of one end, and no process is left."""
 
 import json
 import os
@@ -100,8 +100,8 @@ def test_a_megabyte_of_output_is_kept_and_more_than_the_limit_is_cut_with_a_note
                 os.write(1, b"x" * 65536)
             sys.stderr.write("end")
     """)
-    whole = runs.run("talker")
-    assert whole.log == "x" * 1_048_576 + "end"
+    outcome = runs.run("talker")
+    assert outcome.log == "x" * 1_048_576 + "end"
     cut = runs.run("talker", log_limit=100_000)
     assert cut.log == "x" * 100_000 + "\n[the log is cut here: its limit is 100000 bytes]\n"
     assert cut.types == ["started", "finished", "exited"]
@@ -199,10 +199,10 @@ def test_one_that_could_not_be_forked_says_why_and_may_be_killed(
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", fork)
-    (status, theirs), (channel, ours) = socket.socketpair(), socket.socketpair()
+    (status, runner_end), (channel, ours) = socket.socketpair(), socket.socketpair()
     control, (log, end) = socket.socketpair(), os.pipe()
     loop = WarmParentLoop(control[0], lambda *_: 0)
-    loop._fork({"op": "run"}, ours.fileno(), end, theirs, GroupEntry(()))
+    loop._fork({"op": "run"}, ours.fileno(), end, runner_end, GroupEntry(()))
     ours.close()
     os.close(end)
     runner = RunnerProcess(channel=channel, log=log, status=status)
@@ -415,8 +415,8 @@ def test_a_run_that_fills_its_worker_s_memory_is_ended_with_a_clear_error(runs: 
     assert "1000000 bytes (RUN_OUTPUT_LIMIT_BYTES" in outcome.failure["error"]
     assert outcome.failure["kind"] == "code"
     assert outcome.messages[-1]["signal"] == signal.SIGKILL
-    kept = sum(len(json.dumps(message)) for message in outcome.of_type("staged"))
-    assert 900_000 < kept < 1_100_000
+    staged_size = sum(len(json.dumps(message)) for message in outcome.of_type("staged"))
+    assert 900_000 < staged_size < 1_100_000
 
 
 def test_no_code_begins_once_the_lease_it_was_asked_under_may_be_over(runs: Runs) -> None:
@@ -437,18 +437,18 @@ def test_a_runner_that_was_stopped_before_it_could_begin_is_no_fault_of_its_code
 ) -> None:
     moments = chain([0.0], repeat(2.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(moments))
-    ours, theirs = socket.socketpair()
+    ours, runner_end = socket.socketpair()
     channel, channel_end = socket.socketpair()
     loop = WarmParentLoop(ours, lambda *_: 0)
     entry = GroupEntry(())
-    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, theirs, entry)
+    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, runner_end, entry)
     (pid,) = loop._runners
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
-    said = json.loads(channel.recv(4096))
-    assert (said["type"], said["kind"]) == ("failed", "platform")
-    assert "request for this run is too old" in said["error"]
-    for one in (ours, theirs, channel, channel_end):
-        one.close()
+    message = json.loads(channel.recv(4096))
+    assert (message["type"], message["kind"]) == ("failed", "platform")
+    assert "request for this run is too old" in message["error"]
+    for end in (ours, runner_end, channel, channel_end):
+        end.close()
 
 
 def test_a_runner_without_pings_lives_no_longer_than_the_lease_it_was_asked_under(
@@ -461,9 +461,9 @@ def test_a_runner_without_pings_lives_no_longer_than_the_lease_it_was_asked_unde
     """)
     # Of 120 s between pings all but five had gone by when the runner was asked for.
     runner = runs.launch("hanger", watchdog=120, not_after=time.monotonic() + 5)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     assert list(runner.messages(LONG))[-1]["signal"] == signal.SIGKILL
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - started_at < 60
 
 
 def test_where_memory_is_short_the_kernel_ends_a_run_before_its_worker(runs: Runs) -> None:
@@ -473,8 +473,8 @@ def test_where_memory_is_short_the_kernel_ends_a_run_before_its_worker(runs: Run
             for process in ("self", os.getppid()):
                 print(open(f"/proc/{process}/oom_score_adj").read().strip())
     """)
-    own, parent_s = map(int, runs.run("large").log.split())
-    assert (own, parent_s < own) == (1000, True)
+    own_score, parent_s = map(int, runs.run("large").log.split())
+    assert (own_score, parent_s < own_score) == (1000, True)
 
 
 def test_an_orphan_that_cannot_end_keeps_no_other_run_waiting(
@@ -484,13 +484,13 @@ def test_an_orphan_that_cannot_end_keeps_no_other_run_waiting(
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
     with subprocess.Popen(["sleep", "300"]) as orphan:
         monkeypatch.setattr(parent, "children", lambda: [orphan.pid])
-        control, theirs = socket.socketpair()
-        with control, theirs:
+        control, runner_end = socket.socketpair()
+        with control, runner_end:
             loop = WarmParentLoop(control, lambda *_: 0)
-            begun = time.monotonic()
+            started_at = time.monotonic()
             loop._end_orphans()  # as after each run
             loop._end_orphans()
-            assert time.monotonic() - begun < 60
+            assert time.monotonic() - started_at < 60
             assert set(killed) == {orphan.pid}
             kill(orphan.pid, signal.SIGKILL)
             monkeypatch.setattr(parent, "children", list)
@@ -516,12 +516,12 @@ def test_orphans_that_others_follow_for_ever_do_not_hold_up_the_parent(
 
     monkeypatch.setattr(parent, "children", one_more)
     monkeypatch.setattr(parent, "_ORPHAN_SECONDS", 0.2)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
+    ours, runner_end = socket.socketpair()
+    with ours, runner_end:
         loop = WarmParentLoop(ours, lambda operation, channel, log: 0)
-        begun = time.monotonic()
+        started_at = time.monotonic()
         loop._end_orphans()
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - started_at < 10
         looked: list[bool] = []
 
         def none_left() -> list[int]:

@@ -1,4 +1,4 @@
-"""Schedules that join times and assets: the terms, and what is told of them."""
+"""Schedules that join times and assets: the terms, and the JSON for servers."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,16 +18,16 @@ HOUR = timedelta(hours=1)
 
 
 def declared(schedule: Any, **options: Any) -> dict[str, Any]:
-    """What servers are told of an asset with this schedule."""
+    """Return the JSON that servers get of an asset with this schedule."""
 
     @asset(schedule=schedule, **options)
-    def made() -> None: ...
+    def decorated() -> None: ...
 
-    return made.to_json()
+    return decorated.to_json()
 
 
 def refused(tmp_path: Path, arguments: str) -> str:
-    """The error of a file, which names its line and its asset."""
+    """Return the error of a file, which names its line and its asset."""
     (tmp_path / "a.py").write_text(
         "from datetime import timedelta\nfrom slicewise import Asset, Cron, Every, asset\n"
         f"@asset({arguments})\ndef flights(): ...\n"
@@ -99,8 +99,8 @@ def test_terms_are_values() -> None:
 )
 def test_a_single_term_is_the_plain_schedule(term: dict[str, Any], plain: dict[str, Any]) -> None:
     for more in ({}, {"partition": "auto"}):
-        found, wanted = declared(**term, **more), declared(**plain, **more)
-        assert {**found, "source": ""} == {**wanted, "source": "", "line": found["line"]}
+        spec, wanted = declared(**term, **more), declared(**plain, **more)
+        assert {**spec, "source": ""} == {**wanted, "source": "", "line": spec["line"]}
     days = PartitionByInterval("@daily")
     assert declared(**term, partition=days, refresh=3, pending="latest")["refresh"] == 3
 
@@ -110,7 +110,7 @@ def test_a_joined_schedule_infers_no_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("schedule=Asset.ref('up') | Cron('61 * * * *')", "bad cron expression '61 * * * *'"),
         ("schedule=Asset.ref('up') | Cron('@fortnightly')", "use one of @hourly, @daily"),
@@ -147,8 +147,8 @@ def test_a_joined_schedule_infers_no_partition() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, arguments: str, said: str) -> None:
-    assert said in refused(tmp_path, arguments)
+def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, arguments: str, message: str) -> None:
+    assert message in refused(tmp_path, arguments)
 
 
 def test_a_schedule_that_waits_for_itself_is_refused_beside_a_time(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_a_schedule_that_waits_for_itself_is_refused_beside_a_time(tmp_path: Pat
 
 
 def test_two_zones_that_are_the_same_may_be_written() -> None:
-    found = declared(Cron("@daily", timezone="Europe/Berlin"), timezone="Europe/Berlin")
-    assert found["timezone"] == "Europe/Berlin"
+    spec = declared(Cron("@daily", timezone="Europe/Berlin"), timezone="Europe/Berlin")
+    assert spec["timezone"] == "Europe/Berlin"
 
 
 def test_the_check_of_definitions_shows_the_expression_and_its_zone(

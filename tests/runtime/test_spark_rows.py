@@ -1,4 +1,4 @@
-"""How rows find their partition: by keys of all kinds, one by one, and for several assets."""
+"""The partitions of rows: by keys of all kinds, one by one, and for several assets."""
 
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def test_rows_are_found_by_the_texts_of_the_users_own_keys(spark_runs: Runs) -> 
     """
     )
     keys = ["1.5~2", "3~4", "-1~0"]
-    made = spark_runs.make("positions", keys)
-    assert {key: (one["path"], one["rows"]) for key, one in made.staged.items()} == {
-        key: (f"place={key}", 2) for key in keys
-    }
+    outcome = spark_runs.make("positions", keys)
+    assert {
+        key: (partition["path"], partition["rows"]) for key, partition in outcome.staged.items()
+    } == {key: (f"place={key}", 2) for key in keys}
     read = spark_runs.make("reader", ["3~4"], upstream={"positions": ["3~4"]})
     assert read.log == "True 3.0 [Row(place='3~4', x=3.0), Row(place='3~4', x=3.0)]\n"
 
@@ -63,8 +63,8 @@ def test_a_dimension_of_users_keys_stands_beside_one_of_time(spark_runs: Runs) -
     """
     )
     keys = [f"2013-01-0{day}|{place}" for day in (1, 2) for place in ("1.5~2", "3~4")]
-    made = spark_runs.make("both", keys)
-    assert {one["path"]: one["rows"] for one in made.staged.values()} == {
+    outcome = spark_runs.make("both", keys)
+    assert {partition["path"]: partition["rows"] for partition in outcome.staged.values()} == {
         f"day=2013-01-0{day}/place={place}": 24 * (place == "3~4")
         for day in (1, 2)
         for place in ("1.5~2", "3~4")
@@ -95,11 +95,11 @@ def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: R
                 staged = kept.stage(frame, keys, keys.values.keys, writer, apart=False)
                 print(column, *(one.rows for one in staged))
     """)
-    made = spark_runs.run("keyed", params={"folder": str(spark_runs.lake)})
-    assert made.log.splitlines() == [
+    outcome = spark_runs.run("keyed", params={"folder": str(spark_runs.lake)})
+    assert outcome.log.splitlines() == [
         *("string 1 2 1", "double 2 1 1", "decimal(10,2) 1 1"),
         *("boolean 1 2", "int 1 2", "date 0 1"),
-    ], made.messages[-2:]
+    ], outcome.messages[-2:]
 
 
 def test_a_run_writes_the_keys_that_it_finds_one_by_one(spark_runs: Runs) -> None:
@@ -117,20 +117,20 @@ def test_a_run_writes_the_keys_that_it_finds_one_by_one(spark_runs: Runs) -> Non
                     print(error)
             CUSTOMERS.add_partition(key="without rows")
     """)
-    made = spark_runs.make("customers", [])
-    assert {one["path"]: one["rows"] for one in made.staged.values()} == {
+    outcome = spark_runs.make("customers", [])
+    assert {partition["path"]: partition["rows"] for partition in outcome.staged.values()} == {
         "customer=a%2Fb": 3,
         "customer=5": 4,
     }
-    (told,) = made.of_type("discovered")
-    assert told["keys"] == ["a/b", 5, "without rows"]
+    (discovery,) = outcome.of_type("discovered")
+    assert discovery["keys"] == ["a/b", 5, "without rows"]
     root = spark_runs.lake / "customers"
     assert sorted(path.name for path in root.iterdir()) == ["customer=5", "customer=a%2Fb"]
     assert rows(root / "customer=5") == 4
-    assert (root / "customer=5" / f"_slicewise-{made.request['run_id']}-1-0123456789ab").exists()
+    assert (root / "customer=5" / f"_slicewise-{outcome.request['run_id']}-1-0123456789ab").exists()
     refused = ("written already", "at most 255", "say to which one the rows", "PartitionKey")
-    for said, line in zip(refused, made.log.splitlines(), strict=True):
-        assert said in line
+    for message, line in zip(refused, outcome.log.splitlines(), strict=True):
+        assert message in line
 
 
 def test_no_key_is_taken_for_the_mark_of_rows_outside(spark_runs: Runs) -> None:
@@ -143,8 +143,10 @@ def test_no_key_is_taken_for_the_mark_of_rows_outside(spark_runs: Runs) -> None:
             return spark.createDataFrame(found, "n int, part string")
     """)
     keys = ["_slicewise-outside", "outside", "a"]
-    made = spark_runs.make("marks", keys)
-    assert {key: one["rows"] for key, one in made.staged.items()} == dict.fromkeys(keys, 1)
+    outcome = spark_runs.make("marks", keys)
+    assert {key: partition["rows"] for key, partition in outcome.staged.items()} == dict.fromkeys(
+        keys, 1
+    )
     wrong = spark_runs.run("marks", keys, params={"wrong": True})
     errors = "\n".join(str(message.get("error")) for message in wrong.messages)
     assert "the column 'part' holds 'nothing'" in errors
@@ -169,11 +171,11 @@ def test_a_run_of_several_partitions_may_write_them_one_by_one(spark_runs: Runs)
             self.write(spark.range(4), partition=second)
     """)
     keys = ["2013-01-01", "2013-01-02"]
-    made = spark_runs.make("days", keys)
-    assert {key: one["rows"] for key, one in made.staged.items()} == dict(
+    outcome = spark_runs.make("days", keys)
+    assert {key: partition["rows"] for key, partition in outcome.staged.items()} == dict(
         zip(keys, (3, 4), strict=True)
     )
-    assert made.log.splitlines() == [
+    assert outcome.log.splitlines() == [
         "1 row lies outside the run's 1 partition: the column 'partition' holds '2013-01-07'."
         ' Filter the frame by context["partition"].filter(frame), or declare outside="drop"',
         "this run does not write '2013-01-08', a partition of days",
@@ -199,10 +201,10 @@ MULTI = """
 @pytest.mark.parametrize("written", [[], ["left"]])
 def test_one_run_stages_each_of_several_assets(spark_runs: Runs, written: list[str]) -> None:
     spark_runs.define(MULTI)
-    made = spark_runs.make("both", ["2013-01-02"], params={"written": written})
-    assert made.types[-4:] == ["staged", "staged", "finished", "exited"]
-    staged = {message["asset"]: message for message in made.of_type("staged")}
-    assert {name: uri_path(one["root"]) for name, one in staged.items()} == {
+    outcome = spark_runs.make("both", ["2013-01-02"], params={"written": written})
+    assert outcome.types[-4:] == ["staged", "staged", "finished", "exited"]
+    staged = {message["asset"]: message for message in outcome.of_type("staged")}
+    assert {name: uri_path(message["root"]) for name, message in staged.items()} == {
         name: spark_runs.lake / name for name in ("left", "right")
     }
     for name, count in (("left", 2), ("right", 3)):
@@ -250,8 +252,10 @@ def test_a_frame_is_cut_to_the_partitions_of_the_run_where_it_is_asked_for(
     keys = ["2013-01-01|nord", "2013-01-02|west"]  # no whole product of days and regions
     cut = spark_runs.make("cut", keys)
     assert cut.log == "2 4 3\n"
-    for made in (cut, spark_runs.make("dropped", keys)):
-        assert {key: one["rows"] for key, one in made.staged.items()} == dict.fromkeys(keys, 1)
+    for outcome in (cut, spark_runs.make("dropped", keys)):
+        assert {
+            key: partition["rows"] for key, partition in outcome.staged.items()
+        } == dict.fromkeys(keys, 1)
     assert "is null" in spark_runs.run("nulls", keys).failure["error"]
     error = spark_runs.run("refused", keys).failure["error"]
     assert 'context["partition"].filter' in error

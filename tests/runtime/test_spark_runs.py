@@ -6,19 +6,8 @@ import pytest
 from pyarrow import parquet
 
 from slicewise import PartitionByInterval
+from tests.runtime.definition_texts import HOURS_BY_DAY
 from tests.runtime.runs import Outcome, Runs
-
-DAYS = """
-    DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
-    @asset(uri=f"{LAKE}/hours", partition=DAYS, strategy="range")
-    def hours(spark, context):
-        from pyspark.sql import functions as F
-        first = context["partition"].interval.start.timestamp()
-        last = context["partition"].interval.end.timestamp()
-        at = F.timestamp_seconds(F.col("id"))
-        return spark.range(int(first), int(last), 3600).select(at.alias("at"),
-            partition_column(at, context["asset"]).alias("partition"))
-"""
 
 
 def rows_on_disk(folder: Path) -> int:
@@ -35,36 +24,36 @@ def test_a_returned_frame_is_written_and_read_downstream(spark_runs: Runs) -> No
         def total(numbers, self, context):
             print(numbers.read().count(), context["asset"] is self, self.uri)
     """)
-    made = spark_runs.make("numbers")
-    assert made.types == ["started", "spark", "spark", "staged", "finished", "exited"]
-    assert made.staged[""]["rows"] == 10
-    assert made.staged[""]["bytes"] > 0
+    outcome = spark_runs.make("numbers")
+    assert outcome.types == ["started", "spark", "spark", "staged", "finished", "exited"]
+    assert outcome.staged[""]["rows"] == 10
+    assert outcome.staged[""]["bytes"] > 0
     assert rows_on_disk(spark_runs.lake / "my numbers") == 10
     read = spark_runs.make("total", upstream={"numbers": [""]})
     assert read.log == "10 True None\n"
 
 
 def test_one_range_run_fills_one_folder_for_each_day(spark_runs: Runs) -> None:
-    spark_runs.define(DAYS)
+    spark_runs.define(HOURS_BY_DAY)
     days = [f"2013-01-0{day}" for day in range(1, 5)]
-    made = spark_runs.make("hours", days)
-    assert {key: (one["path"], one["rows"]) for key, one in made.staged.items()} == {
-        day: (f"partition={day}", 24) for day in days
-    }
+    outcome = spark_runs.make("hours", days)
+    assert {
+        key: (partition["path"], partition["rows"]) for key, partition in outcome.staged.items()
+    } == {day: (f"partition={day}", 24) for day in days}
     for day in days:
         folder = spark_runs.lake / "hours" / f"partition={day}"
         assert rows_on_disk(folder) == 24
         assert len(list(folder.glob("*.parquet"))) == 1
-        assert (folder / f"_slicewise-{made.request['run_id']}-1-0123456789ab").exists()
+        assert (folder / f"_slicewise-{outcome.request['run_id']}-1-0123456789ab").exists()
 
 
 def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
-    spark_runs.define(DAYS)
+    spark_runs.define(HOURS_BY_DAY)
     first = spark_runs.make("hours", ["2013-01-01", "2013-01-02"])
     second = spark_runs.make("hours", ["2013-01-02"])
     root = spark_runs.lake / "hours"
-    for day, made in (("2013-01-01", first), ("2013-01-02", second)):
-        marker = f"_slicewise-{made.request['run_id']}-1-0123456789ab"
+    for day, outcome in (("2013-01-01", first), ("2013-01-02", second)):
+        marker = f"_slicewise-{outcome.request['run_id']}-1-0123456789ab"
         assert (root / f"partition={day}" / marker).exists()
     assert sorted(path.name for path in root.iterdir()) == [
         "partition=2013-01-01",
@@ -74,7 +63,7 @@ def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
 
 def test_reading_names_the_folders_it_needs_and_no_others(spark_runs: Runs) -> None:
     spark_runs.define(
-        DAYS
+        HOURS_BY_DAY
         + """
     @asset(partition=DAYS)
     def count_hours(hours, context):
@@ -94,7 +83,7 @@ def test_reading_names_the_folders_it_needs_and_no_others(spark_runs: Runs) -> N
 
 def test_missing_upstream_partitions_are_named(spark_runs: Runs) -> None:
     spark_runs.define(
-        DAYS
+        HOURS_BY_DAY
         + """
     @asset(partition=DAYS)
     def reader(hours):
@@ -151,17 +140,17 @@ def test_partitions_without_rows_are_published_empty(spark_runs: Runs) -> None:
         def reader(sparse):
             print(sparse.read().count(), sparse.read().dtypes)
     """)
-    made = spark_runs.make("sparse", ["2013-01-01", "2013-01-02"])
-    assert [one["rows"] for one in made.staged.values()] == [0, 1]
-    made = spark_runs.make("sparse", ["2013-01-03"])
-    assert [one["rows"] for one in made.staged.values()] == [0]
+    outcome = spark_runs.make("sparse", ["2013-01-01", "2013-01-02"])
+    assert [partition["rows"] for partition in outcome.staged.values()] == [0, 1]
+    outcome = spark_runs.make("sparse", ["2013-01-03"])
+    assert [partition["rows"] for partition in outcome.staged.values()] == [0]
     for day in ("2013-01-01", "2013-01-03"):
         read = spark_runs.make("reader", ["2013-01-01"], upstream={"sparse": [day]})
         assert read.log == "0 [('n', 'int'), ('partition', 'string')]\n"
 
 
 @pytest.mark.parametrize(
-    ("frame", "keys", "said"),
+    ("frame", "keys", "message"),
     [
         ("createDataFrame([('2013-01-09', 1)], 'partition string, n int')", 2, "'2013-01-09'"),
         ("createDataFrame([(None, 1)], 'partition string, n int')", 2, "'partition' is null"),
@@ -174,7 +163,7 @@ def test_partitions_without_rows_are_published_empty(spark_runs: Runs) -> None:
     ],
 )
 def test_rows_outside_the_run_fail_it_before_anything_is_published(
-    spark_runs: Runs, frame: str, keys: int, said: str
+    spark_runs: Runs, frame: str, keys: int, message: str
 ) -> None:
     spark_runs.define(f"""
         DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
@@ -183,7 +172,7 @@ def test_rows_outside_the_run_fail_it_before_anything_is_published(
             return spark.{frame}
     """)
     outcome = spark_runs.run("strict", ["2013-01-01", "2013-01-02"][:keys])
-    assert said in outcome.failure["error"]
+    assert message in outcome.failure["error"]
     assert outcome.failure["kind"] == "code"
     assert not outcome.of_type("staged")
     published = [path.name for path in (spark_runs.lake / "strict").glob("partition=*")]
@@ -202,8 +191,8 @@ def test_a_date_belongs_to_the_day_of_the_definitions_zone(
         def dated(spark):
             return spark.sql("select date'{text}' partition, 1 n")
     """)
-    made = spark_runs.make("dated", ["2013-01-01", "2013-01-02", "2013-01-03"])
-    assert {key: one["rows"] for key, one in made.staged.items()} == {
+    outcome = spark_runs.make("dated", ["2013-01-01", "2013-01-02", "2013-01-03"])
+    assert {key: partition["rows"] for key, partition in outcome.staged.items()} == {
         "2013-01-01": 0,
         "2013-01-02": 1,
         "2013-01-03": 0,
@@ -221,9 +210,9 @@ def test_every_hour_of_a_day_with_25_gets_its_own_rows(spark_runs: Runs) -> None
     """)
     hours = PartitionByInterval("@hourly", timezone="America/New_York")
     keys = [key.text for key in hours.keys("2013-11-03", "2013-11-04")]
-    made = spark_runs.make("ticks", keys)
+    outcome = spark_runs.make("ticks", keys)
     assert len(keys) == 25
-    assert [one["rows"] for one in made.staged.values()] == [60] * 25
+    assert [partition["rows"] for partition in outcome.staged.values()] == [60] * 25
 
 
 def test_columns_may_be_made_before_spark_is_asked_for(spark_runs: Runs) -> None:

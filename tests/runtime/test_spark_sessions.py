@@ -1,4 +1,4 @@
-"""Spark sessions of runs: opened when asked for, set up, interrupted, lost."""
+"""Spark sessions of runs: opened on request, set up, interrupted, lost."""
 
 import time
 import uuid

@@ -1,4 +1,4 @@
-"""Publishing: what is new takes the place of what is old, once, whatever happens between."""
+"""Publishing: new data replaces old data once, after any interruption."""
 
 import os
 import subprocess
@@ -45,8 +45,8 @@ def stage(
 
 
 def content(root: Path) -> dict[str, str]:
-    found = sorted(root.rglob("data.parquet"))
-    return {path.parent.relative_to(root).as_posix(): path.read_text() for path in found}
+    files = sorted(root.rglob("data.parquet"))
+    return {path.parent.relative_to(root).as_posix(): path.read_text() for path in files}
 
 
 def test_partitions_replace_exactly_those_of_the_same_key(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ def test_a_publication_killed_anywhere_is_finished_by_the_next(tmp_path: Path, k
 
 
 def test_a_reader_sees_the_old_or_the_new_and_never_neither(tmp_path: Path) -> None:
-    root, seen, stop = tmp_path / "asset", set(), threading.Event()
+    root, observed, stop = tmp_path / "asset", set(), threading.Event()
     staging, partitions = stage(root, ["day=1"], run_id=1, text="0")
     publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, fence=1)
 
     def read() -> None:
         while not stop.is_set():
-            seen.add((root / "day=1").exists())
+            observed.add((root / "day=1").exists())
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -162,7 +162,7 @@ def test_a_reader_sees_the_old_or_the_new_and_never_neither(tmp_path: Path) -> N
         publish(str(root), str(staging), partitions, run_id=run_id, attempt=ATTEMPT, fence=1)
     stop.set()
     reader.join()
-    assert seen == {True}
+    assert observed == {True}
     assert content(root) == {"day=1": "59"}
 
 

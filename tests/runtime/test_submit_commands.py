@@ -1,4 +1,4 @@
-"""The exact command lines for each kind of cluster, and what is shipped with them."""
+"""The exact command lines for each kind of cluster, and the files that are shipped with a run."""
 
 import os
 import subprocess
@@ -79,8 +79,8 @@ def test_the_command_line_says_where_what_and_with_which_configuration(
 def test_an_application_is_ended_by_its_id_where_its_cluster_has_a_command_for_that(
     master: str, conf: dict[str, str], command: str | None
 ) -> None:
-    told = kill_command(master, "app-1", "slicewise-run-1-1", conf)
-    assert told == (None if command is None else command.split())
+    command_line = kill_command(master, "app-1", "slicewise-run-1-1", conf)
+    assert command_line == (None if command is None else command.split())
 
 
 def test_the_sdk_is_imported_from_its_archive(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_bundle_is_shipped_whole_and_packed_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "told"),
+    ("message", "kind", "refusal"),
     [
         (
             "error.\n: java.lang.IllegalArgumentException: x is no size\n\tat Y",
@@ -131,11 +131,11 @@ def test_a_bundle_is_shipped_whole_and_packed_once(tmp_path: Path) -> None:
     ],
 )
 def test_an_application_that_cannot_be_had_is_the_platforms_failure_but_for_its_configuration(
-    said: str, kind: type[Exception], told: str, monkeypatch: pytest.MonkeyPatch
+    message: str, kind: type[Exception], refusal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder = Mock()
-    builder.getOrCreate.side_effect = RuntimeError(said)
+    builder.getOrCreate.side_effect = RuntimeError(message)
     monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
-    with pytest.raises(kind, match=told) as raised:
+    with pytest.raises(kind, match=refusal) as raised:
         spark.open_application()
     assert is_platform_failure(raised.value) is (kind is ConnectionError)

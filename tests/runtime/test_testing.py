@@ -45,7 +45,7 @@ def shops(context: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("partition", "made"),
+    ("partition", "expected"),
     [
         ("2013-01-05", ["2013-01-05"]),
         ("2013-01-05..2013-01-06,2013-03-01", ["2013-01-05", "2013-01-06", "2013-03-01"]),
@@ -54,12 +54,14 @@ def shops(context: Any) -> Any:
         (DAYS.select("2013-01-05..2013-01-06"), ["2013-01-05", "2013-01-06"]),
     ],
 )
-def test_a_partition_is_a_selection_a_key_a_list_or_a_set(partition: Any, made: list[str]) -> None:
-    assert materialize(days, partition=partition) == made
+def test_a_partition_is_a_selection_a_key_a_list_or_a_set(
+    partition: Any, expected: list[str]
+) -> None:
+    assert materialize(days, partition=partition) == expected
 
 
 @pytest.mark.parametrize(
-    ("partition", "made"),
+    ("partition", "expected"),
     [
         ("mitte", ["mitte"]),
         ("a,b", ["a,b"]),  # a segment first of all, and no union
@@ -69,8 +71,8 @@ def test_a_partition_is_a_selection_a_key_a_list_or_a_set(partition: Any, made: 
         (["x/y z", "mitte"], ["mitte", "x/y z"]),
     ],
 )
-def test_segments_are_named_as_they_are_or_by_key_text(partition: Any, made: list[str]) -> None:
-    assert materialize(shops, partition=partition) == made
+def test_segments_are_named_as_they_are_or_by_key_text(partition: Any, expected: list[str]) -> None:
+    assert materialize(shops, partition=partition) == expected
 
 
 def test_products_are_selected_by_dimension() -> None:
@@ -79,8 +81,8 @@ def test_products_are_selected_by_dimension() -> None:
         key = context["partition"].key
         return str(key["day"]), key["shop"], str(context["partition"].interval)
 
-    found = materialize(visits, partition="day=2013-01-05 shop=mitte")
-    assert found == ("2013-01-05", "mitte", "2013-01-05")
+    result = materialize(visits, partition="day=2013-01-05 shop=mitte")
+    assert result == ("2013-01-05", "mitte", "2013-01-05")
 
 
 @pytest.mark.parametrize(
@@ -109,8 +111,8 @@ def reader(raw: Any, lagging: Any, context: Any) -> Any:
 
 
 def test_upstream_partitions_are_those_that_the_definitions_and_mappings_say() -> None:
-    found = materialize(reader, partition="2013-01-05", upstream={"raw": [], "lagging": "rows"})
-    assert found == (24, "2013-01-05T00:00Z", ["2013-01-04"], "rows")
+    result = materialize(reader, partition="2013-01-05", upstream={"raw": [], "lagging": "rows"})
+    assert result == (24, "2013-01-05T00:00Z", ["2013-01-04"], "rows")
 
 
 def test_an_upstream_asset_may_be_handed_in_itself() -> None:
@@ -121,8 +123,8 @@ def test_an_upstream_asset_may_be_handed_in_itself() -> None:
     def tried(elsewhere: Any) -> Any:
         return len(elsewhere.partitions), elsewhere.read()
 
-    found = materialize(tried, partition="2013-01-05..2013-01-06", upstream={local(): "rows"})
-    assert found == (48, "rows")
+    result = materialize(tried, partition="2013-01-05..2013-01-06", upstream={local(): "rows"})
+    assert result == (48, "rows")
 
 
 def test_of_an_upstream_asset_that_cannot_be_seen_the_data_is_given_and_the_keys_are_not() -> None:
@@ -136,8 +138,8 @@ def test_of_an_upstream_asset_that_cannot_be_seen_the_data_is_given_and_the_keys
             context["partition"].upstream("raw")
         return elsewhere.read(), repr(elsewhere)
 
-    found = materialize(tried, partition="2013-01-05", upstream={"elsewhere": "rows"})
-    assert found == ("rows", "<asset elsewhere, whose data is given>")
+    result = materialize(tried, partition="2013-01-05", upstream={"elsewhere": "rows"})
+    assert result == ("rows", "<asset elsewhere, whose data is given>")
 
 
 def test_what_has_no_end_is_not_listed_and_can_be_read_all_the_same() -> None:
@@ -164,16 +166,16 @@ def test_the_past_is_handed_in_and_told_as_a_server_would() -> None:
         return texts(context["partition"].iter_past_partitions())
 
     past = ["2013-01-01", DAYS.parse("2013-01-04"), "2013-01-03", "2013-01-06", "2013-01-05"]
-    found = materialize(tried, partition="2013-01-05..2013-01-07", past=past)
-    assert found == ["2013-01-04", "2013-01-03", "2013-01-01"]
+    result = materialize(tried, partition="2013-01-05..2013-01-07", past=past)
+    assert result == ["2013-01-04", "2013-01-03", "2013-01-01"]
     assert materialize(tried, partition="2013-01-05") == []
 
     @asset(partition=SHOPS)
     def timeless(context: Any) -> Any:
         return list(context["partition"].iter_past_partitions())
 
-    found = materialize(timeless, partition="mitte", past=["x/y z", "mitte", "a,b"])
-    assert found == ["x/y z", "a,b"]
+    result = materialize(timeless, partition="mitte", past=["x/y z", "mitte", "a,b"])
+    assert result == ["x/y z", "a,b"]
     with pytest.raises(PartitionKeyError):
         materialize(timeless, partition="mitte", past=["nowhere"])
 
@@ -189,13 +191,13 @@ def customers(self: Any, context: Any) -> None:
 
 
 def test_keys_that_a_function_finds_are_handed_out_when_it_has_succeeded() -> None:
-    found: dict[str, list[Any]] = {}
+    discovered: dict[str, list[Any]] = {}
     with pytest.raises(ZeroDivisionError):
-        materialize(customers, params={"fails": True}, discovered=found)
-    assert found == {}
-    written = materialize(customers, discovered=found)
+        materialize(customers, params={"fails": True}, discovered=discovered)
+    assert discovered == {}
+    written = materialize(customers, discovered=discovered)
     assert written == {"a b": "rows of a b", 5: "rows of 5"}
-    assert found == {"customers": ["known", "a b", 5]}
+    assert discovered == {"customers": ["known", "a b", 5]}
 
 
 def test_partitions_found_at_run_time_are_made_by_key() -> None:
@@ -217,8 +219,8 @@ def test_functions_that_make_several_assets_return_all_of_them() -> None:
         assert list(self) == ["left", "right"]
         return {name: frames[name] for name in context["params"]["names"].split()}
 
-    made = materialize(both, partition="2013-01-05", params={"names": "left right"})
-    assert made == {"left": 1, "right": 2}
+    result = materialize(both, partition="2013-01-05", params={"names": "left right"})
+    assert result == {"left": 1, "right": 2}
     assert materialize(both.outlets[1], partition="2013-01-05", params={"names": "left right"})
     with pytest.raises(ValueError, match="returned nothing for 'right'"):
         materialize(both, partition="2013-01-05", params={"names": "left"})
@@ -233,8 +235,8 @@ def test_functions_that_make_several_assets_may_write_them() -> None:
             self[name].write(f"rows of {name}")
         return {"right": "given back"} if context["params"]["rest"] else None
 
-    whole = {"left": "rows of left", "right": "rows of right"}
-    assert materialize(both, params={"names": "left right", "rest": False}) == whole
+    both_rows = {"left": "rows of left", "right": "rows of right"}
+    assert materialize(both, params={"names": "left right", "rest": False}) == both_rows
     assert materialize(both, params={"names": "left", "rest": True})
     with pytest.raises(ValueError, match="the function of right returned nothing"):
         materialize(both, params={"names": "left", "rest": False})
@@ -259,8 +261,8 @@ def test_a_run_of_several_partitions_may_write_them_one_by_one() -> None:
         for key in context["partition"].keys[: context["params"]["wanted"]]:
             self.write(f"rows of {key}", partition=key)
 
-    made = materialize(tried, partition="2013-01-05..2013-01-06", params={"wanted": 2})
-    assert {str(key): frame for key, frame in made.items()} == {
+    frames = materialize(tried, partition="2013-01-05..2013-01-06", params={"wanted": 2})
+    assert {str(key): frame for key, frame in frames.items()} == {
         "2013-01-05": "rows of 2013-01-05",
         "2013-01-06": "rows of 2013-01-06",
     }

@@ -33,7 +33,7 @@ GUIDE = PROJECT / "docs" / "guides" / "uris.md"
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Makes schemes, by name, those that installed packages bring."""
+    """Install schemes, by name, as installed packages do."""
 
     def install(**installed: object) -> None:
         monkeypatch.setattr(plugins, "load", {plugins.URI_SCHEMES: installed}.__getitem__)
@@ -104,11 +104,11 @@ def test_the_package_of_the_guide_adds_its_scheme_beside_a_broken_one(tmp_path: 
     )
     script += "s.openlineage_name('snowflake://acme-eu/shop/public/orders'))"
     env = {"PYTHONPATH": f"{tmp_path}:{PROJECT}"}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
-    assert done.stdout == (
+    result = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert result.stdout == (
         "snowflake://Acme-EU/Shop/Public/Orders ('snowflake://acme-eu', 'shop.public.orders')\n"
-    ), done.stderr
-    assert "gone = no_such_thing:X" in done.stderr
+    ), result.stderr
+    assert "gone = no_such_thing:X" in result.stderr
 
 
 @pytest.mark.parametrize(

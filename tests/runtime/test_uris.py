@@ -139,13 +139,13 @@ def test_a_uri_that_breaks_its_rule_stays_as_written_with_a_warning(
     written: str, rule: str
 ) -> None:
     with pytest.warns(UserWarning, match=f"stays as written: .*{rule}") as warned:
-        kept = normalize_uri(written)
-    assert kept == written.replace("me:secret@", "")
+        uri = normalize_uri(written)
+    assert uri == written.replace("me:secret@", "")
     assert "secret" not in str(warned[0].message)
     assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert normalize_uri(kept) == kept
+        assert normalize_uri(uri) == uri
 
 
 @pytest.mark.parametrize(

@@ -21,16 +21,16 @@ DAYS = ["2024-01-01", "2024-01-02"]
 
 
 def validated(outcome: Outcome) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """What the run said, by when, asset and name."""
+    """Return the run's validation results, by time, asset and name."""
     return {
-        (message["when"], message["asset"], one["name"]): one
+        (message["when"], message["asset"], result["name"]): result
         for message in outcome.of_type("validated")
-        for one in message["results"]
+        for result in message["results"]
     }
 
 
 def passed(outcome: Outcome) -> dict[str, bool]:
-    return {name: one["passed"] for (_, _, name), one in validated(outcome).items()}
+    return {name: result["passed"] for (_, _, name), result in validated(outcome).items()}
 
 
 def test_what_is_read_and_what_is_written_is_validated(spark_runs: Runs) -> None:
@@ -49,23 +49,23 @@ def test_what_is_read_and_what_is_written_is_validated(spark_runs: Runs) -> None
         return raw.read()
     """)
     spark_runs.make("raw", DAYS)
-    made = spark_runs.make("sales", DAYS, upstream={"raw": DAYS})
-    said = validated(made)
-    assert {key: one["passed"] for key, one in said.items()} == {
+    outcome = spark_runs.make("sales", DAYS, upstream={"raw": DAYS})
+    results = validated(outcome)
+    assert {key: result["passed"] for key, result in results.items()} == {
         ("inlet", "raw", "row_count"): True,
         ("inlet", "raw", "cheap"): True,
         ("outlet", "sales", "not_null(shop)"): False,
         ("outlet", "sales", "unique(shop, amount)"): True,
     }
-    assert said["inlet", "raw", "cheap"]["description"] == "Nothing costs more than ten."
-    warned = said["outlet", "sales", "not_null(shop)"]
+    assert results["inlet", "raw", "cheap"]["description"] == "Nothing costs more than ten."
+    warned = results["outlet", "sales", "not_null(shop)"]
     assert (warned["severity"], warned["evaluated"]) == ("warn", True)
     assert warned["message"] == "1 of 3 rows hold a null: 1 in 'shop'."
     assert warned["observed"] == {"rows": 3, "failing": 1, "nulls": {"shop": 1}}
     # Whoever looks at the log alone is told, too.
-    assert "sales does not pass not_null(shop): 1 of 3 rows" in made.log
-    assert made.log.index("the function runs") < made.log.index("does not pass")
-    assert made.types.index("staged") > made.types.index("validated")
+    assert "sales does not pass not_null(shop): 1 of 3 rows" in outcome.log
+    assert outcome.log.index("the function runs") < outcome.log.index("does not pass")
+    assert outcome.types.index("staged") > outcome.types.index("validated")
 
 
 def test_an_inlet_that_fails_stops_the_run_before_anything_is_written(spark_runs: Runs) -> None:
@@ -129,9 +129,9 @@ def test_all_rules_and_all_partitions_are_one_job(spark_runs: Runs) -> None:
         def days(spark):
             return spark.sql("SELECT id, concat('2024-01-0', id + 1) AS partition FROM range(4)")
     """)
-    made = spark_runs.make("days", [f"2024-01-0{day}" for day in range(1, 5)])
-    assert set(passed(made).values()) == {True}
-    assert made.log.count("asked") == 1
+    outcome = spark_runs.make("days", [f"2024-01-0{day}" for day in range(1, 5)])
+    assert set(passed(outcome).values()) == {True}
+    assert outcome.log.count("asked") == 1
 
 
 def test_assets_made_together_are_asked_each_and_staged_all_or_none(spark_runs: Runs) -> None:
@@ -145,8 +145,8 @@ def test_assets_made_together_are_asked_each_and_staged_all_or_none(spark_runs: 
             frame = spark.range(context["params"]["rows"])
             return {"few": frame, "any_number": frame}
     """)
-    made = spark_runs.make("both", params={"rows": 2})
-    assert {(asset, name) for _, asset, name in validated(made)} == {
+    outcome = spark_runs.make("both", params={"rows": 2})
+    assert {(asset, name) for _, asset, name in validated(outcome)} == {
         ("few", "row_count"),
         ("any_number", "unique(id)"),
     }
@@ -168,11 +168,11 @@ def test_each_partition_that_a_run_found_is_asked_and_none_where_it_found_none(
     """)
     two = spark_runs.run("found", [], params={"names": ["ada", "bob"]})
     assert two.types[-2:] == ["finished", "exited"], two.messages
-    (told,) = validated(two).values()
-    assert told["message"] == "There are 4 rows."
-    nobody = spark_runs.run("found", [], params={"names": []})
-    assert nobody.types[-2:] == ["finished", "exited"], nobody.messages
-    assert validated(nobody) == {}
+    (result,) = validated(two).values()
+    assert result["message"] == "There are 4 rows."
+    empty = spark_runs.run("found", [], params={"names": []})
+    assert empty.types[-2:] == ["finished", "exited"], empty.messages
+    assert validated(empty) == {}
 
 
 def test_what_something_else_writes_is_held_to_what_it_declares(spark_runs: Runs) -> None:
@@ -194,10 +194,10 @@ def test_what_something_else_writes_is_held_to_what_it_declares(spark_runs: Runs
     """)
     spark_runs.make("writes")
     request = spark_runs.request("writes")
-    there = {"uri": request["uri"], "partition": None, "partitions": [""], "missing": []}
-    unseen = spark_runs.make("reads", upstreams={"outside": there})
+    upstream = {"uri": request["uri"], "partition": None, "partitions": [""], "missing": []}
+    unseen = spark_runs.make("reads", upstreams={"outside": upstream})
     assert passed(unseen) == {"has_columns(id)": True}
-    declared = there | {"declared_in": "others.py"}
+    declared = upstream | {"declared_in": "others.py"}
     stopped = spark_runs.run("reads", upstreams={"outside": declared})
     assert stopped.failure["error"].startswith("outside does not pass row_count: There are 4 rows")
     assert passed(stopped) == {"row_count": False, "has_columns(id)": True}
@@ -213,19 +213,19 @@ def test_freshness_is_that_of_what_is_read_and_needs_no_data(runs: Runs) -> None
         @asset(inlet_validations={"elsewhere": [AssetValidation.row_count(min=1)]})
         def counts(elsewhere): pass
     """)
-    there = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
-    old = there | {"materialized_at": "2024-01-01T12:00:00+00:00"}
+    upstream = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
+    old = upstream | {"materialized_at": "2024-01-01T12:00:00+00:00"}
     stopped = runs.run("reads", upstreams={"elsewhere": old})
     assert "The data was materialized at 2024-01-01 12:00:00 UTC" in stopped.failure["error"]
-    new = there | {"materialized_at": "2999-01-01T12:00:00+00:00"}
+    new = upstream | {"materialized_at": "2999-01-01T12:00:00+00:00"}
     assert passed(runs.make("reads", upstreams={"elsewhere": new})) == {"fresh_within": True}
-    unknown = runs.run("reads", upstreams={"elsewhere": there})
+    unknown = runs.run("reads", upstreams={"elsewhere": upstream})
     assert "the time of materialization is not known" in unknown.failure["error"]
     # Of data that cannot be read here nothing else is known, which is no pass.
     unread = runs.run("counts", upstreams={"elsewhere": new})
-    (told,) = validated(unread).values()
-    assert (told["passed"], told["evaluated"]) == (False, False)
-    assert told["message"].startswith("The validation cannot be evaluated: ")
+    (result,) = validated(unread).values()
+    assert (result["passed"], result["evaluated"]) == (False, False)
+    assert result["message"].startswith("The validation cannot be evaluated: ")
 
 
 @pytest.mark.parametrize("ahead", [timedelta(days=-3), timedelta(days=3)], ids=["fast", "slow"])
@@ -242,14 +242,14 @@ def test_freshness_goes_by_the_clock_that_told_when_the_data_was_made(
     """)
     clock = clock_ahead_by(ahead)
     now = datetime.fromisoformat(clock["database"])
-    there = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
+    upstream = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
 
-    def made(ago: timedelta) -> dict[str, Any]:
-        return {"elsewhere": there | {"materialized_at": (now - ago).isoformat()}}
+    def upstream_of_age(ago: timedelta) -> dict[str, Any]:
+        return {"elsewhere": upstream | {"materialized_at": (now - ago).isoformat()}}
 
-    fresh = runs.make("reads", upstreams=made(timedelta(minutes=1)), clock=clock)
+    fresh = runs.make("reads", upstreams=upstream_of_age(timedelta(minutes=1)), clock=clock)
     assert passed(fresh) == {"fresh_within": True}
-    old = runs.run("reads", upstreams=made(timedelta(hours=1)), clock=clock)
+    old = runs.run("reads", upstreams=upstream_of_age(timedelta(hours=1)), clock=clock)
     assert passed(old) == {"fresh_within": False}
     assert "ago instead of at most 0:30:00" in old.failure["error"]
 
@@ -268,11 +268,15 @@ def test_the_newest_value_is_compared_with_the_same_clock(
     clock = clock_ahead_by(ahead)
     now = datetime.fromisoformat(clock["database"])
 
-    def at(ago: timedelta) -> dict[str, Any]:
+    def parameters(ago: timedelta) -> dict[str, Any]:
         return {"params": {"at": (now - ago).isoformat()}, "clock": clock}
 
-    assert passed(spark_runs.make("seen", **at(timedelta(minutes=1)))) == {"fresh_within(at)": True}
-    assert passed(spark_runs.run("seen", **at(timedelta(hours=2)))) == {"fresh_within(at)": False}
+    assert passed(spark_runs.make("seen", **parameters(timedelta(minutes=1)))) == {
+        "fresh_within(at)": True
+    }
+    assert passed(spark_runs.run("seen", **parameters(timedelta(hours=2)))) == {
+        "fresh_within(at)": False
+    }
 
 
 def test_partitions_that_are_missing_do_not_pass(runs: Runs) -> None:
@@ -281,12 +285,12 @@ def test_partitions_that_are_missing_do_not_pass(runs: Runs) -> None:
         @asset(inlet_validations={"raw": [AssetValidation.row_count(min=1, severity="warn")]})
         def reads(raw): print("the function runs")
     """)
-    there = {"uri": "file:///nowhere", "partition": None, "partitions": [], "missing": [""]}
-    warned = runs.make("reads", upstreams={"raw": there})
-    (told,) = validated(warned).values()
-    assert not told["evaluated"]
+    upstream = {"uri": "file:///nowhere", "partition": None, "partitions": [], "missing": [""]}
+    warned = runs.make("reads", upstreams={"raw": upstream})
+    (result,) = validated(warned).values()
+    assert not result["evaluated"]
     assert (
         "1 partition of raw that this run needs is not materialized: the whole asset"
-        in told["message"]
+        in result["message"]
     )
     assert "the function runs" in warned.log

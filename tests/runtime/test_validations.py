@@ -25,7 +25,7 @@ Frame = Any
 
 @pytest.fixture(scope="module")
 def session(spark_remote: str) -> Iterator[Session]:
-    """A session in a zone far from UTC, which is to make no difference."""
+    """Open a session in a zone far from UTC; the zone is to make no difference."""
     opened = spark.open_session(spark_remote, str(uuid.uuid4()))
     opened.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     yield opened
@@ -34,7 +34,7 @@ def session(spark_remote: str) -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def frame(session: Session) -> Frame:
-    """Three rows, of which the last is all null."""
+    """Return three rows; the last row is all null."""
     return session.sql("""
         SELECT 'mitte' shop, '+49 30' phone, 1 pieces, 1.50BD price, 0.5D weight, true open,
             date'2024-01-01' day, timestamp'2024-01-01T12:00:00Z' at,
@@ -51,38 +51,38 @@ def frame(session: Session) -> Frame:
 
 @contextmanager
 def counted_jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The questions that are sent to the server within the block, one each for a `collect`."""
+    """Record the questions to the server within the block, one for each `collect`."""
     from pyspark.sql.connect.dataframe import DataFrame
 
-    asked: list[str] = []
+    questions: list[str] = []
     collect = DataFrame.collect
 
     def counting(self: Frame) -> Any:
-        asked.append("collect")
+        questions.append("collect")
         return collect(self)
 
     with monkeypatch.context() as patch:
         patch.setattr(DataFrame, "collect", counting)
-        yield asked
+        yield questions
 
 
 def failed(result: ValidationResult) -> str:
-    """The message of a validation that was evaluated and failed."""
+    """Return the message of a validation that was evaluated and failed."""
     assert result.evaluated, result.message
     assert not result.passed
     return result.message
 
 
 def refused(result: ValidationResult) -> str:
-    """The message of a validation that could not be evaluated."""
+    """Return the message of a validation that could not be evaluated."""
     assert not result.evaluated
     assert not result.passed
     return result.message
 
 
 def test_columns_are_there_or_named(frame: Frame) -> None:
-    there = AssetValidation.has_columns("shop", "address.city", "dot.ted", "address")
-    assert there.check(frame).passed
+    present = AssetValidation.has_columns("shop", "address.city", "dot.ted", "address")
+    assert present.check(frame).passed
     missing = AssetValidation.has_columns("shop", "Shop", "address.zip", "tags.x").check(frame)
     assert failed(missing) == "Missing are the columns 'Shop', 'address.zip', 'tags.x'."
     assert missing.observed == {"missing": ["Shop", "address.zip", "tags.x"]}
@@ -98,8 +98,8 @@ def test_types_are_compared_in_sparks_spelling(frame: Frame) -> None:
         "local": "timestamp_ntz",
     }
     # What the frame's own schema says, in its own classes, is right as well.
-    own = {found.name: found.dataType for found in frame.schema.fields}
-    assert AssetValidation.has_types(own).check(frame).passed
+    own_types = {field.name: field.dataType for field in frame.schema.fields}
+    assert AssetValidation.has_types(own_types).check(frame).passed
     result = AssetValidation.has_types({**types, "price": "decimal(12,2)", "no": "int"})
     wrong = result.check(frame)
     assert "'price' is decimal(3,2) instead of decimal(12,2); 'no' is missing instead of int" in (
@@ -119,8 +119,8 @@ def test_nulls_are_counted_row_by_row_and_column_by_column(frame: Frame) -> None
         "failing": 2,
         "nulls": {"shop": 1, "address.city": 2, "weight": 1},
     }
-    whole = frame.where("shop IS NOT NULL")
-    assert AssetValidation.not_null("shop", "weight", "tags", "stock").check(whole).passed
+    complete = frame.where("shop IS NOT NULL")
+    assert AssetValidation.not_null("shop", "weight", "tags", "stock").check(complete).passed
 
 
 def test_rows_are_unique_by_their_columns_and_nulls_are_not_asked(session: Session) -> None:
@@ -161,9 +161,9 @@ def test_values_are_accepted_by_kind(frame: Frame) -> None:
         "local": [moment.replace(tzinfo=None) for moment in moments],
         "address.city": ["Berlin"],
     }
-    everything = [AssetValidation.accepted_values(*pair) for pair in accepted.items()]
-    first = [AssetValidation.accepted_values(name, one[:1]) for name, one in accepted.items()]
-    results = check_all(frame, [*everything, *first])
+    validations = [AssetValidation.accepted_values(*pair) for pair in accepted.items()]
+    first = [AssetValidation.accepted_values(name, values[:1]) for name, values in accepted.items()]
+    results = check_all(frame, [*validations, *first])
     assert [result.passed for result in results[:8]] == [True] * 8
     assert [result.passed for result in results[8:]] == [False] * 7 + [True]
     result = AssetValidation.accepted_values("pieces", [2]).check(frame)
@@ -194,8 +194,8 @@ def test_texts_match_from_end_to_end(session: Session, frame: Frame) -> None:
         "[^'\"]*": 4,
     }
     results = check_all(texts, [AssetValidation.matches("t", regex) for regex in matching])
-    found = [result.observed["rows"] - result.observed["failing"] for result in results]
-    assert found == list(matching.values())
+    passing = [result.observed["rows"] - result.observed["failing"] for result in results]
+    assert passing == list(matching.values())
     assert "texts" in refused(AssetValidation.matches("pieces", "1").check(frame))
 
 
@@ -233,8 +233,8 @@ def test_freshness_is_that_of_the_newest_value(frame: Frame, column: str) -> Non
         " is 2024-01-02 00:00:00 UTC, 12:00:01 ago instead of at most 12:00:00."
     )
     assert half_a_day.check(frame, now=NOW - timedelta(days=9)).passed
-    nothing = half_a_day.check(frame.where("shop IS NULL"), now=NOW)
-    assert failed(nothing) == f"There is no value of {column!r}."
+    empty = half_a_day.check(frame.where("shop IS NULL"), now=NOW)
+    assert failed(empty) == f"There is no value of {column!r}."
 
 
 def test_freshness_without_a_column_is_that_of_the_making(frame: Frame) -> None:
@@ -308,16 +308,16 @@ def test_all_but_unique_is_one_question_to_spark(
         AssetValidation.row_count(min=1),
         AssetValidation.fresh_within(timedelta(1), column="at"),
     ]
-    with counted_jobs(monkeypatch) as asked:
+    with counted_jobs(monkeypatch) as questions:
         results = check_all(frame, together, now=NOW)
-    assert len(asked) == 1
-    with counted_jobs(monkeypatch) as asked:
+    assert len(questions) == 1
+    with counted_jobs(monkeypatch) as questions:
         unique = [AssetValidation.unique("shop"), AssetValidation.unique("phone")]
         assert check_all(frame, [*together, *unique], now=NOW)[:7] == results
-    assert len(asked) == 3
-    with counted_jobs(monkeypatch) as asked:
+    assert len(questions) == 3
+    with counted_jobs(monkeypatch) as questions:
         check_all(frame, together[:2])
-    assert asked == []
+    assert questions == []
 
 
 def test_an_error_inside_the_frame_is_the_failure_of_who_meets_it(session: Session) -> None:
@@ -349,8 +349,8 @@ def test_functions_say_what_is_wrong_or_nothing(frame: Frame) -> None:
     def returns_a_frame(frame: Frame) -> Any:
         return frame
 
-    everything = [few, says, asserts, raises, returns_a_frame]
-    results = check_all(frame, everything)
+    functions = [few, says, asserts, raises, returns_a_frame]
+    results = check_all(frame, functions)
     assert [failed(result).splitlines()[0] for result in results[:3]] == [
         "few returned False.",
         "there are rows",
@@ -361,10 +361,12 @@ def test_functions_say_what_is_wrong_or_nothing(frame: Frame) -> None:
         False,
         True,
     ]
-    said = refused(results[3])
-    assert "raises raised ZeroDivisionError: division by zero (test_validations.py, line " in said
+    message = refused(results[3])
+    assert (
+        "raises raised ZeroDivisionError: division by zero (test_validations.py, line " in message
+    )
     assert "returned a DataFrame; return True or" in refused(results[4])
-    assert [result.passed for result in check_all(frame.limit(0), everything)][:3] == [True] * 3
+    assert [result.passed for result in check_all(frame.limit(0), functions)][:3] == [True] * 3
 
 
 def test_a_stand_in_for_a_frame_is_asked_by_functions_only() -> None:
@@ -378,9 +380,9 @@ def test_a_stand_in_for_a_frame_is_asked_by_functions_only() -> None:
 
 
 def test_a_server_that_is_gone_is_nobodys_failed_validation(spark_remote: str) -> None:
-    gone = spark.open_session(spark_remote, str(uuid.uuid4()))
-    frame = gone.range(1)
-    spark.interrupt(spark_remote, gone.session_id)
+    closed_session = spark.open_session(spark_remote, str(uuid.uuid4()))
+    frame = closed_session.range(1)
+    spark.interrupt(spark_remote, closed_session.session_id)
     with pytest.raises(Exception, match="HANDLE") as raised:
         AssetValidation.row_count(min=1).check(frame)
     assert is_platform_failure(raised.value)

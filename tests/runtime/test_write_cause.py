@@ -1,4 +1,4 @@
-"""Why rows could not be written: Spark's message says where to, its server's trace says why."""
+"""Causes of failed writes: Spark's message names the target, its server's trace the cause."""
 
 import pytest
 from pyspark.errors.exceptions.connect import SparkException

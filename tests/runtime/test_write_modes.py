@@ -1,4 +1,4 @@
-"""Appending, and keeping versions: each attempt's data is there once, whatever happens between."""
+"""Append and version modes: each attempt's data is there once, after any interruption."""
 
 import os
 import shutil
@@ -17,62 +17,25 @@ from slicewise.storage import (
     StagingLostError,
     check,
     exchange,
-    marker_name,
     modes,
-    publish,
     published,
     versions,
 )
 from slicewise.storage.layout import version_of
-
-DAYS = ["day=1", "day=2"]
-
-
-class Lake:
-    """An asset, by default of two days, to which runs publish."""
-
-    def __init__(self, root: Path, mode: str, paths: list[str] | None = None) -> None:
-        self.root, self.mode, self.paths = root, mode, paths or DAYS
-
-    def stage(self, run_id: int, text: str, *, attempt: str = "1-a", fence: int = 1) -> Path:
-        partitioned = self.paths != ["."]
-        staging = storage.staging_path(self.root, run_id, attempt, fence, partitioned=partitioned)
-        for path in self.paths:
-            (staging / path).mkdir(parents=True)
-            (staging / path / f"part-{run_id}-{attempt}.csv").write_text(text)
-            (staging / path / "_slicewise-schema.json").write_text(text)
-            (staging / path / marker_name(run_id, attempt)).touch()
-        return staging
-
-    def publish(
-        self, staging: Path, run_id: int, *, attempt: str = "1-a", fence: int = 1, **more: Any
-    ) -> dict[str, Any]:
-        pieces = [{"path": path} for path in self.paths]
-        names: dict[str, Any] = {"run_id": run_id, "attempt": attempt, "fence": fence}
-        return publish(str(self.root), str(staging), pieces, mode=self.mode, **names, **more)
-
-    def write(self, run_id: int, text: str, **more: Any) -> dict[str, Any]:
-        return self.publish(self.stage(run_id, text), run_id, **more)
-
-    def content(self) -> dict[str, list[str]]:
-        """The texts of the data files that a reader of each partition finds."""
-        return {
-            path: sorted(file.read_text() for file in (self.root / path).glob("part-*"))
-            for path in self.paths
-        }
+from tests.runtime.lake import DAY_PATHS, Lake
 
 
 def killed_at(step: int, act: Callable[[], Any]) -> bool:
-    """Whether a process that acts was killed before its n-th change of the file system."""
+    """Return whether a process that acts was killed before its n-th change of the file system."""
     child = os.fork()
     if child == 0:
-        left = step
+        remaining = step
 
         def counted(real: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **options: Any) -> Any:
-                nonlocal left
-                left -= 1
-                if left == 0:
+                nonlocal remaining
+                remaining -= 1
+                if remaining == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return real(*args, **options)
 
@@ -95,8 +58,8 @@ def test_appending_adds_files_and_keeps_those_that_are_there(tmp_path: Path) -> 
     assert lake.content() == {"day=1": ["one", "two"], "day=2": ["one", "two"]}
     assert (tmp_path / "a/day=1/part-1-1-a.csv").stat().st_ino == first, "copied, not linked"
     assert (tmp_path / "a/day=1/_slicewise-schema.json").read_text() == "two"
-    assert published(str(lake.root), DAYS, run_id=1, attempt="1-a") == DAYS
-    assert published(str(lake.root), DAYS, run_id=2, attempt="1-a") == DAYS
+    assert published(str(lake.root), DAY_PATHS, run_id=1, attempt="1-a") == DAY_PATHS
+    assert published(str(lake.root), DAY_PATHS, run_id=2, attempt="1-a") == DAY_PATHS
     assert not list(lake.root.glob("_slicewise*"))
 
 
@@ -115,10 +78,10 @@ def test_another_attempt_at_a_run_replaces_what_an_earlier_one_has_added(tmp_pat
     again = lake.stage(2, "two again", attempt="2-b")
     lake.publish(again, 2, attempt="2-b", earlier=["1-a"])
     assert lake.content()["day=1"] == ["one", "two again"]
-    assert published(str(lake.root), DAYS, run_id=2, attempt="1-a") == []
+    assert published(str(lake.root), DAY_PATHS, run_id=2, attempt="1-a") == []
 
 
-@pytest.mark.parametrize("paths", [DAYS, ["."]])
+@pytest.mark.parametrize("paths", [DAY_PATHS, ["."]])
 @pytest.mark.parametrize("mode", ["append", "version"])
 def test_a_publication_killed_anywhere_is_finished_once_by_the_next(
     tmp_path: Path, mode: str, paths: list[str]
@@ -193,12 +156,12 @@ def test_one_that_joins_while_another_does_loses_nothing(
 ) -> None:
     lake = Lake(tmp_path / "a", "append", ["day=1"])
     lake.write(1, "one")
-    staging, other = lake.stage(2, "two"), lake.stage(3, "three")
+    staging, other_staging = lake.stage(2, "two"), lake.stage(3, "three")
     real = exchange.put_in_place
 
     def asleep(source: Path, target: Path) -> bool:
         monkeypatch.setattr(modes, "put_in_place", real)
-        lake.publish(other, 3, fence=2)  # of another asset, with the same uri
+        lake.publish(other_staging, 3, fence=2)  # of another asset, with the same uri
         return real(source, target)
 
     monkeypatch.setattr(modes, "put_in_place", asleep)
@@ -211,10 +174,10 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another partition is appended to, which waits no longer for the lock, in mid-join."""
-    lake, beside = (Lake(tmp_path / "a", "append", [path]) for path in DAYS)
+    lake, beside = (Lake(tmp_path / "a", "append", [path]) for path in DAY_PATHS)
     for number in (1, 2, 3):
         lake.write(number, f"old {number}")
-    staging, other = lake.stage(4, "new"), beside.stage(5, "beside")
+    staging, other_staging = lake.stage(4, "new"), beside.stage(5, "beside")
     real_link, real_remove = os.link, shutil.rmtree
 
     def asleep(source: Path, target: Path, **options: Any) -> None:
@@ -233,7 +196,7 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
 
         with monkeypatch.context() as patched:
             patched.setattr(shutil, "rmtree", remove)
-            beside.publish(other, 5, fence=2)
+            beside.publish(other_staging, 5, fence=2)
 
     monkeypatch.setattr(os, "link", asleep)
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
@@ -255,13 +218,13 @@ def test_where_files_cannot_be_linked_they_are_copied(
     assert lake.content()["day=2"] == ["one", "two"]
 
 
-@pytest.mark.parametrize("paths", [DAYS, ["."]])
+@pytest.mark.parametrize("paths", [DAY_PATHS, ["."]])
 def test_every_version_stays_and_the_latest_is_the_partition(
     tmp_path: Path, paths: list[str]
 ) -> None:
     lake = Lake(tmp_path / "lake" / "a", "version", paths)
-    told = [lake.write(number, f"v{number}") for number in (1, 2, 3)]
-    assert told == [{path: {"version": number} for path in paths} for number in (1, 2, 3)]
+    answers = [lake.write(number, f"v{number}") for number in (1, 2, 3)]
+    assert answers == [{path: {"version": number} for path in paths} for number in (1, 2, 3)]
     assert lake.content() == {path: ["v3"] for path in paths}
     for number in (1, 2, 3):
         root, places = storage.folders_to_read(lake.root, paths, version=number)
@@ -278,7 +241,7 @@ def test_every_version_stays_and_the_latest_is_the_partition(
 def test_a_version_that_is_read_is_not_touched_by_the_next(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "a", "version")
     lake.write(1, "v1")
-    root, places = storage.folders_to_read(lake.root, DAYS)
+    root, places = storage.folders_to_read(lake.root, DAY_PATHS)
     planned = [next((root / place).glob("part-*")) for place in places]
     lake.write(2, "v2")
     assert [file.read_text() for file in planned] == ["v1", "v1"]
@@ -290,9 +253,9 @@ def test_an_asset_may_change_its_mode(tmp_path: Path) -> None:
         lake.mode = mode
         lake.write(run_id, f"{run_id}")
     assert lake.content() == {"day=1": ["5"]}
-    kept = {
-        number: sorted(one.read_text() for one in folder.glob("part-*"))
+    texts_by_version = {
+        number: sorted(file.read_text() for file in folder.glob("part-*"))
         for number in versions(lake.root, "day=1")
         for folder in [lake.root / "_slicewise-versions/day=1" / str(number)]
     }
-    assert kept == {1: ["1"], 2: ["2"], 3: ["3"], 4: ["3", "4"], 5: ["5"]}
+    assert texts_by_version == {1: ["1"], 2: ["2"], 3: ["3"], 4: ["3", "4"], 5: ["5"]}

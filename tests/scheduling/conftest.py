@@ -1,4 +1,4 @@
-"""What tests of schedules share: nothing is sent, and runs are brought to their end by hand."""
+"""Fixtures of tests of schedules: no message is sent, and the tests bring runs to their end."""
 
 from tests.execution.conftest import alice, gateway, sent
 

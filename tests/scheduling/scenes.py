@@ -12,24 +12,28 @@ from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue.transitions import move_all
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
+from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState, ScheduleTick
+from slicewise import PartitionByInterval
 from slicewise.declaring import schedule_names
 from tests.factories import asset, outlet_of
 
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+
 
 def at(*parts: int) -> datetime:
-    """An instant in UTC."""
+    """Return an instant in UTC."""
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
 def cron(expression: str, timezone: str | None = None) -> dict[str, str]:
-    """A schedule by time, or a time in an expression, as the loader reports it."""
+    """Return a schedule by time, or a time in an expression, as the loader reports it."""
     own_zone = {"timezone": timezone} if timezone else {}
     return {"kind": "cron", "expression": expression, **own_zone}
 
 
 def every(span: timedelta) -> dict[str, Any]:
-    """The same of elapsed time."""
+    """Return a schedule by elapsed time, as the loader reports it."""
     return {"kind": "timedelta", "seconds": span // timedelta(seconds=1)}
 
 
@@ -42,39 +46,39 @@ def scheduled(
     upstream: dict[str, slicewise.PartitionMapping | None] | None = None,
     **options: Any,
 ) -> Asset:
-    """An asset with a schedule that began at an instant."""
-    made = asset(
+    """Create an asset with a schedule that began at an instant."""
+    scheduled_asset = asset(
         name, partition, upstream=upstream, options={"schedule": schedule, **options},
         schedule=schedule,
     )  # fmt: skip
-    assert made.producer is not None
+    assert scheduled_asset.producer is not None
     with transaction.atomic():
-        store_schedules([made.producer], now=since)
+        store_schedules([scheduled_asset.producer], now=since)
     by_asset = set(schedule_names(schedule))
     for name_of in by_asset | set(upstream or {}):
         mapping = (upstream or {}).get(name_of)
         AssetDependency.objects.create(
             upstream=Asset.objects.get(name=name_of),
-            downstream=made,
+            downstream=scheduled_asset,
             inlet=name_of in (upstream or {}),
             scheduling=name_of in by_asset,
             mapping=mapping.to_json() if mapping else None,
         )
-    return made
+    return scheduled_asset
 
 
 def by(name: str) -> dict[str, Any]:
-    """A schedule by one asset."""
+    """Return a schedule by one asset."""
     return {"kind": "asset", "name": name}
 
 
 def any_of(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A schedule that one part suffices for."""
+    """Return a schedule that one part suffices for."""
     return {"kind": "any", "of": list(parts)}
 
 
 def all_of(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A schedule that all parts are needed for."""
+    """Return a schedule that needs all parts."""
     return {"kind": "all", "of": list(parts)}
 
 
@@ -86,14 +90,18 @@ def write(of: Asset, selection: str, gateway: Gateway, user: User) -> None:
 
 
 def waiting(of: Asset) -> list[str]:
-    """Selections of the runs of an asset that wait in the queue, in order."""
+    """Return the selections of an asset's queued runs, in order."""
     queued = Run.objects.filter(asset=of, state=RunState.QUEUED)
     return list(queued.order_by("id").values_list("selection", flat=True))
 
 
 def make(run: Run, gateway: Gateway) -> None:
     """Bring a queued run to its success."""
-    attempt = begin(run, gateway)
+    finish(begin(run, gateway))
+
+
+def finish(attempt: attempts.Attempt) -> None:
+    """Bring a run that has begun to its success."""
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
     assert ending.succeed(attempt.row)
@@ -105,7 +113,7 @@ def fail(run: Run, gateway: Gateway) -> None:
 
 
 def begin(run: Run, gateway: Gateway) -> attempts.Attempt:
-    """Have a queued run begun by the gateway, with what is there of its inlets."""
+    """Begin a queued run on the gateway, with the present versions of its inlets."""
     move_all([run.pk], RunState.QUEUED, RunState.DISPATCHED)
     attempt = attempts.begin(run.pk, gateway)
     assert attempt is not None
@@ -117,3 +125,9 @@ def make_all(of: Asset, gateway: Gateway) -> None:
     """Bring all waiting runs of an asset to their success."""
     for run in Run.objects.filter(asset=of, state=RunState.QUEUED).order_by("id"):
         make(run, gateway)
+
+
+def ticks(of: Asset) -> list[tuple[str, int, int]]:
+    """Return reason, count and queued partitions of each tick, the first tick first."""
+    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
+    return [(row.reason, row.count, row.queued) for row in rows]

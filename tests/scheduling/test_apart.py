@@ -30,13 +30,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def one(db: None) -> Asset:
+def upstream(db: None) -> Asset:
     return asset("one", DAILY)
 
 
 @pytest.fixture
-def lagging(one: Asset) -> list[Asset]:
-    """Three assets that follow it, a day later."""
+def lagging(upstream: Asset) -> list[Asset]:
+    """Create three assets that follow the upstream asset, a day later."""
     return [
         scheduled(name, by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
         for name in ("first", "second", "third")
@@ -44,7 +44,7 @@ def lagging(one: Asset) -> list[Asset]:
 
 
 def unreadable(of: Asset) -> None:
-    """Its mapping is one of a package that is not installed any more."""
+    """Make the asset's mapping one of a package that is not installed any more."""
     AssetDependency.objects.filter(downstream=of).update(mapping={"kind": "gone"})
 
 
@@ -53,14 +53,14 @@ def schedule_of(asset: Asset) -> Schedule:
 
 
 def test_the_others_are_judged_and_it_is_judged_once_it_can_be(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
     unreadable(lagging[1])
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     assert process_outbox(NOW) == 1
-    assert [waiting(each) for each in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
+    assert [waiting(downstream) for downstream in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
     assert schedule_of(lagging[1]).error
     assert [schedule_of(lagging[place]).error for place in (0, 2)] == ["", ""]
     assert process_outbox(NOW) == 0, "it is left alone for a while"
@@ -69,36 +69,36 @@ def test_the_others_are_judged_and_it_is_judged_once_it_can_be(
     assert process_outbox(NOW + 2 * MINUTE) == 0, "each time for longer"
     mappings.update(mapping=mapping)
     assert process_outbox(NOW + 3 * MINUTE) == 1
-    assert [waiting(each) for each in lagging] == [["2024-07-02"]] * 3
+    assert [waiting(downstream) for downstream in lagging] == [["2024-07-02"]] * 3
     assert not Outbox.objects.exists()
     assert (schedule_of(lagging[1]).error, schedule_of(lagging[1]).failures) == ("", 0)
 
 
 def test_what_is_written_while_it_is_put_off_is_kept_for_it(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
     unreadable(lagging[1])
     for day in ("2024-07-01", "2024-07-02"):
-        write(one, day, gateway, alice)
+        write(upstream, day, gateway, alice)
         process_outbox(NOW)
     assert schedule_of(lagging[1]).failures == 1, "it is not tried with each write"
     mappings.update(mapping=mapping)
     assert process_outbox(NOW + MINUTE) == 2
-    assert [waiting(each) for each in lagging] == [["2024-07-02", "2024-07-03"]] * 3
+    assert [waiting(downstream) for downstream in lagging] == [["2024-07-02", "2024-07-03"]] * 3
 
 
 def test_what_failed_before_has_its_turn_however_much_is_new(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
     unreadable(lagging[1])
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     mappings.update(mapping=mapping)
-    run = Run.objects.filter(asset=one).get()
+    run = Run.objects.filter(asset=upstream).get()
     fields = {
         field.attname: getattr(run, field.attname)
         for field in Run._meta.concrete_fields
@@ -114,7 +114,7 @@ def test_what_failed_before_has_its_turn_however_much_is_new(
 
 
 def test_a_failure_costs_the_same_however_much_is_kept_for_the_schedule(
-    one: Asset,
+    upstream: Asset,
     lagging: list[Asset],
     alice: User,
     gateway: Gateway,
@@ -125,15 +125,15 @@ def test_a_failure_costs_the_same_however_much_is_kept_for_the_schedule(
     unreadable(lagging[1])
     days = [f"2024-07-{day:02}" for day in range(1, 8)]
     for day in days:
-        write(one, day, gateway, alice)
+        write(upstream, day, gateway, alice)
         process_outbox(NOW)
-    kept = list(Outbox.objects.order_by("id").values())
-    assert len(kept) == len(days)
+    entries = list(Outbox.objects.order_by("id").values())
+    assert len(entries) == len(days)
     monkeypatch.setattr(outbox, "_RETRIED_AT_ONCE", 2)
     assert process_outbox(NOW + MINUTE) == 2
     assert schedule_of(lagging[1]).failures == 2
     assert process_outbox(NOW + MINUTE) == 0, "the others wait for the same schedule"
-    assert list(Outbox.objects.order_by("id").values()) == kept, "none of them is written again"
+    assert list(Outbox.objects.order_by("id").values()) == entries, "none of them is written again"
     mappings.update(mapping=mapping)
     assert [process_outbox(NOW + 3 * MINUTE) for _ in range(5)] == [2, 2, 2, 1, 0]
     assert len(waiting(lagging[1])) == len(days)
@@ -141,12 +141,12 @@ def test_a_failure_costs_the_same_however_much_is_kept_for_the_schedule(
 
 
 def test_what_is_kept_for_schedules_that_pause_is_not_even_read(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     unreadable(lagging[1])
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    run, schedule = Run.objects.filter(asset=one).get(), schedule_of(lagging[1])
+    run, schedule = Run.objects.filter(asset=upstream).get(), schedule_of(lagging[1])
     fields = {
         field.attname: getattr(run, field.attname)
         for field in Run._meta.concrete_fields
@@ -154,18 +154,18 @@ def test_what_is_kept_for_schedules_that_pause_is_not_even_read(
     }
     runs = Run.objects.bulk_create(Run(**fields) for _ in range(2_000))
     Outbox.objects.bulk_create(Outbox(run=run, schedule=schedule, not_before=NOW) for run in runs)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         assert process_outbox(NOW + MINUTE / 2) == 0
-    assert sum(rows_read(query["sql"]) for query in seen) < 20
+    assert sum(rows_read(query["sql"]) for query in statements) < 20
 
 
 def test_new_code_is_tried_at_once(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
     unreadable(lagging[1])
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     mappings.update(mapping=mapping)
     assert lagging[1].producer
@@ -175,12 +175,12 @@ def test_new_code_is_tried_at_once(
 
 
 def test_new_code_is_tried_at_once_for_windows_that_are_over(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
     for day in ("2024-07-01", "2024-07-02"):
-        write(one, day, gateway, alice)
+        write(upstream, day, gateway, alice)
     process_outbox(at(2024, 7, 2, 12))
     unreadable(lagging[1])
     requeue_due(at(2024, 7, 3))
@@ -193,7 +193,7 @@ def test_new_code_is_tried_at_once_for_windows_that_are_over(
 
 
 def test_what_asks_too_much_of_the_database_blocks_nothing_behind_it(
-    one: Asset,
+    upstream: Asset,
     lagging: list[Asset],
     alice: User,
     gateway: Gateway,
@@ -205,25 +205,25 @@ def test_what_asks_too_much_of_the_database_blocks_nothing_behind_it(
                 cursor.execute("SELECT repeat('x', 2000000000)")
         return queue_due(touched, *more)
 
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     with monkeypatch.context() as patched:
         patched.setattr(outbox, "queue_due", ask_too_much)
         assert process_outbox(NOW) == 1
-    assert [waiting(each) for each in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
+    assert [waiting(downstream) for downstream in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
     assert "OperationalError" in schedule_of(lagging[1]).error
     assert process_outbox(NOW + MINUTE) == 1
     assert waiting(lagging[1]) == ["2024-07-02"]
 
 
 def test_an_entry_that_cannot_be_read_keeps_no_other_from_being_judged(
-    one: Asset,
+    upstream: Asset,
     lagging: list[Asset],
     alice: User,
     gateway: Gateway,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for day in ("2024-07-01", "2024-07-02", "2024-07-03"):
-        write(one, day, gateway, alice)
+        write(upstream, day, gateway, alice)
     unread = Outbox.objects.order_by("id")[1]
     made_by = outbox._made_by
 
@@ -243,16 +243,16 @@ def test_an_entry_that_cannot_be_read_keeps_no_other_from_being_judged(
 
 
 def test_the_others_are_seen_to_when_their_windows_are_over(
-    one: Asset, lagging: list[Asset], alice: User, gateway: Gateway
+    upstream: Asset, lagging: list[Asset], alice: User, gateway: Gateway
 ) -> None:
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(at(2024, 7, 2, 12))
-    assert [waiting(each) for each in lagging] == [[], [], []]
+    assert [waiting(downstream) for downstream in lagging] == [[], [], []]
     unreadable(lagging[1])
     assert requeue_due(at(2024, 7, 3)) == 3
-    assert [waiting(each) for each in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
+    assert [waiting(downstream) for downstream in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
     assert requeue_due(at(2024, 7, 3)) == 0, "it is left alone for a while"
     assert schedule_of(lagging[1]).error
     mappings.update(mapping=mapping)
@@ -262,7 +262,7 @@ def test_the_others_are_seen_to_when_their_windows_are_over(
 
 
 def test_what_is_wrong_with_the_database_passes_and_all_is_tried_again(
-    one: Asset,
+    upstream: Asset,
     lagging: list[Asset],
     alice: User,
     gateway: Gateway,
@@ -271,25 +271,25 @@ def test_what_is_wrong_with_the_database_passes_and_all_is_tried_again(
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError("deadlock detected")
 
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     with monkeypatch.context() as patched:
         patched.setattr(outbox, "queue_due", fail)
         with pytest.raises(OperationalError):
             process_outbox(NOW)
     assert process_outbox(NOW) == 1
-    assert [waiting(each) for each in lagging] == [["2024-07-02"]] * 3
+    assert [waiting(downstream) for downstream in lagging] == [["2024-07-02"]] * 3
 
 
 def test_the_others_tick_and_what_it_missed_is_made_once_it_can_be_read() -> None:
     names = ("first", "second", "third")
     daily = [scheduled(name, cron("@daily"), DAILY, since=BEGAN) for name in names]
-    own = Schedule.objects.filter(producer=daily[1].producer)
-    rule = own.get().rule
-    own.update(rule={"kind": "gone"})
+    schedules = Schedule.objects.filter(producer=daily[1].producer)
+    rule = schedules.get().rule
+    schedules.update(rule={"kind": "gone"})
     assert handle_ticks(at(2024, 7, 2)) == 2
-    assert [waiting(each) for each in daily] == [["2024-07-01"], [], ["2024-07-01"]]
+    assert [waiting(downstream) for downstream in daily] == [["2024-07-01"], [], ["2024-07-01"]]
     # It is left alone for a while.
     assert not Schedule.objects.filter(next_at__lte=at(2024, 7, 2)).exists()
-    own.update(rule=rule)
+    schedules.update(rule=rule)
     assert handle_ticks(at(2024, 7, 3)) == 3
-    assert [waiting(each) for each in daily] == [["2024-07-01", "2024-07-02"]] * 3
+    assert [waiting(downstream) for downstream in daily] == [["2024-07-01", "2024-07-02"]] * 3

@@ -1,5 +1,5 @@
-"""Schedules that are declared anew while somebody pauses them, or while they tick; runs that are
-recorded while others are judged.
+"""Schedules that are declared anew while a person pauses the asset, or during a tick; runs that are
+recorded while other runs are judged.
 """
 
 import threading
@@ -24,9 +24,9 @@ from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests.catalogue.conftest import Bundle, bundle
 from tests.execution.conftest import make_gateway
-from tests.execution.test_at_once import elsewhere
 from tests.factories import asset, person
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled, waiting, write
+from tests.threads import elsewhere, locked_slices
 
 __all__ = ["bundle"]
 
@@ -35,24 +35,24 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def declare_anew(of: Asset, meanwhile: Callable[[], Any]) -> None:
-    """Change its schedule; something happens when what is known of it has been read."""
+    """Change the asset's schedule, with an act after the old state has been read."""
     assert of.producer is not None
     assert of.producer.current_version is not None
     version = of.producer.current_version
     version.definition = version.definition | {"schedule": cron("@hourly")}
     of.producer.current_version.save()
-    others: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
     read = timetables._paused_producers
 
     def read_and_wait(*args: Any) -> set[int]:
-        found = read(*args)
-        others.append(elsewhere(meanwhile))
-        others[0].join(1)
-        return found
+        paused = read(*args)
+        threads.append(elsewhere(meanwhile))
+        threads[0].join(1)
+        return paused
 
     with patch.object(timetables, "_paused_producers", read_and_wait), transaction.atomic():
         timetables.store_schedules([of.producer], now=at(2024, 7, 1))
-    others[0].join()
+    threads[0].join()
 
 
 def test_what_is_paused_meanwhile_stays_paused() -> None:
@@ -78,10 +78,10 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
     read, has_read, may_end = outbox._made_by, threading.Event(), threading.Event()
 
     def read_and_wait(entries: Any) -> Any:
-        found = read(entries)
+        decoded = read(entries)
         has_read.set()
         assert may_end.wait(120)
-        return found
+        return decoded
 
     with patch.object(outbox, "_made_by", read_and_wait):
         judge = elsewhere(lambda: process_outbox(at(2024, 7, 2)))
@@ -98,17 +98,9 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
 
 @contextmanager
 def locked(of: Asset) -> Iterator[None]:
-    """A transaction has locked the slices of an asset meanwhile, as one that records many does."""
-    are_locked, may_end = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with transaction.atomic():
-            assert list(AssetPartition.objects.filter(asset=of).select_for_update())
-            are_locked.set()
-            may_end.wait(120)
-
-    thread = elsewhere(hold)
-    assert are_locked.wait(120)
+    """Lock the partitions of an asset in another transaction, as one that records many does."""
+    may_end = threading.Event()
+    thread = locked_slices(of, may_end)
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '3s'")

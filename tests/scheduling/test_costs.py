@@ -1,4 +1,4 @@
-"""What a look at schedules reads does not grow with history, nor with what is not due yet."""
+"""The rows that a look at schedules reads: no more for a long history or for later windows."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,9 +25,9 @@ from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval
 from slicewise.partitions.due import ended_between
 from slicewise.partitions.rows import partition_rows
-from tests.execution.test_waiting import ask_for
 from tests.factories import asset
 from tests.plans import rows_read
+from tests.queued_runs import claim_runs
 from tests.scheduling.scenes import at, by, cron, make, make_all, scheduled, waiting, write
 
 BEGAN = at(2024, 7, 1)
@@ -48,10 +48,10 @@ def test_a_look_at_what_came_due_again_reads_nothing_that_is_not_due_yet() -> No
         )
         for number in range(5_000)
     )
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         assert requeue_due(BEGAN) == 0
-    assert len(seen) == 2
-    assert [rows_read(query["sql"]) for query in seen.captured_queries] == [0, 0]
+    assert len(statements) == 2
+    assert [rows_read(query["sql"]) for query in statements.captured_queries] == [0, 0]
 
 
 def test_the_last_tick_of_a_schedule_is_one_row_however_many_there_are() -> None:
@@ -77,7 +77,7 @@ def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gat
     definition = PartitionByInterval("@hourly", start="2024-01-01")
     hours = asset("hours", definition, options={"depends_on_past": True})
     asked_for = ended_between(definition, BEGAN, BEGAN + timedelta(hours=1_500))
-    runs = ask_for(hours, [[row] for row in partition_rows(definition, asked_for)])
+    runs = claim_runs(hours, [[row] for row in partition_rows(definition, asked_for)])
     assert [run.state for run in runs[:3]] == ["queued", "waiting", "waiting"]
     asked_at = timezone.now()
     # In the first minutes, and then every quarter of an hour.
@@ -85,9 +85,9 @@ def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gat
         while RunNeed.objects.filter(look_at__lte=asked_at + timedelta(minutes=minutes)).exists():
             assert wake_waiting(asked_at + timedelta(minutes=minutes)) == 0
     soon = asked_at + timedelta(minutes=15)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         assert wake_waiting(soon) == 0
-    (look,) = (query["sql"] for query in seen if "assets_app_runneed" in query["sql"])
+    (look,) = (query["sql"] for query in statements if "assets_app_runneed" in query["sql"])
     assert rows_read(look) == 0
     make(runs[0], gateway)
     assert RunNeed.objects.filter(look_at__lte=soon).count() == 1
@@ -96,23 +96,23 @@ def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gat
 
 def test_an_asset_that_reads_all_of_another_names_none_of_it(alice: User, gateway: Gateway) -> None:
     daily = asset("daily", PartitionByInterval("@daily", start="2024-01-01"))
-    whole = scheduled("whole", by("daily"), since=BEGAN, upstream={"daily": None})
+    total = scheduled("whole", by("daily"), since=BEGAN, upstream={"daily": None})
 
     def look_again() -> list[str]:
-        """What is queued when it comes due again."""
+        """Return the partitions that are queued when the asset comes due again."""
         Outbox.objects.all().delete()
-        AssetPartition.objects.filter(asset=whole).update(due_again=True)
-        with CaptureQueriesContext(connection) as seen:
+        AssetPartition.objects.filter(asset=total).update(due_again=True)
+        with CaptureQueriesContext(connection) as statements:
             assert requeue_due(at(2024, 8, 1)) == 1
-        assert not [query["sql"] for query in seen if "2024-07-0" in query["sql"]]
-        return waiting(whole)
+        assert not [query["sql"] for query in statements if "2024-07-0" in query["sql"]]
+        return waiting(total)
 
     write(daily, "2024-07-01..2024-07-03", gateway, alice)
-    write(whole, "", gateway, alice)
+    write(total, "", gateway, alice)
     assert look_again() == []
     write(daily, "2024-07-03", gateway, alice)
     assert look_again() == [""]
-    make_all(whole, gateway)
+    make_all(total, gateway)
     assert look_again() == []
 
 

@@ -48,14 +48,16 @@ def begin_all_at_once() -> None:
 
 
 def claimed() -> set[tuple[str, str, str]]:
-    """Which run's function holds which partition of which asset."""
-    held = AssetPartition.objects.filter(held_by__isnull=False)
-    rows = held.values_list("held_by__producer_version__producer__name", "asset__name", "key")
+    """Return producer, asset and key of each held partition."""
+    held_partitions = AssetPartition.objects.filter(held_by__isnull=False)
+    rows = held_partitions.values_list(
+        "held_by__producer_version__producer__name", "asset__name", "key"
+    )
     return set(rows)
 
 
 def break_code(of: Asset) -> ProducerVersion:
-    """Leave out of an asset's version in force what every run asks for; return it as it was."""
+    """Remove a field that every run needs from an asset's version; return the version as it was."""
     assert of.producer is not None
     assert of.producer.current_version is not None
     version = ProducerVersion.objects.get(pk=of.producer.current_version.pk)
@@ -138,13 +140,13 @@ def test_ticks_of_many_assets_are_queued_a_limited_number_of_partitions_at_a_tim
 ) -> None:
     settings.MAX_PARTITIONS_PER_TRANSACTION = 50
     hourly = [scheduled(f"a{number}", cron("@daily"), HOURLY, since=BEGAN) for number in range(5)]
-    whole = scheduled("whole", cron("@daily"), since=BEGAN)
+    unpartitioned = scheduled("whole", cron("@daily"), since=BEGAN)
     queued = []
     while handle_ticks(at(2024, 7, 2)):
         queued.append(Run.objects.count())
     assert queued == [48, 96, 121]
     assert {len(waiting(asset)) for asset in hourly} == {24}
-    assert waiting(whole) == [""]
+    assert waiting(unpartitioned) == [""]
 
 
 def test_a_tick_of_more_partitions_than_one_transaction_queues_is_queued_alone(

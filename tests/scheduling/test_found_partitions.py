@@ -19,8 +19,8 @@ from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionAtRuntime, PartitionByInterval
-from tests.execution.test_found_partitions import CUSTOMERS, discover, discovering, found, known
 from tests.factories import asset
+from tests.runtime_keys import CUSTOMERS, discover, discovering, found, known
 from tests.scheduling.scenes import at, begin, by, cron, make_all, scheduled, waiting, write
 
 BEGAN = at(2024, 7, 1)
@@ -30,18 +30,18 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def models(db: None) -> Asset:
-    """The source document's first asset: every hour it finds the customers there are."""
+    """Create the source document's first asset, which finds the present customers every hour."""
     return scheduled("energy_consumption_model", cron("0 * * * *"), CUSTOMERS, since=BEGAN)
 
 
 @pytest.fixture
 def prediction(models: Asset) -> Asset:
-    """And its second: made once for each customer that is found."""
+    """Create the source document's second asset, made once for each customer that is found."""
     return scheduled("energy_prediction", by(models.name), CUSTOMERS, since=BEGAN)
 
 
 def finish(of: Asset, gateway: Gateway, *keys: object) -> None:
-    """Bring the one waiting run of an asset to its success, with what it has found."""
+    """Bring the only waiting run of an asset to its success, with the keys that it has found."""
     attempt = begin(Run.objects.get(asset=of, state=RunState.QUEUED), gateway)
     assert attempts.intend_to_publish(attempt.row, [], found(*keys))
     assert ending.succeed(attempt.row)
@@ -71,8 +71,12 @@ def test_the_example_of_the_source_document(
     tick(at(2024, 7, 1, 2))
     assert waiting(prediction) == ["globex", "initech"]
     make_all(prediction, gateway)
-    made = AssetPartition.objects.filter(asset=prediction).order_by("key")
-    assert [(row.key, row.version) for row in made] == [("acme", 1), ("globex", 2), ("initech", 1)]
+    partitions = AssetPartition.objects.filter(asset=prediction).order_by("key")
+    assert [(row.key, row.version) for row in partitions] == [
+        ("acme", 1),
+        ("globex", 2),
+        ("initech", 1),
+    ]
     assert known(prediction) == ["acme", "globex", "initech"]
 
 
@@ -158,7 +162,7 @@ def test_what_was_made_before_its_key_was_removed_keeps_nothing_waiting(
 
 
 def split(schedule: dict[str, str]) -> tuple[Asset, Asset]:
-    """Two assets that one function makes by a schedule."""
+    """Create two assets that one function makes by a schedule."""
     outlets = [{"name": "train"}, {"name": "test"}]
     train = scheduled("train", schedule, DAILY, since=BEGAN, outlets=outlets)
     test = Asset.objects.get(pk=train.pk)

@@ -1,4 +1,4 @@
-"""A host's clock that is wrong decides nothing: what is due goes by the database's."""
+"""The wrong clock of a host decides nothing: due times go by the database's clock."""
 
 from datetime import datetime, timedelta
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(params=[timedelta(days=-3), timedelta(days=3)], ids=["slow", "fast"])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> timedelta:
-    """By how much the clock of this host is wrong; the database has its own."""
+    """Return the error of this host's clock; the database has its own clock."""
     error: timedelta = request.param
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + error)

@@ -1,4 +1,4 @@
-"""Schedules that join times and assets: when partitions are due, and when they are not."""
+"""Schedules that join times and assets: the instants at which partitions are due."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule, store_schedules
-from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -21,7 +20,6 @@ from assets_app.models import (
     Run,
     RunAttempt,
     Schedule,
-    ScheduleTick,
     Target,
     TickReason,
     Trigger,
@@ -39,7 +37,7 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
 )
-from tests.factories import asset, outlet_of, together
+from tests.factories import asset, together
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -49,8 +47,10 @@ from tests.scheduling.scenes import (
     cron,
     every,
     fail,
+    finish,
     make_all,
     scheduled,
+    ticks,
     waiting,
     write,
 )
@@ -65,7 +65,7 @@ pytestmark = pytest.mark.django_db
 
 
 def look(now: datetime) -> None:
-    """What a beat does at one moment."""
+    """Act as a beat at one moment."""
     handle_ticks(now)
     while process_outbox(now):
         pass
@@ -74,8 +74,9 @@ def look(now: datetime) -> None:
 
 
 def written(of: Asset, selection: str, when: datetime, gateway: Gateway, user: User) -> None:
-    """Write partitions upstream at a moment, and judge what follows just after it. The ticks before
-    it are handled.
+    """Write partitions upstream at a moment, and judge downstream partitions just after it.
+
+    The ticks before the moment are handled.
     """
     look(when - timedelta(milliseconds=50))
     before = set(Materialization.objects.values_list("pk", flat=True))
@@ -85,16 +86,10 @@ def written(of: Asset, selection: str, when: datetime, gateway: Gateway, user: U
 
 
 def made_at(of: Asset, gateway: Gateway, when: datetime) -> None:
-    """Bring the waiting runs of an asset to their success, as if they had begun at a moment."""
+    """Bring the waiting runs of an asset to their success, as if the runs had begun at a moment."""
     runs = list(Run.objects.filter(asset=of, state="queued").values_list("pk", flat=True))
     make_all(of, gateway)
     RunAttempt.objects.filter(run__in=runs).update(started_at=when)
-
-
-def ticks(of: Asset) -> list[tuple[str, int, int]]:
-    """Reason, count and partitions queued of each row, the first one first."""
-    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
-    return [(row.reason, row.count, row.queued) for row in rows]
 
 
 # ---------------------------------------------------------------- a | time
@@ -244,16 +239,16 @@ def test_two_times_are_met_once_both_have_ticked() -> None:
 
 
 def test_a_part_waits_for_its_own_time_and_for_no_other(alice: User, gateway: Gateway) -> None:
-    one, two = asset("one", DAILY), asset("two", DAILY)
+    first, second = asset("one", DAILY), asset("two", DAILY)
     joined = scheduled(
         "joined",
         any_of(all_of(by("one"), cron("@daily")), all_of(by("two"), cron("0 * * * *"))),
         DAILY, since=BEGAN,
     )  # fmt: skip
-    written(one, "2024-07-01", at(2024, 7, 2, 0, 30), gateway, alice)
+    written(first, "2024-07-01", at(2024, 7, 2, 0, 30), gateway, alice)
     look(at(2024, 7, 2, 1))
     assert waiting(joined) == []
-    written(two, "2024-07-01", at(2024, 7, 2, 1, 30), gateway, alice)
+    written(second, "2024-07-01", at(2024, 7, 2, 1, 30), gateway, alice)
     look(at(2024, 7, 2, 2))
     assert waiting(joined) == ["2024-07-01"]
 
@@ -261,13 +256,13 @@ def test_a_part_waits_for_its_own_time_and_for_no_other(alice: User, gateway: Ga
 def test_an_asset_beside_a_part_with_a_time_makes_due_by_itself(
     alice: User, gateway: Gateway
 ) -> None:
-    one, two = asset("one", DAILY), asset("two", DAILY)
+    first, second = asset("one", DAILY), asset("two", DAILY)
     joined = scheduled(
         "joined", any_of(by("one"), all_of(by("two"), cron("@daily"))), DAILY, since=BEGAN
     )
-    written(two, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    written(second, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
     assert waiting(joined) == []
-    written(one, "2024-07-01", at(2024, 7, 2, 2), gateway, alice)
+    written(first, "2024-07-01", at(2024, 7, 2, 2), gateway, alice)
     assert waiting(joined) == ["2024-07-01"]
 
 
@@ -278,16 +273,18 @@ def test_what_has_no_window_is_due_at_each_tick_where_a_time_alone_suffices(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up")
-    whole = scheduled("whole", any_of(by("up"), cron("@daily")), since=BEGAN, upstream={"up": None})
+    unpartitioned = scheduled(
+        "whole", any_of(by("up"), cron("@daily")), since=BEGAN, upstream={"up": None}
+    )
     for day in (2, 3):
         look(at(2024, 7, day))
-        assert waiting(whole) == [""], day
-        made_at(whole, gateway, at(2024, 7, day))
+        assert waiting(unpartitioned) == [""], day
+        made_at(unpartitioned, gateway, at(2024, 7, day))
         look(at(2024, 7, day, 1))
-        assert waiting(whole) == []
+        assert waiting(unpartitioned) == []
     written(up, "", at(2024, 7, 3, 2), gateway, alice)
-    assert waiting(whole) == [""]
-    assert Run.objects.get(asset=whole, state="queued").trigger == Trigger.UPSTREAM
+    assert waiting(unpartitioned) == [""]
+    assert Run.objects.get(asset=unpartitioned, state="queued").trigger == Trigger.UPSTREAM
 
 
 def test_what_has_no_window_is_due_at_a_tick_where_the_asset_has_something_new(
@@ -310,42 +307,42 @@ def test_what_has_no_window_is_due_at_a_tick_where_the_asset_has_something_new(
 
 def test_a_tick_during_a_run_makes_what_has_no_window_once_more(gateway: Gateway) -> None:
     asset("up")
-    whole = scheduled("whole", any_of(by("up"), cron("@hourly")), since=BEGAN)
+    unpartitioned = scheduled("whole", any_of(by("up"), cron("@hourly")), since=BEGAN)
     look(at(2024, 7, 1, 1))
-    run = Run.objects.get(asset=whole)
+    run = Run.objects.get(asset=unpartitioned)
     attempt = begin(run, gateway)
     Run.objects.update(created_at=at(2024, 7, 1, 1))
     RunAttempt.objects.filter(run=run).update(started_at=at(2024, 7, 1, 1))
     look(at(2024, 7, 1, 2))
-    assert ticks(whole) == [("", 1, 1), (TickReason.IN_FLIGHT, 1, 0)]
+    assert ticks(unpartitioned) == [("", 1, 1), (TickReason.IN_FLIGHT, 1, 0)]
     finish(attempt)
     look(at(2024, 7, 1, 2, 10))
-    assert waiting(whole) == [""]
-    made_at(whole, gateway, at(2024, 7, 1, 2, 10))
+    assert waiting(unpartitioned) == [""]
+    made_at(unpartitioned, gateway, at(2024, 7, 1, 2, 10))
     look(at(2024, 7, 1, 2, 20))
-    assert waiting(whole) == []
+    assert waiting(unpartitioned) == []
 
 
 def test_a_run_that_began_after_the_tick_is_the_one_that_the_tick_asks_for(
     gateway: Gateway,
 ) -> None:
     asset("up")
-    whole = scheduled("whole", any_of(by("up"), cron("@hourly")), since=BEGAN)
+    unpartitioned = scheduled("whole", any_of(by("up"), cron("@hourly")), since=BEGAN)
     look(at(2024, 7, 1, 1))
     look(at(2024, 7, 1, 2))
-    made_at(whole, gateway, at(2024, 7, 1, 2, 5))
+    made_at(unpartitioned, gateway, at(2024, 7, 1, 2, 5))
     look(at(2024, 7, 1, 2, 10))
-    assert waiting(whole) == []
+    assert waiting(unpartitioned) == []
 
 
 def test_runs_that_find_partitions_are_queued_at_each_tick(gateway: Gateway) -> None:
     asset("up")
     customers = PartitionAtRuntime(name="customers")
-    found = scheduled("found", any_of(by("up"), cron("@hourly")), customers, since=BEGAN)
+    runtime_asset = scheduled("found", any_of(by("up"), cron("@hourly")), customers, since=BEGAN)
     look(at(2024, 7, 1, 1))
-    assert Run.objects.filter(asset=found).count() == 1
+    assert Run.objects.filter(asset=runtime_asset).count() == 1
     look(at(2024, 7, 1, 1, 30))
-    assert Run.objects.filter(asset=found).count() == 1
+    assert Run.objects.filter(asset=runtime_asset).count() == 1
 
 
 def test_each_segment_of_a_window_is_due() -> None:
@@ -366,14 +363,14 @@ def test_a_time_goes_by_the_zone_of_the_asset_or_by_its_own() -> None:
     of_asset = scheduled(
         "of_asset", any_of(by("up"), cron("@daily")), BERLIN, since=BEGAN, timezone="Europe/Berlin"
     )
-    own = scheduled(
+    own_zone = scheduled(
         "own", any_of(by("up"), cron("@daily", "Asia/Kolkata")), BERLIN, since=BEGAN,
         timezone="Europe/Berlin",
     )  # fmt: skip
     look(at(2024, 7, 1, 22))
-    assert (waiting(of_asset), waiting(own)) == (["2024-07-01"], [])
+    assert (waiting(of_asset), waiting(own_zone)) == (["2024-07-01"], [])
     look(at(2024, 7, 2, 18, 30))
-    assert waiting(own) == ["2024-07-01"]
+    assert waiting(own_zone) == ["2024-07-01"]
 
 
 def test_on_days_of_change_each_window_is_due_once() -> None:
@@ -488,19 +485,23 @@ def test_what_was_missed_is_told_while_it_is_paused_and_afterwards(
     up = asset("up", DAILY)
     joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
-    for one in (joined, both):
-        pause(one, True, at(2024, 7, 1, 12))
+    for paused_asset in (joined, both):
+        pause(paused_asset, True, at(2024, 7, 1, 12))
     assert missed(joined, at(2024, 7, 1, 23)) is None
     written(up, "2024-07-02", at(2024, 7, 3, 1), gateway, alice)
     for now in (at(2024, 7, 3, 12), at(2024, 7, 4, 1)):
-        found, of_both = missed(joined, now), missed(both, now)
-        assert found is not None
+        missed_keys, of_both = missed(joined, now), missed(both, now)
+        assert missed_keys is not None
         assert of_both is not None
-        assert (found.first, found.is_by_time, found.is_all) == ("2024-07-01", False, True)
+        assert (missed_keys.first, missed_keys.is_by_time, missed_keys.is_all) == (
+            "2024-07-01",
+            False,
+            True,
+        )
         assert (of_both.first, of_both.count) == ("2024-07-02", 1)
-        assert found.last == ("2024-07-02" if now.day == 3 else "2024-07-03")
-    for one in (joined, both):
-        pause(one, False, at(2024, 7, 4, 2))
+        assert missed_keys.last == ("2024-07-02" if now.day == 3 else "2024-07-03")
+    for paused_asset in (joined, both):
+        pause(paused_asset, False, at(2024, 7, 4, 2))
     after = missed(joined, at(2024, 7, 4, 3))
     assert after is not None
     assert (after.first, after.last) == ("2024-07-01", "2024-07-03")
@@ -522,41 +523,41 @@ def test_a_pause_of_what_waits_for_a_tick_drops_it(alice: User, gateway: Gateway
 
 def test_a_time_that_is_added_goes_on_from_where_the_plain_one_was() -> None:
     asset("up", DAILY)
-    made = scheduled("made", cron("@daily"), DAILY, since=BEGAN)
+    daily_asset = scheduled("made", cron("@daily"), DAILY, since=BEGAN)
     look(at(2024, 7, 2))
-    declare(made, any_of(by("up"), cron("0 6 * * *")), at(2024, 7, 3, 1))
-    row = Schedule.objects.get(producer=made.producer)
+    declare(daily_asset, any_of(by("up"), cron("0 6 * * *")), at(2024, 7, 3, 1))
+    row = Schedule.objects.get(producer=daily_asset.producer)
     assert (row.by_time, row.began_at, row.next_at) == (False, at(2024, 7, 2), at(2024, 7, 2, 6))
     look(at(2024, 7, 3, 6))
-    assert waiting(made) == ["2024-07-01", "2024-07-02"]
+    assert waiting(daily_asset) == ["2024-07-01", "2024-07-02"]
 
 
 def test_a_plain_time_goes_on_from_the_last_of_its_own_ticks() -> None:
     asset("up", DAILY)
-    made = scheduled("made", any_of(by("up"), cron("@weekly")), DAILY, since=BEGAN)
-    declare(made, cron("@weekly"), at(2024, 7, 4))
+    daily_asset = scheduled("made", any_of(by("up"), cron("@weekly")), DAILY, since=BEGAN)
+    declare(daily_asset, cron("@weekly"), at(2024, 7, 4))
     look(at(2024, 7, 7))
-    assert waiting(made) == [f"2024-07-0{day}" for day in range(1, 7)]
+    assert waiting(daily_asset) == [f"2024-07-0{day}" for day in range(1, 7)]
 
 
 def test_a_time_that_joins_assets_alone_begins_then() -> None:
     asset("up", DAILY)
-    made = scheduled("made", by("up"), DAILY, since=BEGAN)
-    declare(made, any_of(by("up"), cron("@daily")), at(2024, 7, 4, 12))
+    daily_asset = scheduled("made", by("up"), DAILY, since=BEGAN)
+    declare(daily_asset, any_of(by("up"), cron("@daily")), at(2024, 7, 4, 12))
     look(at(2024, 7, 5))
-    assert waiting(made) == ["2024-07-04"]
+    assert waiting(daily_asset) == ["2024-07-04"]
 
 
 def test_an_expression_that_loses_its_times_waits_for_none(alice: User, gateway: Gateway) -> None:
     up = asset("up", DAILY)
-    made = scheduled("made", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    daily_asset = scheduled("made", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
-    declare(made, by("up"), at(2024, 7, 2, 2))
-    row = Schedule.objects.get(producer=made.producer)
+    declare(daily_asset, by("up"), at(2024, 7, 2, 2))
+    row = Schedule.objects.get(producer=daily_asset.producer)
     assert (row.next_at, row.handled_until) == (None, BEGAN)
     # It was put off, and is judged by what holds then.
     look(at(2024, 7, 3))
-    assert waiting(made) == ["2024-07-01"]
+    assert waiting(daily_asset) == ["2024-07-01"]
 
 
 # ---------------------------------------------------------------- failures, others, costs
@@ -570,10 +571,10 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     judge_rows = queueing.evaluate_rows
 
-    def failing(of: Target, *others: object) -> object:
+    def failing(of: Target, *arguments: object) -> object:
         if of.asset == bad:
             raise RuntimeError("no")
-        return judge_rows(of, *others)  # type: ignore[arg-type]
+        return judge_rows(of, *arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
         patched.setattr(joined_ticks, "evaluate_rows", failing)
@@ -609,17 +610,19 @@ def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
 def test_what_is_made_together_is_due_together(alice: User, gateway: Gateway) -> None:
     up = asset("up", DAILY)
     rule = any_of(by("up"), cron("@daily"))
-    one, two = together("pair", ["one", "two"], DAILY, options={"schedule": rule}, schedule=rule)
-    for made in (one, two):
-        up.downstream_edges.create(downstream=made, scheduling=True)
-    assert one.producer is not None
-    store_schedules([one.producer], now=BEGAN)
+    first_outlet, second_outlet = together(
+        "pair", ["one", "two"], DAILY, options={"schedule": rule}, schedule=rule
+    )
+    for outlet in (first_outlet, second_outlet):
+        up.downstream_edges.create(downstream=outlet, scheduling=True)
+    assert first_outlet.producer is not None
+    store_schedules([first_outlet.producer], now=BEGAN)
     look(at(2024, 7, 2))
-    assert waiting(one) == ["2024-07-01"]
+    assert waiting(first_outlet) == ["2024-07-01"]
     assert AssetPartition.objects.filter(held_by__isnull=False).count() == 2
-    make_all(one, gateway)
+    make_all(first_outlet, gateway)
     written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
-    assert waiting(one) == ["2024-07-01"]
+    assert waiting(first_outlet) == ["2024-07-01"]
 
 
 def test_a_window_that_another_run_holds_at_the_tick_is_looked_at_when_that_has_ended(
@@ -748,9 +751,9 @@ def test_what_waits_for_a_tick_is_told_as_on_its_way(alice: User, gateway: Gatew
     up = asset("up", DAILY)
     both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
-    (one,) = progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 2, 2))
-    assert one.waits_for_tick
-    assert one.text == "up 1 of 1, due at the next tick"
+    (progress,) = progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 2, 2))
+    assert progress.waits_for_tick
+    assert progress.text == "up 1 of 1, due at the next tick"
     look(at(2024, 7, 3))
     make_all(both, gateway)
     assert progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 3, 2)) == []
@@ -770,9 +773,9 @@ def test_a_tick_costs_the_same_statements_for_many_windows() -> None:
 
     def statements(name: str, schedule: dict[str, Any], until: datetime) -> int:
         scheduled(name, any_of(by("up"), schedule), HOURLY, since=BEGAN)
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             handle_ticks(until)
-        return len(seen)
+        return len(statements)
 
     few = statements("few", cron("@hourly"), at(2024, 7, 1, 1))
     Schedule.objects.update(next_at=None)
@@ -787,7 +790,7 @@ def pause(of: Asset, paused: bool, when: datetime) -> None:
 
 
 def missed(of: Asset, now: datetime) -> Missed | None:
-    """What was missed during the last pause."""
+    """Return the partitions that were missed during the last pause."""
     return missed_by(Asset.objects.get(pk=of.pk), now)
 
 
@@ -805,10 +808,3 @@ def declare(of: Asset, schedule: dict[str, Any], when: datetime) -> None:
         upstream = Asset.objects.get(name=name)
         upstream.downstream_edges.get_or_create(downstream=of, defaults={"scheduling": True})
     store_schedules([producer], now=when)
-
-
-def finish(attempt: attempts.Attempt) -> None:
-    """Bring a run that has begun to its success."""
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    assert ending.succeed(attempt.row)

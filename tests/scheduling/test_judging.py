@@ -1,4 +1,4 @@
-"""What a recorded run makes due downstream, and what it does not."""
+"""Downstream partitions that a recorded run makes due, and partitions that it does not."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,13 +8,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.execution.attempt import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, LeftOut, Outbox, Run, Trigger
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.recording import forget_ticks
 from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.factories import asset, outlet_of
+from tests.factories import asset
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -22,6 +21,7 @@ from tests.scheduling.scenes import (
     begin,
     by,
     fail,
+    finish,
     make_all,
     scheduled,
     waiting,
@@ -90,10 +90,10 @@ def test_segments_upstream_make_the_hours_due_that_ended_since_they_were_made_be
 def test_what_is_not_partitioned_upstream_makes_no_history_due(
     alice: User, gateway: Gateway
 ) -> None:
-    whole = asset("whole")
+    unpartitioned = asset("whole")
     daily = scheduled("daily", by("whole"), DAILY, since=at(2024, 7, 1))
-    write(whole, "", gateway, alice)
-    _made_at(whole, at(2024, 7, 3, 12))
+    write(unpartitioned, "", gateway, alice)
+    _made_at(unpartitioned, at(2024, 7, 3, 12))
     process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02"]
 
@@ -113,43 +113,43 @@ def test_excluded_windows_are_not_waited_for_where_all_of_a_time_is_needed(
 
 
 def test_either_of_two_suffices_where_they_are_joined_by_or(alice: User, gateway: Gateway) -> None:
-    one, two = asset("one", DAILY), asset("two", DAILY)
+    first, second = asset("one", DAILY), asset("two", DAILY)
     either = scheduled("either", any_of(by("one"), by("two")), DAILY, since=BEGAN)
-    write(one, "2024-07-01", gateway, alice)
+    write(first, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(either) == ["2024-07-01"]
     make_all(either, gateway)
     process_outbox(NOW)
     assert waiting(either) == []
-    write(two, "2024-07-01", gateway, alice)
+    write(second, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(either) == ["2024-07-01"]
 
 
 def test_both_are_needed_where_they_are_joined_by_and(alice: User, gateway: Gateway) -> None:
-    one, two = asset("one", DAILY), asset("two", DAILY)
+    first, second = asset("one", DAILY), asset("two", DAILY)
     both = scheduled("both", all_of(by("one"), by("two")), DAILY, since=BEGAN)
-    write(one, "2024-07-01", gateway, alice)
+    write(first, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(both) == []
-    write(two, "2024-07-01", gateway, alice)
+    write(second, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(both) == ["2024-07-01"]
 
 
 def test_expressions_may_be_nested(alice: User, gateway: Gateway) -> None:
-    one, two, three = (asset(name, DAILY) for name in ("one", "two", "three"))
+    first, second, three = (asset(name, DAILY) for name in ("one", "two", "three"))
     nested = scheduled(
         "nested", any_of(all_of(by("one"), by("two")), by("three")), DAILY, since=BEGAN
     )
-    write(one, "2024-07-01", gateway, alice)
+    write(first, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(nested) == []
     write(three, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(nested) == ["2024-07-01"]
     make_all(nested, gateway)
-    write(two, "2024-07-01", gateway, alice)
+    write(second, "2024-07-01", gateway, alice)
     process_outbox(NOW)
     assert waiting(nested) == ["2024-07-01"]
 
@@ -171,71 +171,71 @@ def test_what_is_not_partitioned_is_due_after_each_upstream_run(
 def test_a_re_made_partition_makes_what_follows_due_again_and_nothing_else(
     alice: User, gateway: Gateway
 ) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
-    write(one, "2024-07-01..2024-07-02", gateway, alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(upstream, "2024-07-01..2024-07-02", gateway, alice)
     process_outbox(NOW)
-    make_all(two, gateway)
-    write(one, "2024-07-01", gateway, alice)
+    make_all(second, gateway)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    assert waiting(two) == ["2024-07-01"]
+    assert waiting(second) == ["2024-07-01"]
 
 
 def test_what_has_been_made_from_the_newest_is_not_made_again(
     alice: User, gateway: Gateway
 ) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
-    write(one, "2024-07-01", gateway, alice)
-    write(two, "2024-07-01", gateway, alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(upstream, "2024-07-01", gateway, alice)
+    write(second, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_an_asset_that_only_schedules_is_compared_by_its_version_too(
     alice: User, gateway: Gateway
 ) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN)
-    write(one, "2024-07-01", gateway, alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    make_all(two, gateway)
-    Outbox.objects.create(run=Run.objects.filter(asset=one).get())
+    make_all(second, gateway)
+    Outbox.objects.create(run=Run.objects.filter(asset=upstream).get())
     process_outbox(NOW)
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_an_upstream_partition_re_made_while_the_downstream_runs_is_not_missed(
     alice: User, gateway: Gateway
 ) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
-    write(one, "2024-07-01", gateway, alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    running = begin(Run.objects.get(asset=two), gateway)
-    write(one, "2024-07-01", gateway, alice)
+    running = begin(Run.objects.get(asset=second), gateway)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    assert waiting(two) == []
-    _finish(running)
+    assert waiting(second) == []
+    finish(running)
     requeue_due(NOW)
-    assert waiting(two) == ["2024-07-01"]
-    make_all(two, gateway)
+    assert waiting(second) == ["2024-07-01"]
+    make_all(second, gateway)
     requeue_due(NOW)
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_a_run_that_began_after_the_upstream_was_re_made_is_enough(
     alice: User, gateway: Gateway
 ) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
-    write(one, "2024-07-01", gateway, alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)  # the run of two waits in the queue: it will read the newest
-    make_all(two, gateway)
+    make_all(second, gateway)
     requeue_due(NOW)
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_two_recorded_at_once_make_due_what_needs_both(alice: User, gateway: Gateway) -> None:
@@ -251,33 +251,33 @@ def test_two_recorded_at_once_make_due_what_needs_both(alice: User, gateway: Gat
 
 
 def test_a_backfill_makes_nothing_due(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN)
-    write(one, "2024-07-01", gateway, alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN)
+    write(upstream, "2024-07-01", gateway, alice)
     Outbox.objects.all().delete()
     Run.objects.update(trigger=Trigger.BACKFILL)
     from assets_app.execution.queue.settling import _tell_downstream
 
     _tell_downstream(Run.objects.get().pk)
     process_outbox(NOW)
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_a_failed_run_makes_nothing_due(alice: User, gateway: Gateway) -> None:
     from assets_app.execution.request.requests import MaterializeRequest, materialize
 
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN)
-    group = materialize(MaterializeRequest(asset=one, selection="2024-07-01"), user=alice)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN)
+    group = materialize(MaterializeRequest(asset=upstream, selection="2024-07-01"), user=alice)
     fail(group.runs.get(), gateway)
     assert process_outbox(NOW) == 0
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_a_lagging_window_is_due_once_it_is_over(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
+    upstream = asset("one", DAILY)
     lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(at(2024, 7, 2, 0, 5))
     assert waiting(lag) == []
     assert requeue_due(at(2024, 7, 2, 12)) == 0
@@ -286,22 +286,22 @@ def test_a_lagging_window_is_due_once_it_is_over(alice: User, gateway: Gateway) 
 
 
 def test_a_paused_asset_is_not_made(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN)
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN)
     Asset.objects.filter(name="two").update(paused=True)
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     process_outbox(NOW)
-    assert waiting(two) == []
+    assert waiting(second) == []
 
 
 def test_layers_follow_one_another(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     three = scheduled("three", by("two"), MONTHLY, since=BEGAN, upstream={"two": None})
-    write(one, "2024-06", gateway, alice)
+    write(upstream, "2024-06", gateway, alice)
     process_outbox(NOW)
-    assert len(waiting(two)) == 30
-    make_all(two, gateway)
+    assert len(waiting(second)) == 30
+    make_all(second, gateway)
     process_outbox(NOW)
     assert waiting(three) == ["2024-06-01"]
 
@@ -370,9 +370,9 @@ def test_of_several_writes_each_has_its_own_limit(
 def test_what_comes_due_again_is_not_cut_like_a_write(
     alice: User, gateway: Gateway, settings: Any
 ) -> None:
-    one = asset("one", DAILY)
+    upstream = asset("one", DAILY)
     lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-2, -1)})
-    write(one, "2024-06-30..2024-07-01", gateway, alice)
+    write(upstream, "2024-06-30..2024-07-01", gateway, alice)
     process_outbox(at(2024, 7, 1))
     settings.MAX_PARTITIONS_PER_TICK = 0
     requeue_due(NOW)
@@ -401,22 +401,22 @@ def test_a_backfill_upstream_is_no_tick_for_what_alone_has_time(
 
 
 def test_statements_do_not_grow_with_what_was_made(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
+    upstream = asset("one", DAILY)
     scheduled("two", by("one"), DAILY, since=BEGAN)
 
     def statements(selection: str) -> int:
-        write(one, selection, gateway, alice)
-        with CaptureQueriesContext(connection) as seen:
+        write(upstream, selection, gateway, alice)
+        with CaptureQueriesContext(connection) as statements:
             process_outbox(NOW)
-        return len(seen)
+        return len(statements)
 
     assert statements("2024-01-01..2024-01-02") == statements("2024-02")
 
 
 def test_an_empty_outbox_is_one_statement() -> None:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         process_outbox(NOW)
-    assert len(seen) == 1
+    assert len(statements) == 1
 
 
 def _made_at(of: Asset, moment: datetime, version: int = 1) -> None:
@@ -424,9 +424,3 @@ def _made_at(of: Asset, moment: datetime, version: int = 1) -> None:
 
     Materialization.objects.filter(slice__asset=of, version=version).update(created_at=moment)
     AssetPartition.objects.filter(asset=of, version=version).update(materialized_at=moment)
-
-
-def _finish(attempt: attempts.Attempt) -> None:
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    assert ending.succeed(attempt.row)

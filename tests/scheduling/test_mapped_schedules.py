@@ -96,10 +96,10 @@ def test_from_when_on_all_is_needed_is_looked_up_once(alice: User, gateway: Gate
     totals = scheduled("totals", by("spend"), SEGMENTS, since=BEGAN)
     write(spend, "2024-07-02", gateway, alice)
     write(spend, "2024-07-03", gateway, alice)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         process_outbox(NOW)
     assert waiting(totals) == ["a", "b", "c"]
-    assert len([query for query in seen if "MIN(" in query["sql"]]) == 1
+    assert len([query for query in statements if "MIN(" in query["sql"]]) == 1
 
 
 def test_of_many_that_need_many_some_are_looked_up_at_once(
@@ -109,7 +109,7 @@ def test_of_many_that_need_many_some_are_looked_up_at_once(
     rates = asset("rates", OPEN)
     daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": All()})
     write(rates, "2024-07-01..2024-07-03", gateway, alice)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
-    assert len([query for query in seen if "AS pair(" in query["sql"]]) == 2
+    assert len([query for query in statements if "AS pair(" in query["sql"]]) == 2

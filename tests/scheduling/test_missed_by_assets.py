@@ -1,4 +1,6 @@
-"""What a schedule by assets has missed while its asset was paused, before and after unpausing."""
+"""Partitions that a schedule by assets missed while its asset was paused, before and after
+unpausing.
+"""
 
 from datetime import datetime, timedelta
 
@@ -25,9 +27,9 @@ pytestmark = pytest.mark.django_db
 
 
 def missed(of: Asset, now: datetime | None = None) -> str | None:
-    """The selection of what was missed of an asset, as it is in the database now."""
-    found = missed_by(Asset.objects.get(pk=of.pk), now or database_now())
-    return None if found is None else found.selection
+    """Return the selection of an asset's missed partitions, by the present rows."""
+    missed_keys = missed_by(Asset.objects.get(pk=of.pk), now or database_now())
+    return None if missed_keys is None else missed_keys.selection
 
 
 def paused_since(of: Asset, earlier: timedelta) -> None:
@@ -37,7 +39,7 @@ def paused_since(of: Asset, earlier: timedelta) -> None:
 
 @pytest.fixture
 def daily(gateway: Gateway, alice: User) -> Asset:
-    """A paused asset by day, scheduled by one by hour; a day was made before the pause."""
+    """Create a paused asset by day, scheduled by hours; a day was made before the pause."""
     hourly = asset("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T23:00Z", gateway, alice)
@@ -75,10 +77,10 @@ def test_a_day_that_is_there_is_missed_once_an_hour_of_it_is_newer(
     daily: Asset, gateway: Gateway, alice: User
 ) -> None:
     write_hours("2024-07-01T05:00Z", gateway, alice)
-    found = missed_by(Asset.objects.get(pk=daily.pk), database_now())
-    assert found is not None
-    assert (found.count, found.first, found.is_all) == (1, "2024-07-01", True)
-    assert found.form == "selection=2024-07-01&existing=stale"
+    missed_keys = missed_by(Asset.objects.get(pk=daily.pk), database_now())
+    assert missed_keys is not None
+    assert (missed_keys.count, missed_keys.first, missed_keys.is_all) == (1, "2024-07-01", True)
+    assert missed_keys.form == "selection=2024-07-01&existing=stale"
 
 
 def test_what_is_written_after_the_pause_is_due_and_not_missed(
@@ -132,11 +134,11 @@ def test_windows_that_ended_before_a_segment_was_written_are_missed(
     set_paused(by_region, True, user=alice)
     write(regions, "*", gateway, alice)
     process_outbox(database_now())
-    found = missed_by(Asset.objects.get(pk=by_region.pk), database_now())
+    missed_keys = missed_by(Asset.objects.get(pk=by_region.pk), database_now())
     set_paused(by_region, False, user=alice)
-    assert found is not None
-    assert found.count == 2
-    assert missed_by(Asset.objects.get(pk=by_region.pk), database_now()) == found
+    assert missed_keys is not None
+    assert missed_keys.count == 2
+    assert missed_by(Asset.objects.get(pk=by_region.pk), database_now()) == missed_keys
 
 
 def test_an_asset_that_is_not_partitioned_is_missed_as_a_whole(
@@ -147,9 +149,9 @@ def test_an_asset_that_is_not_partitioned_is_missed_as_a_whole(
     set_paused(total, True, user=alice)
     assert missed(total) is None
     write(hourly, "2024-07-01T00:00Z", gateway, alice)
-    found = missed_by(Asset.objects.get(pk=total.pk), database_now())
-    assert found is not None
-    assert (found.count, found.first, found.form) == (1, "", "")
+    missed_keys = missed_by(Asset.objects.get(pk=total.pk), database_now())
+    assert missed_keys is not None
+    assert (missed_keys.count, missed_keys.first, missed_keys.form) == (1, "", "")
 
 
 def test_many_writes_cost_as_many_statements_as_few(

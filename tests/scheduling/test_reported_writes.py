@@ -1,4 +1,4 @@
-"""Writes that something else has done: recorded when told of, and due downstream as after a run."""
+"""Reported writes of other programs: recorded, and due downstream as after a run."""
 
 from typing import Any
 
@@ -93,7 +93,7 @@ def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selection", "more", "field", "said"),
+    ("selection", "more", "field", "message"),
     [
         ("2019-01-01", {}, "selection", "2019"),
         ("2999-01-01", {}, "selection", "2999"),
@@ -109,12 +109,12 @@ def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_recorded(
-    alice: User, selection: str, more: dict[str, Any], field: str, said: str
+    alice: User, selection: str, more: dict[str, Any], field: str, message: str
 ) -> None:
     stock = external("stock", DAILY)
     with pytest.raises(InvalidRequest) as refused:
         tell(stock, selection, user=alice, **more)
-    assert said in refused.value.errors[field][0]
+    assert message in refused.value.errors[field][0]
     assert not WriteReport.objects.exists()
     assert not AssetPartition.objects.exists()
 
@@ -146,8 +146,8 @@ def test_each_of_many_partitions_has_counts_of_its_own(alice: User) -> None:
     assert report.partition_count == 3
     counts = {("2024-07-01", 0, None), ("2024-07-05", None, 50), ("2024-07-09", 9, 90)}
     assert set(AssetPartition.objects.values_list("key", "rows", "bytes")) == counts
-    kept = Materialization.objects.values_list("slice__key", "rows", "bytes")
-    assert set(kept) == counts
+    recorded = Materialization.objects.values_list("slice__key", "rows", "bytes")
+    assert set(recorded) == counts
 
 
 def test_an_unfinished_window_is_refused(alice: User) -> None:
@@ -195,9 +195,9 @@ def test_a_viewer_may_not_and_an_operator_leaves_a_trail(alice: User) -> None:
 
 def test_a_record_is_of_a_run_or_of_a_report(alice: User) -> None:
     report = tell(external("stock", DAILY), "2024-07-01", user=alice)
-    piece = AssetPartition.objects.get()
+    partition = AssetPartition.objects.get()
     with pytest.raises(IntegrityError, match="by_run_or_report"), transaction.atomic():
-        Materialization.objects.create(slice=piece, version=9, created_at=timezone.now())
+        Materialization.objects.create(slice=partition, version=9, created_at=timezone.now())
     with pytest.raises(IntegrityError, match="outbox_run_or_report"), transaction.atomic():
         Outbox.objects.create()
     assert report.materializations.count() == 1

@@ -49,7 +49,7 @@ pytestmark = pytest.mark.django_db
 
 
 def texts(of: Asset) -> dict[str, str]:
-    return {one.row.key: one.text for one in progress_of(of, NOW)}
+    return {row.row.key: row.text for row in progress_of(of, NOW)}
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_common_crons_are_said_in_words(expression: str, words: str) -> None:
     [(60, "every minute"), (5400, "every 90 minutes"), (172_800, "every 2 days")],
 )
 def test_a_timedelta_is_said_in_its_largest_whole_unit(seconds: int, words: str) -> None:
-    made = scheduled("a", {"kind": "timedelta", "seconds": seconds}, since=BEGAN)
-    schedule = describe_schedule(made)
+    scheduled_asset = scheduled("a", {"kind": "timedelta", "seconds": seconds}, since=BEGAN)
+    schedule = describe_schedule(scheduled_asset)
     assert schedule is not None
     assert schedule.meaning == f"{words}, counted from 1970-01-01T00:00Z"
 
@@ -94,46 +94,46 @@ def test_each_side_of_an_and_is_counted(alice: User, gateway: Gateway) -> None:
     hourly, stock = asset("hourly", HOURLY), asset("stock", DAILY)
     daily = scheduled("daily", all_of(by("hourly"), by("stock")), DAILY, since=BEGAN)
     write(hourly, "2024-07-01", gateway, alice)
-    (one,) = progress_of(daily, NOW)
-    assert one.text == "hourly 24 of 24, stock 0 of 1"
-    assert [part.missing for part in one.upstream] == [[], ["2024-07-01"]]
+    (progress,) = progress_of(daily, NOW)
+    assert progress.text == "hourly 24 of 24, stock 0 of 1"
+    assert [part.missing for part in progress.upstream] == [[], ["2024-07-01"]]
     write(stock, "2024-07-01", gateway, alice)
     assert progress_of(daily, NOW) == []
 
 
 def test_where_one_side_suffices_the_other_is_not_waited_for(alice: User, gateway: Gateway) -> None:
-    one, _ = asset("one", DAILY), asset("two", DAILY)
+    first_upstream, _ = asset("one", DAILY), asset("two", DAILY)
     either = scheduled("either", any_of(by("one"), by("two")), DAILY, since=BEGAN)
-    write(one, "2024-07-01", gateway, alice)
+    write(first_upstream, "2024-07-01", gateway, alice)
     assert progress_of(either, NOW) == []
 
 
 def test_a_window_that_is_not_over_says_so(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
+    upstream = asset("one", DAILY)
     lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
-    write(one, "2024-07-01", gateway, alice)
+    write(upstream, "2024-07-01", gateway, alice)
     (early,) = progress_of(lag, at(2024, 7, 2, 12))
     assert (early.row.key, early.is_early) == ("2024-07-02", True)
     assert progress_of(lag, at(2024, 7, 3)) == []
 
 
 def test_what_has_been_made_is_not_on_its_way(alice: User, gateway: Gateway) -> None:
-    one = asset("one", DAILY)
-    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
-    write(one, "2024-07-01", gateway, alice)
-    write(two, "2024-07-01", gateway, alice)
-    make_all(two, gateway)
-    assert progress_of(two, NOW) == []
+    upstream = asset("one", DAILY)
+    second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(upstream, "2024-07-01", gateway, alice)
+    write(second, "2024-07-01", gateway, alice)
+    make_all(second, gateway)
+    assert progress_of(second, NOW) == []
 
 
 def test_nothing_is_counted_that_has_no_bound(alice: User, gateway: Gateway) -> None:
     hourly = asset("hourly", HOURLY)
-    whole = scheduled("whole", by("hourly"), since=BEGAN)
+    unpartitioned = scheduled("whole", by("hourly"), since=BEGAN)
     segments = scheduled("segments", by("hourly"), SEGMENTS, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z", gateway, alice)
-    with CaptureQueriesContext(connection) as seen:
-        assert progress_of(whole, NOW) == progress_of(segments, NOW) == []
-    assert len(seen) == 2
+    with CaptureQueriesContext(connection) as statements:
+        assert progress_of(unpartitioned, NOW) == progress_of(segments, NOW) == []
+    assert len(statements) == 2
 
 
 def test_a_year_of_minutes_is_too_much_to_count_for_a_page(alice: User, gateway: Gateway) -> None:
@@ -154,9 +154,9 @@ def test_progress_takes_three_statements(alice: User, gateway: Gateway) -> None:
     hourly = asset("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-04T01:00Z", gateway, alice)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         assert texts(daily) == {"2024-07-04": "hourly 2 of 24"}
-    assert len(seen) == 3
+    assert len(statements) == 3
 
 
 def test_what_a_pause_misses_is_what_ended_since_the_last_tick() -> None:
@@ -217,10 +217,10 @@ def test_what_a_backfill_that_goes_on_has_made_is_on_its_way(alice: User, gatewa
     selection = "2024-07-01T00:00Z..2024-07-01T02:00Z"
     group = materialize(MaterializeRequest(asset=hourly, selection=selection), user=alice)
     RunGroup.objects.filter(pk=group.pk).update(kind=GroupKind.BACKFILL)
-    first, *others = group.runs.order_by("id")
+    first, *later_runs = group.runs.order_by("id")
     make(first, gateway)
     assert texts(daily) == {"2024-07-01": "hourly 1 of 24"}
-    for run in others:
+    for run in later_runs:
         fail(run, gateway)
     assert texts(daily) == {}
 
@@ -228,9 +228,9 @@ def test_what_a_backfill_that_goes_on_has_made_is_on_its_way(alice: User, gatewa
 def test_a_whole_asset_over_what_a_past_backfill_made_is_not_on_its_way(
     alice: User, gateway: Gateway
 ) -> None:
-    one, _ = asset("one"), asset("two")
+    first_upstream, _ = asset("one"), asset("two")
     both = scheduled("both", all_of(by("one"), by("two")), since=BEGAN)
-    write(one, "", gateway, alice)
+    write(first_upstream, "", gateway, alice)
     assert texts(both) == {"": "one 1 of 1, two 0 of 1"}
     RunGroup.objects.update(kind=GroupKind.BACKFILL)
     assert texts(both) == {}

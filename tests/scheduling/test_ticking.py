@@ -1,4 +1,6 @@
-"""What the ticks of schedules by time queue, and what they say where they queue nothing."""
+"""The partitions that ticks of schedules by time queue, and the reasons of ticks that queue
+nothing.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -42,6 +44,7 @@ from tests.scheduling.scenes import (
     make,
     make_all,
     scheduled,
+    ticks,
     waiting,
     write,
 )
@@ -50,12 +53,6 @@ HOURLY = PartitionByInterval("@hourly")
 DAILY = PartitionByInterval("@daily")
 SEGMENTS = PartitionBySequence(["marketing-dwh", "engineering-dwh"])
 pytestmark = pytest.mark.django_db
-
-
-def ticks(of: Asset) -> list[tuple[str, int, int]]:
-    """Reason, count and partitions queued of each row, the first one first."""
-    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
-    return [(row.reason, row.count, row.queued) for row in rows]
 
 
 def began(of: Asset, key: str, when: datetime) -> None:
@@ -123,15 +120,15 @@ def test_a_partition_made_by_hand_is_not_made_again(alice: User, gateway: Gatewa
 
 
 def test_what_has_no_window_is_made_at_every_tick(gateway: Gateway) -> None:
-    whole = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
+    unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
     spend = scheduled("spend", cron("@hourly"), SEGMENTS, since=at(2024, 7, 1))
     for hour in range(1, 6):
         handle_ticks(at(2024, 7, 1, hour))
-        assert waiting(whole) == [""], f"at {hour}:00"
+        assert waiting(unpartitioned) == [""], f"at {hour}:00"
         assert waiting(spend) == ["marketing-dwh", "engineering-dwh"], f"at {hour}:00"
-        make_all(whole, gateway)
+        make_all(unpartitioned, gateway)
         make_all(spend, gateway)
-    assert ticks(whole) == ticks(whole)[:1] * 5
+    assert ticks(unpartitioned) == ticks(unpartitioned)[:1] * 5
     assert set(AssetPartition.objects.values_list("version", flat=True)) == {5}
 
 
@@ -154,22 +151,22 @@ def test_a_segment_made_by_hand_since_the_tick_before_is_left_out_once(
 def test_what_began_by_hand_before_the_tick_and_was_recorded_after_it_is_not_left_out(
     alice: User, gateway: Gateway
 ) -> None:
-    whole = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
-    materialize(MaterializeRequest(asset=whole), user=alice)
+    unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
+    materialize(MaterializeRequest(asset=unpartitioned), user=alice)
     handle_ticks(at(2024, 7, 1, 1))
-    assert ticks(whole) == [(TickReason.IN_FLIGHT, 1, 0)]
-    make_all(whole, gateway)
-    began(whole, "", at(2024, 7, 1, 0, 50))
+    assert ticks(unpartitioned) == [(TickReason.IN_FLIGHT, 1, 0)]
+    make_all(unpartitioned, gateway)
+    began(unpartitioned, "", at(2024, 7, 1, 0, 50))
     requeue_due(at(2024, 7, 1, 1))
     fail(Run.objects.get(state="queued"), gateway)
     handle_ticks(at(2024, 7, 1, 2))
-    assert waiting(whole) == [""]
+    assert waiting(unpartitioned) == [""]
 
 
 def test_what_is_not_partitioned_is_made_once_a_tick() -> None:
-    whole = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
+    unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
     handle_ticks(at(2024, 7, 1, 3))
-    assert waiting(whole) == [""]
+    assert waiting(unpartitioned) == [""]
 
 
 def test_a_product_makes_each_segment_of_what_ended() -> None:
@@ -200,11 +197,11 @@ def test_what_a_tick_makes_again_has_a_bound_and_the_rest_is_told(
     settings.MAX_PARTITIONS_PER_TICK = 100
     listed: list[int] = []
 
-    def list_rows(*asked: Any) -> Iterator[PartitionRow]:
-        if asked[1] is not None:
-            listed.append(len(asked[1]))
+    def list_rows(*arguments: Any) -> Iterator[PartitionRow]:
+        if arguments[1] is not None:
+            listed.append(len(arguments[1]))
             assert listed[-1] <= 100
-        return partition_rows(*asked)
+        return partition_rows(*arguments)
 
     monkeypatch.setattr(ended, "partition_rows", list_rows)
     old = scheduled("old", cron("@hourly"), MINUTELY, since=at(2024, 7, 1), refresh=10**9)
@@ -298,12 +295,12 @@ def test_what_comes_due_while_a_run_holds_it_is_made_when_that_run_fails(
 ) -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
     group = materialize(MaterializeRequest(asset=daily, selection="2024-07-01"), user=alice)
-    begun = begin(group.runs.get(), gateway)
+    attempt = begin(group.runs.get(), gateway)
     handle_ticks(at(2024, 7, 2))
     assert waiting(daily) == []
     assert ticks(daily) == [(TickReason.IN_FLIGHT, 1, 0)]
     assert requeue_due(at(2024, 7, 2)) == 0
-    assert ending.fail(begun.row, Failure(error="ValueError: no"))
+    assert ending.fail(attempt.row, Failure(error="ValueError: no"))
     assert requeue_due(at(2024, 7, 2)) == 1
     assert waiting(daily) == ["2024-07-01"]
 
@@ -341,9 +338,9 @@ def test_what_is_held_of_one_outlet_when_it_is_looked_at_again_stays_due(gateway
     fail(Run.objects.get(), gateway)
     # One outlet came due, and a run of something else has the other just then.
     AssetPartition.objects.filter(asset=both[0]).update(due_again=True)
-    other = scheduled("other", cron("@daily"), since=at(2024, 7, 1))
+    other_asset = scheduled("other", cron("@daily"), since=at(2024, 7, 1))
     handle_ticks(at(2024, 7, 2))
-    holder = Run.objects.get(asset=other)
+    holder = Run.objects.get(asset=other_asset)
     AssetPartition.objects.filter(asset=both[1]).update(held_by=holder)
     assert requeue_due(at(2024, 7, 2)) == 1
     assert waiting(both[0]) == []
@@ -353,13 +350,13 @@ def test_what_is_held_of_one_outlet_when_it_is_looked_at_again_stays_due(gateway
 
 
 def test_the_whole_that_came_due_while_it_was_made_is_made_once_more(gateway: Gateway) -> None:
-    whole = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
+    unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
     handle_ticks(at(2024, 7, 1, 1))
     first = Run.objects.get()
     handle_ticks(at(2024, 7, 1, 2))
     make(first, gateway)
     requeue_due(at(2024, 7, 1, 2))
-    assert waiting(whole) == [""]
+    assert waiting(unpartitioned) == [""]
     assert Run.objects.count() == 2
 
 
@@ -382,15 +379,15 @@ def test_statements_do_not_grow_with_schedules() -> None:
     def statements(many: int, day: int) -> int:
         for number in range(many):
             scheduled(f"a{day}-{number}", cron("@daily"), DAILY, since=at(2024, 7, day))
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as statements:
             assert handle_ticks(at(2024, 7, day + 1)) >= many
-        return len(seen)
+        return len(statements)
 
     assert statements(3, 1) == statements(40, 2)
 
 
 def test_schedules_of_one_hour_keep_what_is_their_own() -> None:
-    made = {
+    assets_by_name = {
         "days": scheduled("days", cron("@daily"), DAILY, since=at(2024, 7, 1)),
         "more_days": scheduled("more_days", cron("@daily"), DAILY, since=at(2024, 6, 29)),
         "hours": scheduled("hours", cron("@daily"), HOURLY, since=at(2024, 7, 1)),
@@ -400,10 +397,10 @@ def test_schedules_of_one_hour_keep_what_is_their_own() -> None:
         "segments": scheduled("segments", cron("@daily"), SEGMENTS, since=at(2024, 7, 1)),
         "whole": scheduled("whole", cron("@daily"), since=at(2024, 7, 1)),
     }
-    assert handle_ticks(at(2024, 7, 2)) == len(made)
-    found = {name: waiting(asset) for name, asset in made.items()}
-    assert len(found.pop("hours")) == 24
-    assert found == {
+    assert handle_ticks(at(2024, 7, 2)) == len(assets_by_name)
+    waiting_keys = {name: waiting(asset) for name, asset in assets_by_name.items()}
+    assert len(waiting_keys.pop("hours")) == 24
+    assert waiting_keys == {
         "days": ["2024-07-01"],
         "more_days": ["2024-06-29", "2024-06-30", "2024-07-01"],
         "last_hour": ["2024-07-01T23:00Z"],
@@ -414,6 +411,6 @@ def test_schedules_of_one_hour_keep_what_is_their_own() -> None:
 
 def test_nothing_due_is_one_statement() -> None:
     scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as statements:
         handle_ticks(at(2024, 7, 1, 1))
-    assert len(seen) == 1
+    assert len(statements) == 1

@@ -25,7 +25,7 @@ class Shop(PartitionKey):
 
 
 class NamedShop(Shop):
-    """A subclass has the fields of its class, then its own."""
+    """A subclass has the fields of its class first, then its own fields."""
 
     owner: str = "ada"
 

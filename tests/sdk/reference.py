@@ -17,13 +17,13 @@ PRESETS = {"@quarterly": "0 0 1 1,4,7,10 *"}
 
 @cache
 def zone_of(name: str) -> ZoneInfo:
-    """The zone as the tzdata package has it, whatever the machine has."""
+    """Read the zone from the tzdata package, not from the machine."""
     with (files("tzdata") / "zoneinfo" / name).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
 
 
 def walked_ticks(cron: str, zone_name: str, start: datetime, end: datetime) -> list[datetime]:
-    """Ticks in [start, end) by calendar rules 4 and 5."""
+    """List ticks in [start, end) by calendar rules 4 and 5."""
     zone = zone_of(zone_name)
     text = PRESETS.get(cron, cron)
     elapsed = croniter(text).expanded[1] == ["*"]
@@ -51,7 +51,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _passes(wall: datetime, zone: ZoneInfo) -> list[datetime]:
-    """The instants at which the clock reads this: none in a gap, two in a fold."""
+    """List the instants at which the clock shows this reading: none in a gap, two in a fold."""
     both = {wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
     return sorted(instant for instant in both if _local(instant, zone) == wall)
 

@@ -1,4 +1,6 @@
-"""The example package of plug-ins: installed for real into a folder, and processes that have it."""
+"""The example package of plug-ins, really installed into a folder, and processes that have the
+package.
+"""
 
 import json
 import os
@@ -14,7 +16,7 @@ PACKAGE = PROJECT / "examples" / "slicewise_retail"
 
 
 def install(source: Path, target: Path) -> Path:
-    """Builds and installs a package as people do, without looking anything up."""
+    """Build and install a package as people do, without downloads."""
     copy = target.with_suffix(".source")
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build", "*.egg-info"))
     if find_spec("pip"):
@@ -28,7 +30,7 @@ def install(source: Path, target: Path) -> Path:
 
 
 def run(script: str, *path: Path) -> Any:
-    """What a script prints as JSON, in a process of its own with these folders on its path."""
+    """Run a script in a process with these folders on its path, and return its JSON."""
     python_path = os.pathsep.join(map(str, (*path, PROJECT)))
     ended = subprocess.run(
         [sys.executable, "-c", script],
@@ -42,7 +44,7 @@ def run(script: str, *path: Path) -> Any:
 
 
 def pretend_installed(folder: Path, name: str, entries: str, **modules: str) -> Path:
-    """A package as an installer leaves it: its modules, and its entry points beside them."""
+    """Write a package as an installer does: the modules, and entry points beside them."""
     facts = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     facts.mkdir(parents=True)
     (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")

@@ -1,7 +1,7 @@
 """The clock of a zone read minute by minute around every change of its offset.
 
-Shares no code with the package and none with croniter: zoneinfo reads the tzdata package's files,
-and cron fields are matched by hand.
+The module shares no code with the package and none with croniter: zoneinfo reads the tzdata
+package's files, and cron fields are matched by hand.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,9 @@ BEFORE, AFTER = 30 * 60, 40 * 60
 
 
 class Wall(NamedTuple):
-    """What clocks show: minutes since 1970-01-01T00:00 on the clock, and their fields."""
+    """Readings of clocks: minutes since 1970-01-01T00:00 on the clock, and the fields of the
+    minutes.
+    """
 
     minute: Numbers
     hour: Numbers
@@ -38,7 +40,7 @@ Matches = Callable[[Wall], Flags]
 
 
 class Reading(NamedTuple):
-    """Consecutive minutes from `start` on, and what the clock shows at each."""
+    """Consecutive minutes from `start` on, with the clock's reading at each minute."""
 
     start: int  # minutes since the epoch
     shown: Numbers
@@ -48,35 +50,35 @@ class Reading(NamedTuple):
 
 
 def fields(first: int, last: int) -> Wall:
-    """Fields of the minutes from first to last, on a clock that never changes."""
+    """Return the fields of the minutes from first to last, on a clock that never changes."""
     minutes = np.arange(first, last + 1)
     days, rest = np.divmod(minutes, 1440)
     dates = [date(1970, 1, 1) + timedelta(int(day)) for day in range(days[0], days[-1] + 1)]
-    ends = [(each.replace(day=28) + timedelta(4)).replace(day=1) for each in dates]
+    ends = [(day.replace(day=28) + timedelta(4)).replace(day=1) for day in dates]
     table = np.array(
         [
-            (each.day, each.month, each.isoweekday() % 7, (end - timedelta(1)).day)
-            for each, end in zip(dates, ends, strict=True)
+            (day.day, day.month, day.isoweekday() % 7, (end - timedelta(1)).day)
+            for day, end in zip(dates, ends, strict=True)
         ]
     )[days - days[0]]
     return Wall(rest % 60, rest // 60, *table.T)
 
 
 def matching(cron: str) -> Matches:
-    """Whether minutes match five fields of numbers, ranges, lists, steps, `L`, `#` and `L5`."""
+    """Return whether minutes match five fields of numbers, ranges, lists, steps, `L`, `#`, `L5`."""
     minute, hour, day, month, weekday = cron.split()
 
     def matches(wall: Wall) -> Flags:
-        found = _either(minute, wall.minute) & _either(hour, wall.hour)
-        found &= _either(month, wall.month)
+        matched = _either(minute, wall.minute) & _either(hour, wall.hour)
+        matched &= _either(month, wall.month)
         by_month = _either(day.replace("L", "99"), np.where(wall.day == wall.length, 99, wall.day))
         by_month |= _either(day.replace("L", "99"), wall.day)
         by_week = np.zeros(len(wall.day), bool)
         for part in weekday.split(","):
             by_week |= _on_weekday(part, wall)
         if "*" not in (day, weekday):
-            return found & (by_month | by_week)
-        return found & by_month & by_week
+            return matched & (by_month | by_week)
+        return matched & by_month & by_week
 
     return matches
 
@@ -92,32 +94,32 @@ def _on_weekday(part: str, wall: Wall) -> Flags:
 
 
 def _either(field: str, values: Numbers) -> Flags:
-    found = np.zeros(len(values), bool)
+    mask = np.zeros(len(values), bool)
     for part in field.split(","):
         span, _, step = part.partition("/")
         low, _, high = ("0-99" if span == "*" else span).partition("-")
         inside = (values >= int(low)) & (values <= int(high or low))
-        found |= inside & ((values - int(low)) % int(step or 1) == 0)
-    return found
+        mask |= inside & ((values - int(low)) % int(step or 1) == 0)
+    return mask
 
 
 def ticks(cron: str, reading: Reading) -> list[int]:
-    """Minutes since the epoch at which the cron ticks, by calendar rule 5 or 4."""
+    """List minutes since the epoch at which the cron ticks, by calendar rule 5 or 4."""
     matched = matching(cron)(reading.wall)
     shown = reading.shown - reading.low
     if _either(cron.split()[1], np.arange(24)).all():
-        found = matched[shown]
+        matched_numbers = matched[shown]
     else:
         # A minute ticks where the clock shows something new, for all it has passed since.
         passed = np.cumsum(matched)
         latest = np.maximum.accumulate(np.concatenate(([reading.before - reading.low], shown)))
-        found = passed[latest[1:]] > passed[latest[:-1]]
-    return [reading.start + int(place) for place in np.flatnonzero(found)]
+        matched_numbers = passed[latest[1:]] > passed[latest[:-1]]
+    return [reading.start + int(place) for place in np.flatnonzero(matched_numbers)]
 
 
 @cache
 def readings(zone_name: str) -> list[Reading]:
-    """The clock read around every change of the zone's offset in those years."""
+    """Read the clock around every change of the zone's offset in these years."""
     moments = changes(zone_name, *YEARS) or [A_WEEK]
     return [_reading(zone_name, int(moment.timestamp()) // 60) for moment in moments]
 
@@ -138,7 +140,7 @@ def _shown(minute: int, zone: ZoneInfo) -> int:
 
 
 def changes(zone_name: str, first_year: int, last_year: int) -> list[datetime]:
-    """The minute of every change of a zone's offset, found by looking at every sixth hour."""
+    """Find the minute of every change of a zone's offset, by a look at every sixth hour."""
     zone = zone_of(zone_name)
     step = 6 * 3600
     start = int(datetime(first_year, 1, 1, tzinfo=UTC).timestamp())
@@ -147,14 +149,14 @@ def changes(zone_name: str, first_year: int, last_year: int) -> list[datetime]:
     def offset(second: int) -> timedelta | None:
         return datetime.fromtimestamp(second, zone).utcoffset()
 
-    found = []
-    known = offset(start)
+    instants = []
+    last_offset = offset(start)
     for second in range(start + step, end, step):
-        if (seen := offset(second)) != known:
+        if (next_offset := offset(second)) != last_offset:
             low, high = second - step, second
             while high - low > 60:
                 middle = (low + high) // 120 * 60
-                low, high = (middle, high) if offset(middle) == known else (low, middle)
-            found.append(datetime.fromtimestamp(high, UTC))
-            known = seen
-    return found
+                low, high = (middle, high) if offset(middle) == last_offset else (low, middle)
+            instants.append(datetime.fromtimestamp(high, UTC))
+            last_offset = next_offset
+    return instants

@@ -76,19 +76,21 @@ CHANGES = {
 
 @st.composite
 def spans(draw: st.DrawFn, days: int = 12, name: str = "") -> tuple[datetime, datetime]:
-    """A span of some days, half of the time around a change of a (or that) zone's offset."""
+    """Draw a span of some days, half of the time around a change of an offset, of the zone if
+    given.
+    """
     start = draw(instants)
-    known = CHANGES[name or draw(zones)]
+    change_times = CHANGES[name or draw(zones)]
     around = draw(st.booleans())
-    if known and around:
-        change = datetime.fromtimestamp(draw(st.sampled_from(known)), UTC)
+    if change_times and around:
+        change = datetime.fromtimestamp(draw(st.sampled_from(change_times)), UTC)
         start = change - timedelta(minutes=draw(st.integers(0, days * 1440)))
     return start, start + timedelta(minutes=draw(st.integers(0, days * 1440)))
 
 
 @st.composite
 def intervals(draw: st.DrawFn) -> PartitionByInterval:
-    """A definition bounded to some weeks."""
+    """Draw a definition bounded to some weeks."""
     name = draw(zones)
     start, end = draw(spans(days=40, name=name))
     return PartitionByInterval(
@@ -105,9 +107,9 @@ products = st.one_of(
     st.builds(
         lambda time, dwh: PartitionByProduct({"day": time, "dwh": dwh}), intervals(), sequences
     ),
-    st.builds(lambda one, two: PartitionByProduct([one, two]), sequences, sequences),
+    st.builds(lambda first, second: PartitionByProduct([first, second]), sequences, sequences),
     st.builds(
-        lambda one, time, two: PartitionByProduct({"a": one, "day": time, "b": two}),
+        lambda first, time, second: PartitionByProduct({"a": first, "day": time, "b": second}),
         sequences,
         intervals(),
         sequences,

@@ -1,4 +1,4 @@
-"""Where definitions begin and end, and what they leave out (calendar rules 2, 7 and 8)."""
+"""Bounds and exclusions of definitions (calendar rules 2, 7 and 8)."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -86,13 +86,13 @@ def test_what_is_no_bound_is_refused() -> None:
 
 def test_a_timedelta_is_elapsed_time_from_the_epoch_or_the_start() -> None:
     six_hours = PartitionByInterval(timedelta(hours=6), timezone=ZONE)
-    assert [str(each) for each in six_hours.windows("2024-11-03", "2024-11-04")] == [
+    assert [str(window) for window in six_hours.windows("2024-11-03", "2024-11-04")] == [
         "2024-11-03T01:00-05:00",
         "2024-11-03T07:00-05:00",
         "2024-11-03T13:00-05:00",
     ]
     from_midnight = PartitionByInterval(timedelta(hours=6), timezone=ZONE, start="2024-11-03")
-    assert [str(each) for each in from_midnight.windows(until="2024-11-04")] == [
+    assert [str(window) for window in from_midnight.windows(until="2024-11-04")] == [
         "2024-11-03T00:00-04:00",
         "2024-11-03T05:00-05:00",
         "2024-11-03T11:00-05:00",
@@ -124,12 +124,12 @@ def test_what_starts_at_an_exclusion_is_left_out(
     cadence: str | timedelta, zone: str, day: str, exclude: str, hours: int
 ) -> None:
     definition = PartitionByInterval(cadence, timezone=zone, exclude=exclude)
-    whole = PartitionByInterval("@daily", timezone=zone).parse(day)
-    kept = definition.windows(whole.start, whole.end)
-    assert len(kept) == len(list(kept)) == hours
+    full_day = PartitionByInterval("@daily", timezone=zone).parse(day)
+    windows = definition.windows(full_day.start, full_day.end)
+    assert len(windows) == len(list(windows)) == hours
     # The neighbours of what is left out keep their bounds.
-    assert set(kept) <= set(
-        PartitionByInterval(cadence, timezone=zone).windows(whole.start, whole.end)
+    assert set(windows) <= set(
+        PartitionByInterval(cadence, timezone=zone).windows(full_day.start, full_day.end)
     )
 
 

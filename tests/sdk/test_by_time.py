@@ -24,7 +24,7 @@ from tests.sdk.strategies import spans, zones
 
 
 class Seasons(PartitionByTime, kind="seasons"):
-    """Four quarters that begin in a month of one's choice, at six in the morning."""
+    """Four quarters that begin in a chosen month, at six in the morning."""
 
     month: int
 
@@ -37,7 +37,7 @@ class Seasons(PartitionByTime, kind="seasons"):
 
 
 def _days(year: int) -> list[date]:
-    """Every third day, counted from New Year: the last window of a year is a short one."""
+    """Return every third day, counted from New Year: the last window of a year is a short one."""
     return [date(year, 1, 1) + timedelta(days=n) for n in range(0, 364, 3)]
 
 
@@ -77,7 +77,7 @@ def test_it_is_the_time_dimension_of_a_product() -> None:
     seasons = Seasons(start="2024-01-01")
     product = PartitionByProduct([PartitionBySequence(["a", "b"]), seasons])
     assert product.time_dimension is seasons
-    assert [each.name for each in product.segment_dimensions] == ["segment"]
+    assert [dimension.name for dimension in product.segment_dimensions] == ["segment"]
     assert product.select("time=2024 segment=b")[0].text == "b|2024-03-01T06:00Z"
     with pytest.raises(DefinitionError, match="at most one time dimension"):
         PartitionByProduct([seasons, Seasons(4)])
@@ -97,7 +97,7 @@ def test_windows_are_those_between_the_boundaries_of_all_years(
     offsets = zone(name)
     walls = [day for year in range(span[0].year - 2, span[1].year + 3) for day in _days(year)]
     starts = sorted({offsets.first_instant(_wall(day)) for day in walls})
-    since, until = (int(each.timestamp()) for each in span)
+    since, until = (int(instant.timestamp()) for instant in span)
     ticks = YearTicks(_days, offsets)
     expected = [tick for tick in starts if since <= tick < until]
     assert list(ticks.ticks(ticks.rank(since), ticks.rank(until))) == expected
@@ -123,24 +123,24 @@ def test_numbers_do_not_depend_on_what_was_asked_before(seed: int) -> None:
     fresh = [YearTicks(_days, zone("UTC")).rank(instant) for instant in instants]
     ticks = YearTicks(_days, zone("UTC"))
     order = random.Random(seed).sample(range(len(instants)), len(instants))
-    asked = {place: ticks.rank(instants[place]) for place in order}
-    assert [asked[place] for place in range(len(instants))] == fresh
+    ranks = {place: ticks.rank(instants[place]) for place in order}
+    assert [ranks[place] for place in range(len(instants))] == fresh
     assert ticks.ranks(instants) == fresh
     assert ticks.at(fresh) == [ticks.tick(number) for number in fresh]
     assert ticks.rank(ticks.tick(-5000)) == -5000
 
 
 def test_few_years_are_asked_for() -> None:
-    asked: list[int] = []
+    years: list[int] = []
 
     def rule(year: int) -> list[date]:
-        asked.append(year)
+        years.append(year)
         return _days(year)
 
     ticks = YearTicks(rule, zone("UTC"))
     for year in range(2000, 2020):
         ticks.rank(_wall(date(year, 6, 1)))
-    assert len(asked) == len(set(asked)) < 120
+    assert len(years) == len(set(years)) < 120
 
 
 def test_a_rule_that_makes_no_sense_is_refused() -> None:

@@ -44,7 +44,7 @@ def test_the_clock_read_minute_by_minute_ticks_at_the_same_boundaries(zone: str)
         definition = PartitionByInterval(cron, timezone=zone)
         for reading in readings(zone):
             change = datetime.fromtimestamp(reading.start * 60, UTC)
-            assert _begun(definition, reading) == ticks(cron, reading), (cron, change)
+            assert _window_starts(definition, reading) == ticks(cron, reading), (cron, change)
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -64,10 +64,12 @@ def test_what_belongs_beside_a_change_is_a_window_and_nothing_else(zone: str) ->
                         assert Interval(window.start, end) not in definition
 
 
-def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
-    """Minutes since the epoch, of those read, at which a window begins."""
+def _window_starts(definition: PartitionByInterval, reading: Reading) -> list[int]:
+    """List the minutes since the epoch, within the reading, at which a window begins."""
     first, last = reading.start, reading.start + len(reading.shown) - 1
-    ends = [definition.window_at(datetime.fromtimestamp(each * 60, UTC)) for each in (first, last)]
+    ends = [
+        definition.window_at(datetime.fromtimestamp(minute * 60, UTC)) for minute in (first, last)
+    ]
     assert ends[0] is not None
     assert ends[1] is not None
     windows = definition.windows(ends[0].start, ends[1].end)
@@ -76,9 +78,9 @@ def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_the_scan_meets_every_change_of_the_zone(zone: str) -> None:
-    found = [int(moment.timestamp()) for moment in changes(zone, *YEARS)]
-    assert found == CHANGES[zone]
-    assert bool(found) == (zone not in {"UTC", "Asia/Kolkata", "Asia/Kathmandu"})
+    change_times = [int(moment.timestamp()) for moment in changes(zone, *YEARS)]
+    assert change_times == CHANGES[zone]
+    assert bool(change_times) == (zone not in {"UTC", "Asia/Kolkata", "Asia/Kathmandu"})
 
 
 def _hours(definition: PartitionByInterval, day: date) -> list[str]:
@@ -130,7 +132,7 @@ def test_a_day_of_change_has_its_own_length(zone: str, day: str, hours: float) -
     assert window.text == day
     quarters = PartitionByInterval("*/15 * * * *", timezone=zone)
     inside = quarters.windows(window.start, window.end)
-    assert sum((each.duration for each in inside), timedelta()) == window.duration
+    assert sum((hour.duration for hour in inside), timedelta()) == window.duration
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -141,7 +143,7 @@ def test_hours_tile_every_day_of_change(zone: str) -> None:
     for change in CHANGES[zone]:
         moment = datetime.fromtimestamp(change, UTC)
         days = list(daily.windows(moment - timedelta(days=3), moment + timedelta(days=3)))
-        assert all(one.end == two.start for one, two in pairwise(days))
+        assert all(hour.end == next_hour.start for hour, next_hour in pairwise(days))
         assert len({day.text for day in days}) == len(days) >= 4
         for day in days:
             hours = list(hourly.windows(day.start - timedelta(hours=2), day.end))
@@ -149,8 +151,8 @@ def test_hours_tile_every_day_of_change(zone: str) -> None:
             texts = {hour.text for hour in inside}
             assert len(texts) == len(inside) > 20
             assert inside[-1].end <= day.end
-            assert all(one.end == two.start for one, two in pairwise(inside))
-            assert all(by_clock.parse(each.text) == each for each in by_clock.select(day.text))
+            assert all(hour.end == next_hour.start for hour, next_hour in pairwise(inside))
+            assert all(by_clock.parse(hour.text) == hour for hour in by_clock.select(day.text))
 
 
 def test_the_hour_of_a_half_hour_change_is_an_hour_and_a_half() -> None:
@@ -173,26 +175,28 @@ def test_the_hour_of_a_half_hour_change_is_an_hour_and_a_half() -> None:
 def test_a_day_needs_all_hours_of_all_segments_and_each_makes_it_due(
     zone: str, day: str, hours: int
 ) -> None:
-    daily, hourly = (PartitionByInterval(each, timezone=zone) for each in ("@daily", "@hourly"))
+    daily, hourly = (
+        PartitionByInterval(cadence, timezone=zone) for cadence in ("@daily", "@hourly")
+    )
     dwhs = PartitionBySequence(["marketing-dwh", "engineering-dwh"])
     both = PartitionByProduct([hourly, dwhs])
     key = daily.parse(day)
     assert len(upstream_partitions(daily, hourly, key)) == hours
     needed = upstream_partitions(daily, both, key)
     assert len(needed) == 2 * hours
-    assert all(list(downstream_partitions(both, daily, each)) == [key] for each in needed)
+    assert all(list(downstream_partitions(both, daily, partition)) == [key] for partition in needed)
 
 
 def test_apia_has_no_30th_of_december_2011() -> None:
     daily = PartitionByInterval("@daily", timezone="Pacific/Apia")
     texts = [str(key) for key in daily.select("2011-12-28..2012-01-01")]
     assert texts == ["2011-12-28", "2011-12-29", "2011-12-31", "2012-01-01"]
-    said = "the clock of Pacific/Apia never showed 2011-12-30"
-    with pytest.raises(PartitionKeyError, match=said):
+    message = "the clock of Pacific/Apia never showed 2011-12-30"
+    with pytest.raises(PartitionKeyError, match=message):
         daily.parse("2011-12-30")
     for definition in (daily, PartitionByInterval("@hourly", timezone="Pacific/Apia")):
         for text in ("2011-12-30", "2011-12-29..2011-12-30", "2011-12-30..2012-01-01"):
-            with pytest.raises(SelectionError, match=said):
+            with pytest.raises(SelectionError, match=message):
                 definition.select(text)
 
 

@@ -1,4 +1,4 @@
-"""What one process hands to another arrives as it was: pickled, and copied."""
+"""Values arrive unchanged in another process: pickled, and copied."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Definitions as values: JSON, equality, identity, and what they refuse."""
+"""Definitions as values: JSON, equality, identity, and refused arguments."""
 
 import json
 import pickle
@@ -119,7 +119,7 @@ def test_identity_of_a_timedelta_knows_its_alignment() -> None:
 def test_dimensions_have_names() -> None:
     daily, words = PartitionByInterval("@daily"), PartitionBySequence(["a"])
     product = PartitionByProduct([daily, words, PartitionBySequence(["b"])])
-    assert [each.name for each in product.dimensions] == ["time", "segment", "segment_2"]
+    assert [dimension.name for dimension in product.dimensions] == ["time", "segment", "segment_2"]
     assert product.time_dimension == daily
     assert daily.dimensions[0].name == "partition"
     key = product.parse("2024-01-01|a|b")

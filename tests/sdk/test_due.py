@@ -60,10 +60,10 @@ def test_a_schedule_by_assets_has_no_ticks() -> None:
 
 
 def test_a_daily_tick_makes_the_24_hours_that_ended_since_the_last_one() -> None:
-    made = ended_between(HOURLY, at(2024, 7, 1, 4), at(2024, 7, 2, 4))
-    assert len(made) == 24
-    assert made.hull is not None
-    assert (made.hull.start, made.hull.end) == (at(2024, 7, 1, 4), at(2024, 7, 2, 4))
+    keys = ended_between(HOURLY, at(2024, 7, 1, 4), at(2024, 7, 2, 4))
+    assert len(keys) == 24
+    assert keys.hull is not None
+    assert (keys.hull.start, keys.hull.end) == (at(2024, 7, 1, 4), at(2024, 7, 2, 4))
 
 
 def test_a_day_of_change_has_23_or_25() -> None:
@@ -74,8 +74,8 @@ def test_a_day_of_change_has_23_or_25() -> None:
 def test_an_hourly_tick_makes_a_day_at_midnight_only() -> None:
     days = PartitionByInterval("@daily", start=date(2024, 1, 1))
     ticks = [at(2024, 7, 1) + timedelta(hours=hour) for hour in range(26)]
-    made = [ended_between(days, one, two).text for one, two in pairwise(ticks)]
-    assert made == [""] * 23 + ["2024-07-01", ""]
+    texts = [ended_between(days, first, second).text for first, second in pairwise(ticks)]
+    assert texts == [""] * 23 + ["2024-07-01", ""]
 
 
 def test_a_late_tick_makes_all_that_ended_meanwhile() -> None:

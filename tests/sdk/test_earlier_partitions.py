@@ -24,7 +24,7 @@ DAYS = PartitionByInterval("@daily", start="2024-01-01")
 
 
 def reading(partition: object) -> Any:
-    """Try an asset of 2024-01-03 whose function reads these of its own partitions."""
+    """Try an asset of 2024-01-03 whose function reads these partitions of the asset."""
 
     @asset(uri="file:///tmp/slicewise-unwritten", partition=DAYS)
     def balances(self: Any) -> Any:
@@ -85,16 +85,16 @@ def test_what_is_no_partition_is_refused(partition: object) -> None:
 
 
 def test_a_run_asks_which_partitions_are_there() -> None:
-    asked: list[Sequence[str]] = []
+    requests: list[Sequence[str]] = []
 
     def present(keys: Sequence[str]) -> Sequence[str]:
-        asked.append(keys)
+        requests.append(keys)
         return ["2024-01-01"]
 
     def session() -> Any:
         raise AssertionError("nothing is read")
 
-    own = OwnAssetHandle(
+    handle = OwnAssetHandle(
         "balances",
         uri="file:///tmp/slicewise-unwritten",
         definition=DAYS,
@@ -104,11 +104,11 @@ def test_a_run_asks_which_partitions_are_there() -> None:
         present=present,
     )
     with pytest.raises(MissingPartitionsError, match="not materialized: 2024-01-02"):
-        own.read(partition=["2024-01-01", "2024-01-02"])
-    assert asked == [["2024-01-01", "2024-01-02"]]
+        handle.read(partition=["2024-01-01", "2024-01-02"])
+    assert requests == [["2024-01-01", "2024-01-02"]]
     with pytest.raises(PartitionKeyError, match="partitions of earlier runs"):
-        own.read(partition="2024-01-03")
-    assert len(asked) == 1
+        handle.read(partition="2024-01-03")
+    assert len(requests) == 1
 
 
 def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
@@ -116,11 +116,11 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
     def balances(self: Any) -> Any:
         return self.read()
 
-    said = (
+    message = (
         "there is no data to read: 2024-01-03 of balances is not materialized."
         " Read partitions of earlier runs by self.read(partition=...)"
     )
-    with pytest.raises(MissingPartitionsError, match=re.escape(said)):
+    with pytest.raises(MissingPartitionsError, match=re.escape(message)):
         materialize(balances, partition="2024-01-03", past={"2024-01-02": "second"})
 
     @asset(uri="file:///tmp/slicewise-unwritten", partition=PartitionAtRuntime("shops"))
@@ -133,19 +133,19 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
         materialize(shops)
 
     @asset(uri="file:///tmp/slicewise-unwritten")
-    def whole(self: Any) -> Any:
+    def reader(self: Any) -> Any:
         return self.read()
 
     with pytest.raises(MissingPartitionsError, match="whole is not materialized"):
-        materialize(whole)
+        materialize(reader)
 
 
 @pytest.mark.parametrize(
-    ("excluded", "said"),
+    ("excluded", "message"),
     [(0, "needs no partition of the asset"), (5, "all 5 partitions that this run would need are")],
 )
 def test_where_nothing_upstream_is_needed_the_line_that_helps_is_named(
-    excluded: int, said: str
+    excluded: int, message: str
 ) -> None:
     orders = AssetHandle(
         "orders",
@@ -155,24 +155,24 @@ def test_where_nothing_upstream_is_needed_the_line_that_helps_is_named(
         session=lambda: pytest.fail("a session"),
         excluded=excluded,
     )
-    with pytest.raises(MissingPartitionsError, match=said) as refused:
+    with pytest.raises(MissingPartitionsError, match=message) as refused:
         orders.read()
     assert "`if orders.partitions:`" in str(refused.value)
     assert "mapped" not in str(refused.value)
 
 
 def test_of_its_own_partitions_a_run_reads_those_that_are_there() -> None:
-    seen: list[list[str]] = []
+    key_lists: list[list[str]] = []
 
     class Kept:
         write_modes = ("replace",)
         measures_cheaply = False
 
         def read(self, session: Any, definition: Any, keys: Any, *, version: Any) -> str:
-            seen.append([key.text for key in keys])
+            key_lists.append([key.text for key in keys])
             return "frame"
 
-    own = OwnAssetHandle(
+    handle = OwnAssetHandle(
         "balances",
         uri="file:///tmp/slicewise-unwritten",
         definition=DAYS,
@@ -181,6 +181,6 @@ def test_of_its_own_partitions_a_run_reads_those_that_are_there() -> None:
         writer=Writer(run_id=1, attempt="1"),
         present=lambda keys: ["2024-01-02"],
     )
-    vars(own)["_storage"] = Kept()
-    assert own.read() == "frame"
-    assert seen == [["2024-01-02"]]
+    vars(handle)["_storage"] = Kept()
+    assert handle.read() == "frame"
+    assert key_lists == [["2024-01-02"]]

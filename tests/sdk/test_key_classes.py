@@ -1,4 +1,4 @@
-"""Key classes with fields: how people declare them, and what is refused."""
+"""Key classes with fields: declarations and refusals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -118,7 +118,7 @@ class Mixin:
 
 
 @pytest.mark.parametrize(
-    ("bases", "said"),
+    ("bases", "message"),
     [
         ((Mixin, PartitionKey), "has 2 bases: derive it from PartitionKey"),
         ((Position, Shop), "has 2 bases: derive it from PartitionKey"),
@@ -129,13 +129,13 @@ class Mixin:
         ((RecordKey,), "cannot derive from RecordKey"),
     ],
 )
-def test_other_bases_are_refused(bases: tuple[type, ...], said: str) -> None:
-    with pytest.raises(DefinitionError, match=said):
+def test_other_bases_are_refused(bases: tuple[type, ...], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
         PartitionKeyType("Bad", bases, {})
 
 
 @pytest.mark.parametrize(
-    ("annotation", "said"),
+    ("annotation", "message"),
     [
         (list, "is a list, which a key cannot hold: annotate it as tuple"),
         (list[int], "is a list, which a key cannot hold: annotate it as tuple"),
@@ -146,9 +146,9 @@ def test_other_bases_are_refused(bases: tuple[type, ...], said: str) -> None:
         (type("Word", (str,), {}), "is a Word, which a key cannot hold: annotate it as str"),
     ],
 )
-def test_fields_that_no_key_can_hold_are_refused(annotation: object, said: str) -> None:
+def test_fields_that_no_key_can_hold_are_refused(annotation: object, message: str) -> None:
     body = {"__annotations__": {"x": annotation}, "Mixin": Mixin, "set": set, "list": list}
-    with pytest.raises(DefinitionError, match=f"the field x of Bad {said}"):
+    with pytest.raises(DefinitionError, match=f"the field x of Bad {message}"):
         type("Bad", (PartitionKey,), body)
 
 
@@ -171,12 +171,12 @@ def test_defaults_are_checked_when_the_class_is_declared() -> None:
 
 
 def _any(value: Any) -> Any:
-    """Type checkers would refuse it."""
+    """Return the value as Any: type checkers would refuse the call."""
     return value
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Position(_any("a"), 2, 3), "field x of Position takes a float, not 'a' (str)"),
         (lambda: Shop(_any(7)), "field name of Shop takes a str, not 7 (int)"),
@@ -190,10 +190,10 @@ def _any(value: Any) -> Any:
         (lambda: Route(_any(Shop("a")), DAY), "field start of Route takes a Position, not Shop("),
     ],
 )
-def test_a_refused_value_names_its_field(make: Callable[[], object], said: str) -> None:
+def test_a_refused_value_names_its_field(make: Callable[[], object], message: str) -> None:
     with pytest.raises(PartitionKeyError) as refused:
         make()
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)
 
 
 def test_wrong_arguments_are_refused_like_a_functions() -> None:
@@ -223,16 +223,18 @@ def test_annotations_as_text_are_checked_too() -> None:
             words: tuple[str, ...] = ()
     """
     exec("\n".join(line[8:] for line in source.splitlines()), names)
-    told = names["Told"]
-    assert told(date(2024, 1, 1), 2, ("a",)).text == "2024-01-01~2~%28a%29"
+    key_class = names["Told"]
+    assert key_class(date(2024, 1, 1), 2, ("a",)).text == "2024-01-01~2~%28a%29"
     with pytest.raises(PartitionKeyError, match="field day of Told takes a date, not '2024"):
-        told("2024-01-01")
+        key_class("2024-01-01")
     with pytest.raises(PartitionKeyError, match="field words of Told takes a tuple"):
-        told(date(2024, 1, 1), words="a")
+        key_class(date(2024, 1, 1), words="a")
 
 
 def test_type_checkers_know_the_constructor() -> None:
-    """They refuse what the class does: an ignored error that is none would be reported."""
+    """Type checkers refuse the calls that the class refuses: an ignored error that does not occur
+    would be reported.
+    """
     here: Position = Position(x=1.0, y=2.0, z=3.0)
     x: float = here.x
     assert sorted([Position(2, 0, 0), here]) == [here, Position(2, 0, 0)]

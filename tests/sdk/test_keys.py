@@ -1,4 +1,4 @@
-"""Plain values as keys, their order and labels; sets found at run time with a snapshot."""
+"""Plain values as keys, with order and labels; sets found at run time with a snapshot."""
 
 import pickle
 import re
@@ -50,11 +50,11 @@ def test_a_plain_value_is_wrapped_and_unwrapped(value: Any) -> None:
 @given(values=st.lists(keys, min_size=3, max_size=3))
 @settings(max_examples=80, deadline=None)
 def test_keys_of_all_types_have_one_order(values: list[Any]) -> None:
-    one, two, three = sorted(map(PartitionKey.of, values))
-    assert one <= two <= three
-    assert three >= one
-    assert (one < three) or one == three
-    assert sorted([three, two, one]) == [one, two, three]
+    first, second, third = sorted(map(PartitionKey.of, values))
+    assert first <= second <= third
+    assert third >= first
+    assert (first < third) or first == third
+    assert sorted([third, second, first]) == [first, second, third]
 
 
 def test_kinds_of_values_stay_together_in_order() -> None:
@@ -109,7 +109,7 @@ def test_values_of_subclasses_become_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ({"x": 1}, "{'x': 1} (dict) cannot be a partition key: use a PartitionKey with fields"),
         ([1], "[1] (list) cannot be a partition key: use a tuple"),
@@ -132,10 +132,10 @@ def test_values_of_subclasses_become_plain() -> None:
         (time(6, tzinfo=NEW_YORK), "datetime.time(6, 0, tzinfo=zoneinfo.ZoneInfo(key='America/New"),
     ],
 )
-def test_the_refusal_of_a_value_says_what_to_use(value: object, said: str) -> None:
+def test_the_refusal_of_a_value_says_what_to_use(value: object, message: str) -> None:
     with pytest.raises(PartitionKeyError) as refused:
         PartitionKey.of(value)
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)
     with pytest.raises(DefinitionError) as declared:
         PartitionBySequence([value])
     assert str(declared.value) == str(refused.value)
@@ -237,7 +237,7 @@ def test_a_day_of_25_hours_has_25_keys() -> None:
         for property_ in ("text", "label"):
             assert len({getattr(key, property_) for key in listed}) == 25
         assert len(set(listed)) == 25
-        assert all(one < two for one, two in pairwise(listed))
+        assert all(first < second for first, second in pairwise(listed))
         assert [definition.parse(key.text) for key in listed] == listed
         assert [key_from_json(key_to_json(key)) for key in listed] == listed
 
@@ -259,47 +259,50 @@ def test_a_key_whose_folder_would_be_too_long_is_refused() -> None:
 
 
 def test_a_set_found_at_run_time_lists_the_keys_of_its_snapshot() -> None:
-    found = PartitionAtRuntime("places")
-    known = found.known(["b", "a1", Position(1, 2, 3), "a2", "b", Position(1.0, 2, 3)])
-    assert list(known.values.texts) == ["b", "a1", "1~2~3", "a2"]
-    assert len(known.keys()) == known.count() == len(known.values) == 4
-    assert [key.text for key in known.select("a*")] == ["a1", "a2"]
-    assert known.parse("1~2~3") == Position(1, 2, 3)
-    assert Position(1, 2, 3) in known
-    assert "c" not in known
-    assert known.text("not found yet") == "not%20found%20yet"
+    definition = PartitionAtRuntime("places")
+    snapshot = definition.known(["b", "a1", Position(1, 2, 3), "a2", "b", Position(1.0, 2, 3)])
+    assert list(snapshot.values.texts) == ["b", "a1", "1~2~3", "a2"]
+    assert len(snapshot.keys()) == snapshot.count() == len(snapshot.values) == 4
+    assert [key.text for key in snapshot.select("a*")] == ["a1", "a2"]
+    assert snapshot.parse("1~2~3") == Position(1, 2, 3)
+    assert Position(1, 2, 3) in snapshot
+    assert "c" not in snapshot
+    assert snapshot.text("not found yet") == "not%20found%20yet"
     with pytest.raises(PartitionKeyError, match="'c' is none of the 4 segments"):
-        known.parse("c")
-    assert list(found.known([]).keys()) == []
-    assert "a" not in found.known([])
+        snapshot.parse("c")
+    assert list(definition.known([]).keys()) == []
+    assert "a" not in definition.known([])
     with pytest.raises(DefinitionError, match="have the text '1': 1 and '1'"):
-        found.known([1, "1"])
+        definition.known([1, "1"])
 
 
 def test_a_snapshot_is_no_part_of_the_definition() -> None:
-    found = PartitionAtRuntime("places")
-    known = found.known(["a"])
-    assert known == found == found.known(["b"])
-    assert hash(known) == hash(found)
-    assert (known.fingerprint, known.identity) == (found.fingerprint, found.identity)
-    assert known.to_json() == found.to_json() == {"kind": "runtime", "name": "places"}
-    for look in _looks(PartitionDefinition.from_json(known.to_json())):
+    definition = PartitionAtRuntime("places")
+    snapshot = definition.known(["a"])
+    assert snapshot == definition == definition.known(["b"])
+    assert hash(snapshot) == hash(definition)
+    assert (snapshot.fingerprint, snapshot.identity) == (
+        definition.fingerprint,
+        definition.identity,
+    )
+    assert snapshot.to_json() == definition.to_json() == {"kind": "runtime", "name": "places"}
+    for look in _looks(PartitionDefinition.from_json(snapshot.to_json())):
         with pytest.raises(UnboundedPartitionsError, match="only the server has the list"):
             look()
 
 
-def _looks(found: Any) -> Iterator[Callable[[], object]]:
-    yield found.keys
-    yield lambda: found.values
-    yield lambda: found.space
-    yield lambda: pickle.loads(pickle.dumps(found)).keys()
+def _looks(definition: Any) -> Iterator[Callable[[], object]]:
+    yield definition.keys
+    yield lambda: definition.values
+    yield lambda: definition.space
+    yield lambda: pickle.loads(pickle.dumps(definition)).keys()
 
 
 def test_without_a_snapshot_any_text_is_a_key() -> None:
-    found = PartitionAtRuntime("places")
-    key = found.parse("1~2~3")
+    definition = PartitionAtRuntime("places")
+    key = definition.parse("1~2~3")
     assert (key.value, key.text) == ("1~2~3", "1~2~3")
-    assert found.parse(found.text("Müller & Co")).value == "Müller & Co"
+    assert definition.parse(definition.text("Müller & Co")).value == "Müller & Co"
 
 
 def test_partitions_are_added_by_a_run_alone() -> None:

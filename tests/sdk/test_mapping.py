@@ -49,7 +49,9 @@ def test_a_day_needs_its_24_hours_and_each_hour_makes_its_day_due() -> None:
 @pytest.mark.parametrize(("day", "hours"), [("2024-03-10", 23), ("2024-11-03", 25)])
 def test_a_day_of_change_needs_the_hours_it_has(day: str, hours: int) -> None:
     zone = "America/New_York"
-    daily, hourly = (PartitionByInterval(each, timezone=zone) for each in ("@daily", "@hourly"))
+    daily, hourly = (
+        PartitionByInterval(cadence, timezone=zone) for cadence in ("@daily", "@hourly")
+    )
     assert len(_upstream(daily, hourly, day)) == hours
 
 
@@ -314,9 +316,9 @@ def test_keys_may_be_given_as_key_texts_plain_values_and_lists() -> None:
 
 def test_the_one_partition_of_what_is_not_partitioned_needs_no_name() -> None:
     bounded = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-04")
-    for whole in (None, "", WHOLE, [None]):
-        assert len(upstream_partitions(None, bounded, whole)) == 3
-        assert len(downstream_partitions(None, bounded, whole)) == 3
+    for partition in (None, "", WHOLE, [None]):
+        assert len(upstream_partitions(None, bounded, partition)) == 3
+        assert len(downstream_partitions(None, bounded, partition)) == 3
 
 
 def test_what_an_offset_needs_beyond_the_calendar_is_not_spoken_of() -> None:

@@ -1,4 +1,6 @@
-"""Whole sets are mapped by their ranges: what is looked at is counted, not timed."""
+"""Whole sets are mapped by their ranges: the tests count the windows looked at, and measure no
+time.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -29,7 +31,7 @@ ZONE = "Europe/Berlin"
 
 
 class CountingTicks:
-    """Ticks that say how many of them were looked at."""
+    """Ticks that count how many ticks were looked at."""
 
     def __init__(self, ticks: Ticks) -> None:
         self._ticks, self.seen = ticks, 0

@@ -1,4 +1,4 @@
-"""What is needed, seen from either side, and told for sets as for their members."""
+"""Dependencies of partitions, seen from either side, and of sets as of the members."""
 
 import sys
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ MOST = 25
 
 @st.composite
 def retail_weeks(draw: st.DrawFn) -> PartitionDefinition:
-    start = draw(st.datetimes().filter(lambda each: 1990 < each.year < 2030))
+    start = draw(st.datetimes().filter(lambda moment: 1990 < moment.year < 2030))
     week: PartitionDefinition = PartitionByRetailCalendar(
         draw(st.sampled_from(["week", "period"])),
         timezone=draw(zones),
@@ -54,7 +54,7 @@ def retail_weeks(draw: st.DrawFn) -> PartitionDefinition:
 
 runtime_sets = st.lists(st.sampled_from("abcdef"), unique=True).map(PartitionAtRuntime("set").known)
 one_sided = st.builds(
-    lambda time, one, two: PartitionByProduct({"day": time, "dwh": one, "shop": two}),
+    lambda time, first, second: PartitionByProduct({"day": time, "dwh": first, "shop": second}),
     intervals(),
     sequences,
     st.just(PartitionBySequence(["north", "south"])),
@@ -64,7 +64,9 @@ all_definitions = st.one_of(
     retail_weeks(),
     one_sided,
     runtime_sets,
-    st.builds(lambda time, one: PartitionByProduct([time, one]), retail_weeks(), sequences),
+    st.builds(
+        lambda time, sequence: PartitionByProduct([time, sequence]), retail_weeks(), sequences
+    ),
     st.none(),
 )
 
@@ -72,8 +74,8 @@ all_definitions = st.one_of(
 def _some_keys(definition: Definition) -> list[Any]:
     if definition is None:
         return [WHOLE]
-    found = list(definition.keys()[:MOST])
-    return found + [key for key in definition.keys()[-5:] if key not in found]
+    first_keys = list(definition.keys()[:MOST])
+    return first_keys + [key for key in definition.keys()[-5:] if key not in first_keys]
 
 
 @st.composite
@@ -81,7 +83,7 @@ def mappings(draw: st.DrawFn, upstream: Definition) -> PartitionMapping | None:
     first, size = draw(st.integers(-5, 5)), draw(st.integers(0, 4))
     keys = _some_keys(upstream)
     named = draw(st.lists(st.sampled_from(keys), max_size=3)) if keys else []
-    found: PartitionMapping | None = draw(
+    mapping: PartitionMapping | None = draw(
         st.sampled_from(
             [
                 *[None, Overlap(nonexistent="ignore"), All(), Latest(), Keys(named)],
@@ -90,12 +92,12 @@ def mappings(draw: st.DrawFn, upstream: Definition) -> PartitionMapping | None:
             ]
         )
     )
-    return found
+    return mapping
 
 
 @st.composite
 def trios(draw: st.DrawFn) -> tuple[Definition, Definition, PartitionMapping | None]:
-    """A downstream and an upstream definition, and a mapping that makes sense between them."""
+    """Draw a downstream and an upstream definition, and a mapping that makes sense between both."""
     downstream, upstream = draw(all_definitions), draw(all_definitions)
     mapping = draw(mappings(upstream))
     if mapping is not None:
@@ -112,14 +114,14 @@ def test_need_is_the_same_seen_from_either_side(
     trio: tuple[Definition, Definition, PartitionMapping | None], data: st.DataObject
 ) -> None:
     downstream, upstream, mapping = trio
-    mine, theirs = _some_keys(downstream), _some_keys(upstream)
+    mine, upstream_keys = _some_keys(downstream), _some_keys(upstream)
     if not mine:
         return
     key = data.draw(st.sampled_from(mine))
     needed = upstream_partitions(downstream, upstream, key, mapping, **BOUNDS)
-    for other in [*needed[:MOST], *theirs]:
-        back = downstream_partitions(upstream, downstream, other, mapping, **BOUNDS)
-        assert (key in back) == (other in needed), (key, other)
+    for upstream_key in [*needed[:MOST], *upstream_keys]:
+        back = downstream_partitions(upstream, downstream, upstream_key, mapping, **BOUNDS)
+        assert (key in back) == (upstream_key in needed), (key, upstream_key)
 
 
 @given(trio=trios(), data=st.data())
@@ -135,20 +137,20 @@ def test_a_set_needs_what_its_members_need(
         keys = _some_keys(source)
         picked = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
         ordered = (downstream, upstream) if target is upstream else (upstream, downstream)
-        whole = find(*ordered, PartitionSet.of(source, picked), mapping, **BOUNDS)
+        joined = find(*ordered, PartitionSet.of(source, picked), mapping, **BOUNDS)
         one_by_one = PartitionSet(target, [])
         absent: list[tuple[int, int]] = []
         for key in picked:
-            found = find(*ordered, key, mapping, **BOUNDS)
-            one_by_one |= found
-            absent += _seconds(found)
-        assert whole == one_by_one
-        assert _seconds(whole) == _joined(absent)
-        assert_minimal(whole)
+            partitions = find(*ordered, key, mapping, **BOUNDS)
+            one_by_one |= partitions
+            absent += _seconds(partitions)
+        assert joined == one_by_one
+        assert _seconds(joined) == _joined(absent)
+        assert_minimal(joined)
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of time with those that touch in one."""
+    """Join spans of time that touch."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -163,7 +165,7 @@ def _seconds(partitions: PartitionSet) -> list[tuple[int, int]]:
 
 
 def assert_minimal(partitions: PartitionSet) -> None:
-    """No two neighbouring slabs could be one."""
-    for one, two in zip(partitions.slabs, partitions.slabs[1:], strict=False):
-        assert one.stop <= two.first
-        assert partitions.space.count(one.stop, two.first) or one.segments != two.segments
+    """Require that no two neighbouring slabs could be one."""
+    for first, second in zip(partitions.slabs, partitions.slabs[1:], strict=False):
+        assert first.stop <= second.first
+        assert partitions.space.count(first.stop, second.first) or first.segments != second.segments

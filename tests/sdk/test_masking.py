@@ -116,16 +116,16 @@ def test_lines_with_a_word_and_no_value_cost_little_more_than_one_search() -> No
 
 
 @pytest.mark.parametrize(
-    "piece",
+    "fragment",
     [
         "a", "//a:", "x//", "?pass", "&;", "pass", "password=", 'password="', "token='\\", "\\",
         "account.key.", "account.key.a.", "password=)", "authorization: ", "ghp_", "AKIA", "@", ":",
         "api key: ", "x-", "x-api-key: ", "sig=", "pass ", "hdfs://a:1/",
     ],
 )  # fmt: skip
-def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
+def test_a_hostile_text_costs_no_more_than_its_length(fragment: str) -> None:
     def seconds(size: int) -> float:
-        text = "x://a:@" + piece * (size // len(piece))
+        text = "x://a:@" + fragment * (size // len(fragment))
         started = time.process_time()
         masked_text(text)
         return time.process_time() - started

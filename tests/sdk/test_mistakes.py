@@ -1,4 +1,4 @@
-"""What people hand over by mistake: each refusal is a ValueError that says what would be right."""
+"""Mistaken arguments: each refusal is a ValueError that names a valid argument."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +33,7 @@ sdk: Any = slicewise  # to a type checker, these calls would be wrong
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: sdk.PartitionBySequence({"a", "b"}), "a set has no order: write sorted({"),
         (lambda: sdk.PartitionBySequence(frozenset("a")), "a set has no order"),
@@ -81,8 +81,8 @@ sdk: Any = slicewise  # to a type checker, these calls would be wrong
         (lambda: sdk.downstream_partitions(DAYS, DAYS, [], "all"), "Latest() or All(), not 'all'"),
     ],
 )
-def test_a_wrong_argument_is_a_definition_error(make: Callable[[], object], said: str) -> None:
-    with pytest.raises(DefinitionError, match=re.escape(said)):
+def test_a_wrong_argument_is_a_definition_error(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
         make()
 
 
@@ -103,10 +103,12 @@ def test_what_is_no_text_is_no_selection(wrong: Any) -> None:
     "wrong", ["2024-01-01", date(2024, 1, 1), datetime(2024, 1, 1), NOON.replace(microsecond=1)]
 )
 def test_a_window_is_made_of_aware_datetimes(wrong: Any) -> None:
-    said = "is not an aware datetime in whole seconds; a key text is read by its definition's parse"
-    with pytest.raises(PartitionKeyError, match=said):
+    message = (
+        "is not an aware datetime in whole seconds; a key text is read by its definition's parse"
+    )
+    with pytest.raises(PartitionKeyError, match=message):
         Interval(wrong, NOON)
-    with pytest.raises(PartitionKeyError, match=said):
+    with pytest.raises(PartitionKeyError, match=message):
         Interval(NOON, wrong)
 
 

@@ -1,4 +1,4 @@
-"""What is needed, excluded and out of bounds, against a walk over all windows one by one."""
+"""Needed, excluded and out-of-bounds partitions, against a walk over all windows one by one."""
 
 import json
 import pickle
@@ -119,7 +119,7 @@ def test_overlap_speaks_of_windows_on_both_sides() -> None:
 
 @dataclass(frozen=True)
 class Side:
-    """Windows of one asset between FIRST and LAST, walked tick by tick, and its definition."""
+    """Windows of one asset between FIRST and LAST, walked tick by tick, and the definition."""
 
     definition: PartitionDefinition
     unbounded: PartitionByInterval
@@ -164,13 +164,13 @@ def sides(draw: st.DrawFn, cadences: list[str]) -> Side:
         return instant.astimezone(zone_of(zone))
 
     def is_excluded(window: tuple[datetime, datetime]) -> bool:
-        begun = local(window[0])
-        is_midnight = (begun.hour, begun.minute) == (0, 0)
-        return begun.date() in holidays or (weekends and begun.weekday() > 4 and is_midnight)
+        start = local(window[0])
+        is_midnight = (start.hour, start.minute) == (0, 0)
+        return start.date() in holidays or (weekends and start.weekday() > 4 and is_midnight)
 
     def is_outside(window: tuple[datetime, datetime]) -> bool:
-        begun, ended = (local(each).replace(tzinfo=None) for each in window)
-        return bool(start and begun < _midnight(start)) or bool(end and ended > _midnight(end))
+        start_time, ended = (local(instant).replace(tzinfo=None) for instant in window)
+        return bool(start and start_time < _midnight(start)) or bool(end and ended > _midnight(end))
 
     return Side(
         definition,
@@ -190,10 +190,10 @@ def _reached(
     downstream: Side, upstream: Side, window: tuple[datetime, datetime], first: int, last: int
 ) -> Iterator[tuple[datetime, datetime]]:
     place = downstream.windows.index(window)
-    for other in downstream.windows[place + first : place + last + 1]:
-        for begun, ended in upstream.windows:
-            if begun < other[1] and ended > other[0]:
-                yield begun, ended
+    for downstream_window in downstream.windows[place + first : place + last + 1]:
+        for window_start, ended in upstream.windows:
+            if window_start < downstream_window[1] and ended > downstream_window[0]:
+                yield window_start, ended
 
 
 @given(
@@ -228,38 +228,46 @@ def test_what_is_needed_is_what_a_walk_over_all_windows_finds(
         return
     chosen = data.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True))
     reached = {
-        (found, other, shop)
+        (upstream_window, segment, shop)
         for window, shop in chosen
-        for found in _reached(downstream, upstream, window, first, last)
-        for other in ({shop} if downstream.shops and upstream.shops else upstream.shops or {""})
+        for upstream_window in _reached(downstream, upstream, window, first, last)
+        for segment in ({shop} if downstream.shops and upstream.shops else upstream.shops or {""})
     }
-    pairs = {(found, other) for found, other, _ in reached if found not in upstream.excluded}
-    excluded = {(found, other) for found, other, _ in reached if found in upstream.excluded}
-    outside = {each for each in pairs if each[0] in upstream.outside}
-    lost = {each for each in pairs - outside if each[1] not in (upstream.shops or ("",))}
+    pairs = {
+        (upstream_window, segment)
+        for upstream_window, segment, _ in reached
+        if upstream_window not in upstream.excluded
+    }
+    excluded = {
+        (upstream_window, segment)
+        for upstream_window, segment, _ in reached
+        if upstream_window in upstream.excluded
+    }
+    outside = {pair for pair in pairs if pair[0] in upstream.outside}
+    lost = {pair for pair in pairs - outside if pair[1] not in (upstream.shops or ("",))}
     blocking = lost | (outside if nonexistent == "need" else set())
     needed = pairs - outside - lost
-    texts = [downstream.text(*each) for each in chosen]
-    told = upstream_partitions(downstream.definition, upstream.definition, texts, mapping)
-    assert set(map(str, told)) == {upstream.text(*each) for each in needed}
-    assert told.excluded.partitions == len(excluded)
-    assert told.blocking.partitions == len(blocking)
-    assert bool(told.blocking) == bool(blocking)
-    assert _seconds(told.excluded.spans) == {
-        second for (begun, ended), _ in excluded for second in _hours(begun, ended)
+    texts = [downstream.text(*pair) for pair in chosen]
+    partitions = upstream_partitions(downstream.definition, upstream.definition, texts, mapping)
+    assert set(map(str, partitions)) == {upstream.text(*pair) for pair in needed}
+    assert partitions.excluded.partitions == len(excluded)
+    assert partitions.blocking.partitions == len(blocking)
+    assert bool(partitions.blocking) == bool(blocking)
+    assert _seconds(partitions.excluded.spans) == {
+        second for (start, end), _ in excluded for second in _hours(start, end)
     }
-    assert set(told.blocking.segments) == {
+    assert set(partitions.blocking.segments) == {
         shop for _, shop in blocking if shop and shop not in upstream.shops
     }
-    for key in told:
+    for key in partitions:
         back = downstream_partitions(upstream.definition, downstream.definition, key, mapping)
         assert set(texts) & set(map(str, back))
 
 
-def _hours(begun: datetime, ended: datetime) -> Iterator[float]:
-    while begun < ended:
-        yield begun.timestamp()
-        begun += timedelta(minutes=30)
+def _hours(start: datetime, ended: datetime) -> Iterator[float]:
+    while start < ended:
+        yield start.timestamp()
+        start += timedelta(minutes=30)
 
 
 def _seconds(spans: Any) -> set[float]:

@@ -1,4 +1,4 @@
-"""A storage that an installed package brings: found by its scheme, as safe as those built in."""
+"""A storage of an installed package: found by its scheme, as safe as a built-in storage."""
 
 import json
 from pathlib import Path
@@ -57,14 +57,14 @@ print(json.dumps(told))
 
 def test_a_package_keeps_data_at_uris_of_its_own(tmp_path: Path, spark_remote: str) -> None:
     retail = install(PACKAGE, tmp_path / "packages")
-    given = {
+    values = {
         "FOLDER": str(tmp_path),
         "REMOTE": spark_remote,
         "SESSION": "6b0f1a9c-4f4c-4b3c-9d8e-0a1b2c3d4e5f",
     }
-    told = run("".join(f"{name} = {text!r}\n" for name, text in given.items()) + SCRIPT, retail)
+    report = run("".join(f"{name} = {text!r}\n" for name, text in values.items()) + SCRIPT, retail)
     lost = "nothing of till-3 mon waits to be published"
-    assert told == {
+    assert report == {
         "staged": [{"key": "mon", "path": "mon", "rows": 2, "bytes": 52}],
         "seen": [1, 2],
         "both": [1, 2, 7],
@@ -92,8 +92,10 @@ def test_an_asset_whose_storage_cannot_be_used_is_refused_with_the_reason(
         "from slicewise.io import Storage\nNAME = 'x'\n"
         "class Kept(Storage, kind='twice'):\n    pass\n"
     )
-    one = pretend_installed(tmp_path / "one", "first-parts", entries, parts=module)
-    two = pretend_installed(tmp_path / "two", "rival-parts", "[slicewise.io]\ntwice = parts:Kept\n")
+    first_package = pretend_installed(tmp_path / "one", "first-parts", entries, parts=module)
+    second = pretend_installed(
+        tmp_path / "two", "rival-parts", "[slicewise.io]\ntwice = parts:Kept\n"
+    )
     script = (
         "import json, warnings\nwarnings.simplefilter('ignore')\n"
         "from slicewise import asset\nfrom slicewise.io import find_storage\n"
@@ -110,7 +112,7 @@ def test_an_asset_whose_storage_cannot_be_used_is_refused_with_the_reason(
         "    told['said'] = str(error)\n"
         "print(json.dumps(told))"
     )
-    told = run(script, one, two)
-    assert told["file"] == "slicewise.io.file", "a package took what is built in"
-    assert told["kind"] == ("DuplicatePluginError" if name == "twice" else "PluginError")
-    assert sentence in told["said"], json.dumps(told)
+    report = run(script, first_package, second)
+    assert report["file"] == "slicewise.io.file", "a package took what is built in"
+    assert report["kind"] == ("DuplicatePluginError" if name == "twice" else "PluginError")
+    assert sentence in report["said"], json.dumps(report)

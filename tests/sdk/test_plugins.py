@@ -1,4 +1,4 @@
-"""What installed packages add, and what definition files cannot."""
+"""Plug-ins of installed packages, and the limits of definition files."""
 
 import json
 from pathlib import Path
@@ -176,16 +176,16 @@ for kind in ("broken", "number", "other", "twice", "spare", "interval"):
         said[kind] = str(error)
 print(json.dumps({"found": found, "said": said, "warned": [str(w.message) for w in warned]}))
 """
-    told = run(script, folder)
-    assert told["found"] == ["spare"]
-    assert told["said"]["spare"] == "Spare()"
-    assert told["said"]["interval"] == "PartitionByInterval('@daily')"
-    assert "OSError: no disk" in told["said"]["broken"]
-    assert "broken = broken_module:Nothing of spare-parts" in told["said"]["broken"]
-    assert "no subclass of PartitionDefinition" in told["said"]["number"]
-    assert 'must be declared with kind="other"' in told["said"]["other"]
-    assert "several packages" in told["said"]["twice"]
-    warned = "\n".join(told["warned"])
+    report = run(script, folder)
+    assert report["found"] == ["spare"]
+    assert report["said"]["spare"] == "Spare()"
+    assert report["said"]["interval"] == "PartitionByInterval('@daily')"
+    assert "OSError: no disk" in report["said"]["broken"]
+    assert "broken = broken_module:Nothing of spare-parts" in report["said"]["broken"]
+    assert "no subclass of PartitionDefinition" in report["said"]["number"]
+    assert 'must be declared with kind="other"' in report["said"]["other"]
+    assert "several packages" in report["said"]["twice"]
+    warned = "\n".join(report["warned"])
     assert "Slicewise's own, so the plug-in is left out: interval" in warned
     assert "several packages" in warned
     assert "of rival" in warned

@@ -1,4 +1,4 @@
-"""Boundaries are the same in every process, whatever its clock, zone, hashes or database."""
+"""Boundaries are the same in every process, for any clock, zone, hash seed or database."""
 
 import os
 import subprocess
@@ -57,20 +57,20 @@ SUMMER, WINTER, EARLIER, LATER = 1_719_800_000, 1_704_500_000, 930_000_000, 2_23
 
 
 def _run(clock: float, **env: str) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(clock)],
         env={**os.environ, **env},
         check=False,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
 def usual() -> str:
-    """What a process of the machine's own clock and zone prints."""
+    """Return the output of a process with the machine's own clock and zone."""
     return _run(0)
 
 

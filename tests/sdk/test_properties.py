@@ -1,4 +1,4 @@
-"""What holds for every definition: of sets of its partitions, and of what they need."""
+"""Properties of every definition: of sets of its partitions, and of dependencies."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ from tests.sdk.strategies import definitions
 
 @st.composite
 def some_keys(draw: st.DrawFn, definition: PartitionDefinition) -> Sequence[PartitionKey]:
-    """Some runs of a definition's keys, and some by themselves."""
+    """Draw some stretches of a definition's keys, and some single keys."""
     keys = definition.keys()
     count = min(len(keys), 400)
     first = draw(st.integers(0, len(keys) - count))
@@ -35,16 +35,16 @@ def some_keys(draw: st.DrawFn, definition: PartitionDefinition) -> Sequence[Part
 def test_sets_of_partitions_are_sets_of_keys(
     definition: PartitionDefinition, data: st.DataObject
 ) -> None:
-    left, right = (data.draw(some_keys(definition)) for _ in range(2))
-    one, two = (PartitionSet.of(definition, keys) for keys in (left, right))
-    assert list(one) == sorted(set(left), key=left.index)
-    assert len(one) == len(set(left))
-    assert set(one | two) == set(left) | set(right)
-    assert set(one & two) == set(left) & set(right)
-    assert set(one - two) == set(left) - set(right)
-    assert not set((one | two) - two) & set(right)
-    assert (one | two) - two == one - two
-    assert all((key in one) == (key in set(left)) for key in [*left, *right])
+    left_keys, right_keys = (data.draw(some_keys(definition)) for _ in range(2))
+    first, second = (PartitionSet.of(definition, keys) for keys in (left_keys, right_keys))
+    assert list(first) == sorted(set(left_keys), key=left_keys.index)
+    assert len(first) == len(set(left_keys))
+    assert set(first | second) == set(left_keys) | set(right_keys)
+    assert set(first & second) == set(left_keys) & set(right_keys)
+    assert set(first - second) == set(left_keys) - set(right_keys)
+    assert not set((first | second) - second) & set(right_keys)
+    assert (first | second) - second == first - second
+    assert all((key in first) == (key in set(left_keys)) for key in [*left_keys, *right_keys])
 
 
 @given(definition=definitions, data=st.data())
@@ -62,14 +62,14 @@ def test_ranges_are_minimal_and_cover_the_set(
     by_window: dict[object, set[str]] = {}
     for key in keys:
         by_window.setdefault(key.time, set()).add(key.segment)
-    found: dict[object, set[str]] = {}
-    for each in ranges:
-        assert each.first is not None
-        assert each.last is not None
-        for window in windows[windows.index(each.first) : windows.index(each.last) + 1]:
-            assert window not in found
-            found[window] = set(each.segments)
-    assert found == by_window
+    segments_by_window: dict[object, set[str]] = {}
+    for key_range in ranges:
+        assert key_range.first is not None
+        assert key_range.last is not None
+        for window in windows[windows.index(key_range.first) : windows.index(key_range.last) + 1]:
+            assert window not in segments_by_window
+            segments_by_window[window] = set(key_range.segments)
+    assert segments_by_window == by_window
     # Neighbouring windows with equal segments are in one range: a break is never for nothing.
     wanted = [by_window.get(window) for window in windows]
     assert len(ranges) == sum(
@@ -82,17 +82,19 @@ def test_ranges_are_minimal_and_cover_the_set(
 def test_what_needs_and_what_is_needed_agree(
     downstream: PartitionDefinition, upstream: PartitionDefinition, data: st.DataObject
 ) -> None:
-    keys, others = downstream.keys(), upstream.keys()
-    if not keys or not others:
+    keys, upstream_keys = downstream.keys(), upstream.keys()
+    if not keys or not upstream_keys:
         return
     key = keys[data.draw(st.integers(0, len(keys) - 1))]
     needed = upstream_partitions(downstream, upstream, key)
-    other = others[data.draw(st.integers(0, len(others) - 1))]
-    for each in [other, *list(needed)[:10]]:
-        assert (each in needed) == (key in downstream_partitions(upstream, downstream, each))
-        if key.time is not None and each.time is not None and each in needed:
-            assert key.time.start < each.time.end
-            assert each.time.start < key.time.end
+    upstream_key = upstream_keys[data.draw(st.integers(0, len(upstream_keys) - 1))]
+    for candidate in [upstream_key, *list(needed)[:10]]:
+        assert (candidate in needed) == (
+            key in downstream_partitions(upstream, downstream, candidate)
+        )
+        if key.time is not None and candidate.time is not None and candidate in needed:
+            assert key.time.start < candidate.time.end
+            assert candidate.time.start < key.time.end
 
 
 @given(definition=definitions, data=st.data())

@@ -1,4 +1,4 @@
-"""Segments are shown with their letters, and read as they are shown."""
+"""Segments are shown with their letters, and a shown text can be read back."""
 
 import pytest
 from hypothesis import given

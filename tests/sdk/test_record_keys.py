@@ -25,9 +25,11 @@ from tests.sdk.key_values import distinct_values, plain_values
 
 
 def stand_in(key: Any) -> RecordKey:
-    """The key as a process without its class has it."""
+    """Return the key as a process without the key's class has the key."""
     type_name, fields = content(key)
-    return RecordKey(type_name, [name for name, _ in fields], [it for _, it in fields], key.label)
+    return RecordKey(
+        type_name, [name for name, _ in fields], [field_type for _, field_type in fields], key.label
+    )
 
 
 def test_a_label_is_one_line_and_a_failing_one_says_whose_it_is() -> None:
@@ -64,25 +66,25 @@ def test_keys_in_fields_have_texts_of_their_own() -> None:
     assert Anything(("1", 1), frozenset({"b", "a"})).text == "%28_1~1%29~%7Ba~b%7D"
 
 
-@given(one=plain_values, two=plain_values)
+@given(first=plain_values, second=plain_values)
 @settings(max_examples=200, deadline=None)
-def test_texts_are_equal_where_keys_are(one: Any, two: Any) -> None:
-    keys = Anything(one, two), Anything(two, one)
+def test_texts_are_equal_where_keys_are(first: Any, second: Any) -> None:
+    keys = Anything(first, second), Anything(second, first)
     assert (keys[0] == keys[1]) == (keys[0].text == keys[1].text)
     if keys[0] == keys[1]:
         assert hash(keys[0]) == hash(keys[1])
     assert (keys[0] < keys[1]) + (keys[1] < keys[0]) + (keys[0] == keys[1]) == 1
 
 
-@given(one=plain_values, two=plain_values)
+@given(first=plain_values, second=plain_values)
 @settings(max_examples=80, deadline=None)
-def test_a_stand_in_is_like_the_key(one: Any, two: Any) -> None:
-    key, other = Anything(one, two), Anything(two, one)
+def test_a_stand_in_is_like_the_key(first: Any, second: Any) -> None:
+    key, other_key = Anything(first, second), Anything(second, first)
     alike = stand_in(key)
     assert alike == key
     assert key == alike
     assert (hash(alike), alike.text, alike.label) == (hash(key), key.text, key.label)
-    assert (alike < other) == (key < other)
+    assert (alike < other_key) == (key < other_key)
     assert key_to_json(alike) == key_to_json(key)
 
 
@@ -152,7 +154,7 @@ def test_servers_handle_keys_of_classes_that_they_never_import() -> None:
         "texts": [key.text for key in keys],
         "labels": [key.label for key in keys],
         "sorted": [key.text for key in sorted(keys)],
-        "equal": [[one is two for one in keys] for two in keys],
+        "equal": [[first is second for first in keys] for second in keys],
         "found": [True] * 5,
         "selected": 5,
         "imported": [],

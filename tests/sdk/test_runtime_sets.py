@@ -1,4 +1,4 @@
-"""Sets found at run time: equal keys of one named set, with a snapshot of them and without."""
+"""Sets found at run time: equal keys of one named set, with a snapshot of the set and without."""
 
 import pytest
 from hypothesis import given, settings
@@ -56,21 +56,25 @@ def test_a_key_that_the_upstream_has_not_found_yet_is_told() -> None:
     assert (needed.text, needed.nonexistent.segments) == ("ada", ("zoe",))
 
 
-@pytest.mark.parametrize("other", [NAMES, DAILY, PartitionByProduct([DAILY, NAMES]), None])
+@pytest.mark.parametrize("upstream", [NAMES, DAILY, PartitionByProduct([DAILY, NAMES]), None])
 def test_no_other_definition_has_the_same_keys_so_all_of_them_are_needed(
-    other: PartitionBySequence | PartitionByInterval | PartitionByProduct | None,
+    upstream: PartitionBySequence | PartitionByInterval | PartitionByProduct | None,
 ) -> None:
-    key = WHOLE if other is None else other.keys()[0]
-    assert upstream_partitions(other, KNOWN, key).text == "bob,ada,eve,ann"
-    assert len(upstream_partitions(KNOWN, other, "ada")) == (1 if other is None else other.count())
-    assert downstream_partitions(KNOWN, other, "ada") == upstream_partitions(KNOWN, other, "ada")
+    key = WHOLE if upstream is None else upstream.keys()[0]
+    assert upstream_partitions(upstream, KNOWN, key).text == "bob,ada,eve,ann"
+    assert len(upstream_partitions(KNOWN, upstream, "ada")) == (
+        1 if upstream is None else upstream.count()
+    )
+    assert downstream_partitions(KNOWN, upstream, "ada") == upstream_partitions(
+        KNOWN, upstream, "ada"
+    )
     with pytest.raises(UnboundedPartitionsError, match="found at run time"):
-        upstream_partitions(other, CUSTOMERS, key)
+        upstream_partitions(upstream, CUSTOMERS, key)
 
 
 def test_a_set_of_another_name_has_other_keys() -> None:
-    others = PartitionAtRuntime("former_customers").known(["ada", "ian"])
-    assert upstream_partitions(KNOWN, others, "ada").text == "ada,ian"
+    former_customers = PartitionAtRuntime("former_customers").known(["ada", "ian"])
+    assert upstream_partitions(KNOWN, former_customers, "ada").text == "ada,ian"
 
 
 def test_mappings_know_sets_found_at_run_time() -> None:
@@ -87,19 +91,24 @@ def test_mappings_know_sets_found_at_run_time() -> None:
             upstream_partitions(DAILY, CUSTOMERS, day, mapping)
 
 
-@given(one=picks, two=picks, known=st.permutations("abcdefg"), other=st.permutations("abcdeh"))
+@given(
+    first=picks,
+    second=picks,
+    first_known=st.permutations("abcdefg"),
+    second_known=st.permutations("abcdeh"),
+)
 @settings(max_examples=80, deadline=None)
 def test_sets_of_different_snapshots_obey_the_algebra_of_sets(
-    one: list[str], two: list[str], known: list[str], other: list[str]
+    first: list[str], second: list[str], first_known: list[str], second_known: list[str]
 ) -> None:
-    for left_of in (CUSTOMERS, CUSTOMERS.known(known)):
-        for right_of in (CUSTOMERS, CUSTOMERS.known(other)):
-            left, right = PartitionSet.of(left_of, one), PartitionSet.of(right_of, two)
-            assert _values(left | right) == set(one) | set(two)
-            assert _values(left & right) == set(one) & set(two)
-            assert _values(left - right) == set(one) - set(two)
-            assert (left == right) == (set(one) == set(two))
-            assert left != right or hash(left) == hash(right)
+    for left_of in (CUSTOMERS, CUSTOMERS.known(first_known)):
+        for right_of in (CUSTOMERS, CUSTOMERS.known(second_known)):
+            left_set, right_set = PartitionSet.of(left_of, first), PartitionSet.of(right_of, second)
+            assert _values(left_set | right_set) == set(first) | set(second)
+            assert _values(left_set & right_set) == set(first) & set(second)
+            assert _values(left_set - right_set) == set(first) - set(second)
+            assert (left_set == right_set) == (set(first) == set(second))
+            assert left_set != right_set or hash(left_set) == hash(right_set)
 
 
 def _values(partitions: PartitionSet) -> set[object]:

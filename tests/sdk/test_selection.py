@@ -187,8 +187,8 @@ def pairs_of_sets(draw: st.DrawFn) -> tuple[PartitionSet, PartitionSet]:
     definition = draw(definitions)
     keys = list(definition.keys()[:60])
     picks = st.lists(st.sampled_from(keys), max_size=20) if keys else st.just([])
-    one, two = (PartitionSet.of(definition, draw(picks)) for _ in range(2))
-    return one, two
+    first, second = (PartitionSet.of(definition, draw(picks)) for _ in range(2))
+    return first, second
 
 
 @given(pair=pairs_of_sets())
@@ -196,15 +196,15 @@ def pairs_of_sets(draw: st.DrawFn) -> tuple[PartitionSet, PartitionSet]:
 def test_sets_of_partitions_obey_the_algebra_of_sets(
     pair: tuple[PartitionSet, PartitionSet],
 ) -> None:
-    one, two = pair
-    left, right = set(one), set(two)
-    assert set(one | two) == left | right
-    assert set(one & two) == left & right
-    assert set(one - two) == left - right
-    assert not any(key in (one | two) - two for key in two)
-    assert len(one | two) == len(left | right)
-    assert (one | two) == (two | one)
-    assert all((key in one) == (key in left) for key in left | right)
+    first, second = pair
+    left_keys, right_keys = set(first), set(second)
+    assert set(first | second) == left_keys | right_keys
+    assert set(first & second) == left_keys & right_keys
+    assert set(first - second) == left_keys - right_keys
+    assert not any(key in (first | second) - second for key in second)
+    assert len(first | second) == len(left_keys | right_keys)
+    assert (first | second) == (second | first)
+    assert all((key in first) == (key in left_keys) for key in left_keys | right_keys)
 
 
 @given(pair=pairs_of_sets())
@@ -233,15 +233,15 @@ def test_slices_of_a_set_are_sets_of_the_same_order(
 @settings(max_examples=50, deadline=None)
 def test_ranges_are_minimal(pair: tuple[PartitionSet, PartitionSet]) -> None:
     union = pair[0] | pair[1]
-    for one, two in zip(union.ranges, union.ranges[1:], strict=False):
-        assert one.last is not None
-        assert two.first is not None
-        assert one.last.end <= two.first.start
+    for first, second in zip(union.ranges, union.ranges[1:], strict=False):
+        assert first.last is not None
+        assert second.first is not None
+        assert first.last.end <= second.first.start
         between = union.space.count(
-            union.space.time.number_at(one.last.first_second) + 1,
-            union.space.time.number_at(two.first.first_second),
+            union.space.time.number_at(first.last.first_second) + 1,
+            union.space.time.number_at(second.first.first_second),
         )
-        assert between or one.segments != two.segments
+        assert between or first.segments != second.segments
 
 
 def test_order_is_by_start_also_where_texts_do_not_sort() -> None:
@@ -270,7 +270,7 @@ def test_a_text_that_nobody_typed_may_be_longer() -> None:
 
 
 def test_with_nothing_a_set_stays_as_it_is() -> None:
-    some, none = DAILY.select("2024-01"), PartitionSet.of(DAILY, [])
-    assert (some | none, some - none, none | some) == (some, some, some)
+    some, empty = DAILY.select("2024-01"), PartitionSet.of(DAILY, [])
+    assert (some | empty, some - empty, empty | some) == (some, some, some)
     with pytest.raises(PartitionKeyError, match="different"):
         some | PartitionSet.of(SEGMENTS, [])

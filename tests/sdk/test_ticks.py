@@ -46,14 +46,16 @@ def test_the_number_of_a_tick_is_its_rank(
 
 @st.composite
 def _fields(draw: st.DrawFn, low: int, high: int, special: tuple[str, ...] = ()) -> str:
-    """One field of a cron expression."""
+    """Draw one field of a cron expression."""
     value = st.integers(low, high)
     part = st.one_of(
         st.just("*"),
         value.map(str),
         st.integers(1, 9).map(lambda step: f"*/{step}"),
-        st.builds(lambda one, two: f"{one}-{two}", value, value),
-        st.builds(lambda one, two, step: f"{one}-{two}/{step}", value, value, st.integers(1, 5)),
+        st.builds(lambda first, second: f"{first}-{second}", value, value),
+        st.builds(
+            lambda first, second, step: f"{first}-{second}/{step}", value, value, st.integers(1, 5)
+        ),
     )
     lists = st.lists(part, min_size=1, max_size=3).map(",".join)
     return draw(st.one_of(lists, st.sampled_from(special)) if special else lists)
@@ -144,10 +146,10 @@ def test_datetimes_of_any_library_and_zone_are_read() -> None:
 
 def test_an_interval_is_its_two_instants_in_whatever_zone_it_is_written() -> None:
     start, end = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)
-    one, two = Interval(start, end), Interval(start, end, "Asia/Kolkata")
-    assert one == two
-    assert hash(one) == hash(two)
-    assert (str(one), str(two)) == ("2024-01-01", "2024-01-01T05:30+05:30")
-    assert two.local_start.isoformat() == "2024-01-01T05:30:00+05:30"
-    assert start in one
-    assert end not in one
+    first, second = Interval(start, end), Interval(start, end, "Asia/Kolkata")
+    assert first == second
+    assert hash(first) == hash(second)
+    assert (str(first), str(second)) == ("2024-01-01", "2024-01-01T05:30+05:30")
+    assert second.local_start.isoformat() == "2024-01-01T05:30:00+05:30"
+    assert start in first
+    assert end not in first

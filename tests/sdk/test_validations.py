@@ -1,4 +1,4 @@
-"""Validations are declared with arguments that can be, and say what they expect."""
+"""Validations are declared with valid arguments, and describe their expectation."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ SALES = SimpleNamespace(asset="raw_sales", name="sales")
 
 @validation
 def sums_up(frame: Any) -> bool:
-    """Sales are the sum of their parts."""
+    """Require that sales are the sum of their parts."""
     return bool(frame)
 
 
@@ -35,24 +35,28 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-def test_a_validation_is_frozen_comparable_and_said_in_json(one: AssetValidation) -> None:
-    said = one.to_json()
-    assert json.loads(json.dumps(said)) == said
-    assert said["name"]
-    assert said["severity"] == "error"
-    assert said["description"].endswith(".")
-    assert one == AssetValidation(one.rule)
-    assert one != AssetValidation(one.rule, severity="warn")
-    assert len({one, AssetValidation(one.rule)}) == 1
-    assert [other for other in ALL if other == one] == [one]
+@pytest.mark.parametrize("validation", ALL, ids=lambda validation: validation.name)
+def test_a_validation_is_frozen_comparable_and_said_in_json(validation: AssetValidation) -> None:
+    spec = validation.to_json()
+    assert json.loads(json.dumps(spec)) == spec
+    assert spec["name"]
+    assert spec["severity"] == "error"
+    assert spec["description"].endswith(".")
+    assert validation == AssetValidation(validation.rule)
+    assert validation != AssetValidation(validation.rule, severity="warn")
+    assert len({validation, AssetValidation(validation.rule)}) == 1
+    assert [equal_validation for equal_validation in ALL if equal_validation == validation] == [
+        validation
+    ]
     with pytest.raises(AttributeError):
-        one.severity = "warn"  # type: ignore[misc]
+        validation.severity = "warn"  # type: ignore[misc]
 
 
 def test_json_holds_the_arguments_of_each_kind() -> None:
     shared = {"name", "severity", "description"}
-    assert [{k: v for k, v in one.to_json().items() if k not in shared} for one in ALL] == [
+    assert [
+        {k: v for k, v in validation.to_json().items() if k not in shared} for validation in ALL
+    ] == [
         {"kind": "has_columns", "columns": ["sales", "sales2"]},
         {"kind": "has_types", "types": {"sales": "decimal(10,2)"}},
         {"kind": "not_null", "columns": ["sales", "day"]},
@@ -67,7 +71,7 @@ def test_json_holds_the_arguments_of_each_kind() -> None:
 
 
 def test_a_validation_is_named_after_its_rule_unless_it_has_a_name() -> None:
-    assert [one.name for one in ALL] == [
+    assert [validation.name for validation in ALL] == [
         *("has_columns(sales, sales2)", "has_types(sales)", "not_null(sales, day)"),
         *("unique(day, shop)", "accepted_values(shop)", "matches(phone)", "row_count"),
         *("fresh_within(at)", "fresh_within", "sums_up"),
@@ -85,16 +89,16 @@ def test_descriptions_are_sentences() -> None:
 
 
 def test_columns_of_an_asset_stand_for_their_names_and_tell_whose_they_are() -> None:
-    one = AssetValidation.not_null(SALES, "day")
-    assert one == AssetValidation.not_null("sales", "day")
-    assert one.assets == {"raw_sales"}
+    validation = AssetValidation.not_null(SALES, "day")
+    assert validation == AssetValidation.not_null("sales", "day")
+    assert validation.assets == {"raw_sales"}
     assert AssetValidation.has_columns("sales").assets == frozenset()
     assert AssetValidation.matches(SALES, "a").assets == {"raw_sales"}
     assert AssetValidation.fresh_within(timedelta(1), column=SALES).assets == {"raw_sales"}
-    other = SimpleNamespace(asset=SimpleNamespace(name="costs"), name="cost")
-    assert AssetValidation.unique(other).assets == {"costs"}
+    column = SimpleNamespace(asset=SimpleNamespace(name="costs"), name="cost")
+    assert AssetValidation.unique(column).assets == {"costs"}
     with pytest.raises(DefinitionError, match="one asset, not about 'costs', 'raw_sales'"):
-        AssetValidation.unique(SALES, other)
+        AssetValidation.unique(SALES, column)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +203,8 @@ def test_values_are_plain_in_json() -> None:
         ([moment], ["2024-01-01 00:00:00+00:00"]),
         ([True], [True]),
     ):
-        said = AssetValidation.accepted_values("a", values).to_json()
-        assert json.loads(json.dumps(said))["values"] == plain
+        spec = AssetValidation.accepted_values("a", values).to_json()
+        assert json.loads(json.dumps(spec))["values"] == plain
 
 
 def test_a_result_blocks_when_it_failed_and_is_no_warning() -> None:
@@ -210,8 +214,8 @@ def test_a_result_blocks_when_it_failed_and_is_no_warning() -> None:
     assert result("error", False).blocks
     assert not result("error", True).blocks
     assert not result("warn", False).blocks
-    said = result("warn", False).to_json()
-    assert said == {
+    spec = result("warn", False).to_json()
+    assert spec == {
         "name": "x",
         "severity": "warn",
         "passed": False,

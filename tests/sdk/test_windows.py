@@ -1,4 +1,4 @@
-"""What holds for the windows of every definition."""
+"""Properties of the windows of every definition."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -31,7 +31,7 @@ def test_windows_are_not_empty_and_tile_time(
     definition = PartitionByInterval(cadence, timezone=zone)
     windows = list(definition.windows(*span))
     assert all(window.start < window.end for window in windows)
-    assert all(one.end == two.start for one, two in pairwise(windows))
+    assert all(first.end == second.start for first, second in pairwise(windows))
     assert all(span[0] <= window.start and window.end <= span[1] for window in windows)
     # None is left out at either end.
     around = definition.window_at(span[0]), definition.window_at(span[1])
@@ -100,6 +100,6 @@ def test_exclusions_leave_the_neighbours_as_they_are(definition: PartitionByInte
         start=definition.start,
         end=definition.end,
     )
-    kept = set(definition.windows())
-    assert kept <= set(plain.windows())
-    assert kept == {window for window in plain.windows() if window in definition}
+    windows = set(definition.windows())
+    assert windows <= set(plain.windows())
+    assert windows == {window for window in plain.windows() if window in definition}

@@ -1,4 +1,4 @@
-"""Offsets of every zone of the tzdata package, against the standard library's reading of it."""
+"""Offsets of every zone of the tzdata package, against the readings of the standard library."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -37,8 +37,8 @@ def test_the_list_of_zones_is_whole() -> None:
 def test_every_zone_changes_when_the_library_says() -> None:
     for name in NAMES:
         place = zone(name)
-        known = [start for start in place.near.starts if start >= FIRST]
-        _check(place, [second for start in known for second in (start - 1, start)])
+        starts = [start for start in place.near.starts if start >= FIRST]
+        _check(place, [second for start in starts for second in (start - 1, start)])
 
 
 def test_the_rule_that_closes_a_zone_is_followed_to_the_end_of_the_century() -> None:

@@ -1,3 +1,3 @@
-"""A deployment over months in minutes: the real services, on a clock that runs fast, beside a
-simple reference that shares no code with them.
+"""A deployment over months in minutes: the real services on a fast clock, beside a simple reference
+that shares no code with the services.
 """

@@ -24,11 +24,13 @@ class Window(NamedTuple):
 
 @lru_cache(maxsize=16)
 def clock_readings(zone: str) -> tuple[tuple[datetime, datetime], ...]:
-    """Return each scanned instant with what a wall clock of the zone shows then."""
+    """Return each scanned instant with the reading of a wall clock of the zone."""
     local_zone = ZoneInfo(zone)
     count = (SCAN_END - SCAN_START) // HALF_HOUR
     instants = [SCAN_START + number * HALF_HOUR for number in range(count)]
-    return tuple((at, at.astimezone(local_zone).replace(tzinfo=None)) for at in instants)
+    return tuple(
+        (instant, instant.astimezone(local_zone).replace(tzinfo=None)) for instant in instants
+    )
 
 
 @lru_cache(maxsize=16)
@@ -52,7 +54,9 @@ def ticks(rule: str, zone: str) -> tuple[datetime, ...]:
         )
     minute, hour, day, _, weekday = _cron(rule).split()
     if hour == "*":
-        return tuple(at for at, reading in clock_readings(zone) if reading.minute == int(minute))
+        return tuple(
+            instant for instant, reading in clock_readings(zone) if reading.minute == int(minute)
+        )
     return tuple(sorted(set(_wall_ticks(int(minute), hour, day, weekday, zone))))
 
 

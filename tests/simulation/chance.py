@@ -1,5 +1,6 @@
-"""What happens to runs and what people do: drawn from digests, so that the product and the
-reference meet the same fate without telling each other.
+"""Fates of runs and acts of people, drawn from digests.
+
+The product and the reference meet the same fate without a message between both.
 """
 
 import hashlib
@@ -29,21 +30,21 @@ def draw(*facts: object) -> float:
 
 @dataclass(frozen=True)
 class Fate:
-    """How a run goes: when it ends, whether it fails, and which keys it finds."""
+    """The course of a run: its end, its failure, and the keys that the run finds."""
 
     ends_at: datetime
     fails: bool
     customers: tuple[str, ...]
 
 
-def fate_of(asset: str, partitions: Sequence[Partition], ordinal: int, begun: datetime) -> Fate:
-    """Return how the run of these partitions goes; `ordinal` counts those before it."""
+def fate_of(asset: str, partitions: Sequence[Partition], ordinal: int, began: datetime) -> Fate:
+    """Return the course of the run of these partitions; `ordinal` counts the runs before."""
     facts = (asset, sorted(partitions, key=repr), ordinal)
     long = draw("long", *facts)
     halves = 0 if long < 0.7 else 1 if long < 0.85 else 3 if long < 0.97 else 60
-    base = datetime(begun.year, begun.month, begun.day, tzinfo=UTC)
-    rounded = base + ((begun - base) // HALF_HOUR) * HALF_HOUR + _RUN_END
-    if rounded <= begun:
+    base = datetime(began.year, began.month, began.day, tzinfo=UTC)
+    rounded = base + ((began - base) // HALF_HOUR) * HALF_HOUR + _RUN_END
+    if rounded <= began:
         rounded += HALF_HOUR
     customers = tuple(name for name in CUSTOMERS if draw(name, *facts) < 0.3)
     return Fate(rounded + halves * HALF_HOUR, draw("fails", *facts) < 0.06, customers)
@@ -64,26 +65,26 @@ def actions(
     assets: Iterable[DeclaredAsset], begin: datetime, end: datetime, declared_at: Iterable[datetime]
 ) -> list[Action]:
     """Return all that is done from outside, in order."""
-    found = [Action(at, "declare") for at in declared_at]
+    planned_actions = [Action(instant, "declare") for instant in declared_at]
     for declared in assets:
         if declared.is_external:
-            found += _reports(declared, begin, end)
+            planned_actions += _reports(declared, begin, end)
         else:
-            found += _pauses(declared, begin, end)
-            found += _requests(declared, begin, end)
+            planned_actions += _pauses(declared, begin, end)
+            planned_actions += _requests(declared, begin, end)
     days = (end - begin).days
-    found += [
+    planned_actions += [
         Action(begin + timedelta(days=day, hours=9) + _ACTION, "retry") for day in range(days)
     ]
     return sorted(
-        (action for action in found if begin < action.at < end),
+        (action for action in planned_actions if begin < action.at < end),
         key=lambda action: (action.at, action.kind, action.asset, repr(action.partition)),
     )
 
 
 def _reports(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Action]:
     """Return the reports of an external asset: most prompt, some days late, some corrections."""
-    found = []
+    reports = []
     for window in windows(str(declared.cadence), declared.zone):
         if not begin <= window.end < end:
             continue
@@ -91,32 +92,32 @@ def _reports(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Ac
         delay = (
             timedelta(hours=60) if lateness < 0.05 else timedelta(hours=5 if lateness < 0.2 else 1)
         )
-        at = _on_action(window.end + delay)
-        found.append(Action(at, "report", declared.name, (window.start, "")))
+        reported_at = _on_action(window.end + delay)
+        reports.append(Action(reported_at, "report", declared.name, (window.start, "")))
         if draw("correction", declared.name, window.start) < 0.1:
-            found.append(
-                Action(at + timedelta(days=4), "report", declared.name, (window.start, ""))
+            reports.append(
+                Action(reported_at + timedelta(days=4), "report", declared.name, (window.start, ""))
             )
-    return found
+    return reports
 
 
 def _pauses(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Action]:
-    found = []
+    pauses = []
     for week in range((end - begin).days // 7):
         if draw("pause", declared.name, week) < 0.05:
-            at = _on_action(begin + timedelta(days=7 * week + 2, hours=11))
-            found.append(Action(at, "pause", declared.name))
-            found.append(Action(at + timedelta(hours=53), "unpause", declared.name))
-    return found
+            paused_at = _on_action(begin + timedelta(days=7 * week + 2, hours=11))
+            pauses.append(Action(paused_at, "pause", declared.name))
+            pauses.append(Action(paused_at + timedelta(hours=53), "unpause", declared.name))
+    return pauses
 
 
 def _requests(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Action]:
     """Return requests by hand for partitions that are over."""
-    found = []
+    requests = []
     for day in range((end - begin).days):
         if declared.is_runtime or draw("request", declared.name, day) > 0.04:
             continue
-        at = _on_action(
+        requested_at = _on_action(
             begin + timedelta(days=day, hours=int(24 * draw("hour", declared.name, day)))
         )
         segment = ""
@@ -125,18 +126,18 @@ def _requests(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[A
             segment = declared.segments[number]
         start = None
         if declared.cadence is not None:
-            start = _recent_window(declared, at, draw("window", declared.name, day)).start
-        found.append(Action(at, "make", declared.name, (start, segment)))
-    return found
+            start = _recent_window(declared, requested_at, draw("window", declared.name, day)).start
+        requests.append(Action(requested_at, "make", declared.name, (start, segment)))
+    return requests
 
 
-def _recent_window(declared: DeclaredAsset, at: datetime, number: float) -> Window:
+def _recent_window(declared: DeclaredAsset, instant: datetime, number: float) -> Window:
     first = datetime.fromisoformat(declared.start).replace(tzinfo=ZoneInfo(declared.zone))
     ended = [
         window
         for window in windows(str(declared.cadence), declared.zone)
         if first <= window.start
-        and window.end <= at
+        and window.end <= instant
         and not (declared.without_weekends and is_weekend(window.start, declared.zone))
     ]
     recent = ended[-4:]
@@ -148,6 +149,6 @@ def is_weekend(instant: datetime, zone: str) -> bool:
     return instant.astimezone(ZoneInfo(zone)).weekday() >= 5
 
 
-def _on_action(at: datetime) -> datetime:
-    base = datetime(at.year, at.month, at.day, tzinfo=UTC)
-    return base + ((at - base) // HALF_HOUR) * HALF_HOUR + _ACTION
+def _on_action(instant: datetime) -> datetime:
+    base = datetime(instant.year, instant.month, instant.day, tzinfo=UTC)
+    return base + ((instant - base) // HALF_HOUR) * HALF_HOUR + _ACTION

@@ -1,4 +1,4 @@
-"""Both deployments through the same months, and what their records differ in."""
+"""Both deployments through the same months, and the differences of their records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _PHASES = (timedelta(0), timedelta(minutes=10), timedelta(minutes=20))
 
 @dataclass(frozen=True)
 class Plan:
-    """How long a simulation lasts, and how much there is in it."""
+    """The length of a simulation, and the size of its deployment."""
 
     begin: datetime
     days: int
@@ -27,12 +27,12 @@ class Plan:
 
     @property
     def end(self) -> datetime:
-        """Return when it is over."""
+        """Return the end of the simulation."""
         return self.begin + timedelta(days=self.days)
 
 
 def bundle_versions(plan: Plan) -> list[tuple[datetime, list[DeclaredAsset]]]:
-    """Return what the bundle declares, and from when on."""
+    """Return the declarations of the bundle, each with the instant from which it is in force."""
     first = declared_assets(plan.families, plan.seed)
     second = [
         replace(declared, schedule=Schedule("cron", "0 */6 * * *"))
@@ -60,15 +60,18 @@ def bundle_versions(plan: Plan) -> list[tuple[datetime, list[DeclaredAsset]]]:
 def simulate(
     plan: Plan, servers: Servers, tell: Callable[[str], None] = lambda line: None
 ) -> tuple[list[Record], list[Record]]:
-    """Return the records of the product and those of the reference after the same months, or after
-    as many of them as say the same.
+    """Return the records of the product and of the reference after the same months.
+
+    The simulation ends early where the records differ.
     """
     versions = bundle_versions(plan)
     servers.clock.set(plan.begin)
     servers.declare(versions[0][1])
     reference = Reference(versions[0][1], plan.begin)
     todo: dict[datetime, list[Action]] = {}
-    for action in actions(versions[0][1], plan.begin, plan.end, [at for at, _ in versions[1:]]):
+    for action in actions(
+        versions[0][1], plan.begin, plan.end, [instant for instant, _ in versions[1:]]
+    ):
         todo.setdefault(action.at, []).append(action)
     later = dict(versions[1:])
     for number in range((plan.end - plan.begin) // HALF_HOUR):
@@ -97,7 +100,7 @@ def simulate(
 
 
 def differences(product: Sequence[Record], reference: Sequence[Record]) -> list[str]:
-    """Return what only one of the records says, the earliest first."""
+    """Return the entries that only one of the records has, the earliest first."""
     only_product, only_reference = set(product) - set(reference), set(reference) - set(product)
     lines = [(row[4], f"only the product: {_line(row)}") for row in only_product]
     lines += [(row[4], f"only the reference: {_line(row)}") for row in only_reference]
@@ -105,6 +108,8 @@ def differences(product: Sequence[Record], reference: Sequence[Record]) -> list[
 
 
 def _line(record: Record) -> str:
-    asset, (start, segment), version, trigger, made = record
+    asset, (start, segment), version, trigger, made_at = record
     window = "" if start is None else f"{start:%Y-%m-%dT%H:%M}Z"
-    return f"{asset} {window} {segment} v{version} by {trigger or 'report'} at {made:%m-%d %H:%M}"
+    return (
+        f"{asset} {window} {segment} v{version} by {trigger or 'report'} at {made_at:%m-%d %H:%M}"
+    )

@@ -1,4 +1,6 @@
-"""The assets of a simulated deployment: plain facts, and the definition file that declares them."""
+"""The assets of a simulated deployment: plain facts, and the definition file that declares the
+assets.
+"""
 
 import random
 from collections.abc import Sequence
@@ -21,13 +23,15 @@ class Schedule:
 
     @property
     def joins_time(self) -> bool:
-        """Return whether it joins a time and assets."""
+        """Return whether the schedule joins a time and assets."""
         return bool(self.rule and self.assets)
 
 
 @dataclass(frozen=True)
 class DeclaredAsset:
-    """What a definition file says of one asset. No cadence: not cut by time."""
+    """The facts that a definition file declares of one asset. Without a cadence the asset is not
+    partitioned by time.
+    """
 
     name: str
     cadence: str | None = None
@@ -42,7 +46,7 @@ class DeclaredAsset:
 
     @property
     def identity(self) -> tuple[str | None, str, bool]:
-        """Return what makes two ways to cut an asset comparable: cadence and zone."""
+        """Return the cadence and zone, which make two definitions of an asset comparable."""
         return (self.cadence, self.zone if self.cadence else "", self.is_runtime)
 
     def source(self) -> str:
@@ -108,7 +112,7 @@ def _cron(rule: str) -> Schedule:
 
 
 def _family(number: int, chance: random.Random) -> list[DeclaredAsset]:
-    """Return twenty-three assets, one of each kind, which depend on each other."""
+    """Return twenty-three assets, one of each kind, with dependencies among the assets."""
     zone = ZONES[number % len(ZONES)]
 
     def name(kind: str) -> str:

@@ -1,7 +1,7 @@
-"""Schedules that join assets and one time, as `docs/guides/schedules.md` describes them: each tick
-is an event, and each window remembers that it waits for one.
+"""Schedules that join assets and one time, as `docs/guides/schedules.md` describes the joins.
 
-Of such a schedule, `any` is met by an asset or by the time, `all` by all assets and the time.
+Each tick is an event, and each window remembers that the window waits for a tick. In such a
+schedule, `any` is met by an asset or by the time, `all` by all assets and the time.
 """
 
 from bisect import bisect_right
@@ -39,7 +39,7 @@ class JoinedSchedules:
                 self._make_due(name, times[number - 1], now)
 
     def _drop(self, name: str) -> None:
-        """Forget what waited for a tick that came during a pause."""
+        """Forget the windows that waited for a tick that came during a pause."""
         for _, state in self._states(name):
             if state.waits_for_tick:
                 state.waits_for_tick, state.due_again = False, state.held_by is not None
@@ -58,8 +58,12 @@ class JoinedSchedules:
             ]
         due = set()
         for partition in ended:
-            made = cut.has_time and reference.state(name, partition).version > 0
-            if (not made) if kind == "any" else reference.is_due_by_assets(name, partition, None):
+            is_materialized = cut.has_time and reference.state(name, partition).version > 0
+            if (
+                (not is_materialized)
+                if kind == "any"
+                else reference.is_due_by_assets(name, partition, None)
+            ):
                 due.add(partition)
         for partition, state in self._states(name):
             if state.waits_for_tick and state.held_by is None:
@@ -82,19 +86,21 @@ class JoinedSchedules:
         ]
 
     def written(self, name: str, partitions: Collection[Partition], now: datetime) -> None:
-        """Note which of the windows wait for the next tick, since all their assets are there."""
+        """Note the windows that wait for the next tick, since all their assets are there."""
         for partition in partitions:
             if partition[0] is not None and self.reference.is_due_by_assets(name, partition, None):
                 self.reference.state(name, partition).waits_for_tick = True
 
     def released(
-        self, name: str, asked: Collection[tuple[Partition, datetime | None]], now: datetime
+        self, name: str, requests: Collection[tuple[Partition, datetime | None]], now: datetime
     ) -> None:
-        """Look again at what came due while a run held it, with the tick that asked for it."""
+        """Look again at the partitions that came due while a run held them, with the tick that
+        asked.
+        """
         reference = self.reference
         kind = reference.assets[name].schedule.kind  # type: ignore[union-attr]
         due: dict[str, list[Partition]] = {"schedule": [], "upstream": []}
-        for partition, ticked_at in asked:
+        for partition, ticked_at in requests:
             state = reference.state(name, partition)
             newer = reference.is_due_by_assets(name, partition, None)
             ticked = ticked_at is not None

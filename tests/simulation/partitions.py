@@ -1,4 +1,4 @@
-"""Which partitions a declared asset has, and which of another asset they overlap: by looking at all
+"""The partitions of a declared asset, and their overlaps with another asset's, by a look at all
 windows of both.
 """
 
@@ -70,12 +70,12 @@ class Cut:
         return None
 
     def lies_before(self, window: Window) -> bool:
-        """Return whether part of a window lies before the asset's first one."""
+        """Return whether part of a window lies before the asset's first window."""
         return not self._starts or window.start < self._starts[0]
 
 
 def needed(down: Cut, partition: Partition, up: Cut) -> tuple[list[Partition], bool]:
-    """Return the upstream partitions that one partition needs, and whether all of them exist."""
+    """Return the upstream partitions that one partition needs, and whether all of these exist."""
     start, segment = partition
     if down.is_whole:
         return [], True
@@ -94,8 +94,8 @@ def needed(down: Cut, partition: Partition, up: Cut) -> tuple[list[Partition], b
 
 
 def needing(up: Cut, partition: Partition, down: Cut) -> list[Partition]:
-    """Return the downstream partitions that need one upstream partition; both are cut by time, or
-    neither is.
+    """Return the downstream partitions that need one upstream partition; both assets are cut by
+    time, or neither is.
     """
     start, segment = partition
     if down.is_whole:

@@ -1,7 +1,7 @@
 """A scheduler as simple as the documents allow: dictionaries, lists, and a look at everything.
 
-It says which versions are made, by which trigger, and when. The rules are those of
-`docs/guides/schedules.md`. It shares no code with the product.
+The reference tells which versions are made, by which trigger, and when. The rules are the rules of
+`docs/guides/schedules.md`. The reference shares no code with the product.
 """
 
 from bisect import bisect_right
@@ -107,7 +107,7 @@ class Reference:
                 self.handled_until[name] = self.began_at[name] = now
 
     def step(self, now: datetime, actions: Sequence[Action]) -> None:
-        """Do all that happens at one instant, in the order in which servers look."""
+        """Do everything that happens at one instant, in the order in which servers look."""
         self._end_runs(now)
         for action in actions:
             self._act(action, now)
@@ -123,7 +123,7 @@ class Reference:
         return any(run.ends_at is not None and run.ends_at <= now for run in self.running)
 
     def state(self, asset: str, partition: Partition) -> State:
-        """Return what is on record of a partition."""
+        """Return the state on record of a partition."""
         return self._state_of(asset, self.assets[asset].identity, partition)
 
     def _state_of(self, asset: str, identity: object, partition: Partition) -> State:
@@ -139,9 +139,9 @@ class Reference:
     ) -> list[Partition]:
         """Queue runs of the partitions that no run holds; return the others."""
         free: list[Partition] = []
-        held: list[Partition] = []
+        held_partitions: list[Partition] = []
         for partition in partitions:
-            (held if self.state(asset, partition).held_by else free).append(partition)
+            (held_partitions if self.state(asset, partition).held_by else free).append(partition)
         is_range = self.assets[asset].options.get("strategy") == "range"
         batches = [free] if is_range and free else [[partition] for partition in free]
         runs = []
@@ -155,29 +155,29 @@ class Reference:
         for run in runs:
             run.waits_for = self._waits_for(run)
             (self.waiting if run.waits_for else self.queued).append(run)
-        return held
+        return held_partitions
 
     def _waits_for(self, run: SimulatedRun) -> list[Partition]:
         """Return the partitions before a run's own, where the asset depends on its past."""
         if not self.assets[run.asset].options.get("depends_on_past") or run.trigger == "manual":
             return []
-        found: list[Partition] = []
+        earlier_partitions: list[Partition] = []
         for start, segment in run.partitions:
             assert start is not None
             before = self.cut(run.asset).last_before(start, 1)
             if before and self._has_past(run.asset, start, segment):
                 earlier = (before[0].start, segment)
                 if not self._is_there(run.asset, earlier):
-                    found.append(earlier)
-        return found
+                    earlier_partitions.append(earlier)
+        return earlier_partitions
 
     def _has_past(self, asset: str, start: datetime, segment: str) -> bool:
         identity = self.assets[asset].identity
         return any(
             name == asset and cut == identity and of == segment
-            and at is not None and at < start
+            and materialized_at is not None and materialized_at < start
             and (state.version or state.held_by or state.state != "missing")
-            for (name, cut, (at, of)), state in self.states.items()
+            for (name, cut, (materialized_at, of)), state in self.states.items()
         )  # fmt: skip
 
     def _is_there(self, asset: str, partition: Partition) -> bool:
@@ -215,7 +215,7 @@ class Reference:
         self.queued = []
 
     def _inputs(self, run: SimulatedRun) -> Inputs:
-        found: Inputs = {}
+        versions: Inputs = {}
         down = self.cut(run.asset)
         for name in self._upstream(run.asset):
             up = self.cut(name)
@@ -223,11 +223,15 @@ class Reference:
             if down.is_whole or run.partitions == [DISCOVERY]:
                 wanted = [key for of, cut, key in self.states if of == name and cut == identity]
             else:
-                wanted = [key for own in run.partitions for key in needed(down, own, up)[0]]
+                wanted = [
+                    key
+                    for run_partition in run.partitions
+                    for key in needed(down, run_partition, up)[0]
+                ]
             for partition in wanted:
                 if version := self.state(name, partition).version:
-                    found[name, partition] = version
-        return found
+                    versions[name, partition] = version
+        return versions
 
     def _upstream(self, asset: str) -> tuple[str, ...]:
         schedule = self.assets[asset].schedule
@@ -294,14 +298,14 @@ class Reference:
 
     def failed(self, now: datetime) -> list[tuple[str, Partition]]:
         """Return the failed partitions that a person makes again on this day."""
-        found = [
+        failures = [
             (name, partition)
             for (name, identity, partition), state in self.states.items()
             if state.state == "failed" and state.held_by is None and partition != DISCOVERY
             and name in self.assets and identity == self.assets[name].identity
             and draw("retry", name, partition, now) < RETRIED
         ]  # fmt: skip
-        return sorted(found, key=repr)
+        return sorted(failures, key=repr)
 
     # ------------------------------------------------------------ schedules by time
     def _tick(self, now: datetime) -> None:
@@ -316,12 +320,12 @@ class Reference:
                 self._make_due(name, times[last], now)
                 self.handled_until[name] = times[last]
 
-    def _make_due(self, name: str, at: datetime, now: datetime) -> None:
+    def _make_due(self, name: str, tick_at: datetime, now: datetime) -> None:
         declared, cut, since = self.assets[name], self.cut(name), self.handled_until[name]
         if declared.is_runtime:
             wanted = [DISCOVERY]
         elif cut.has_time:
-            wanted = self._ended(name, since, at)
+            wanted = self._ended(name, since, tick_at)
         else:
             # Left out: what something other than the ticks of this schedule began and made since.
             wanted = [
@@ -332,9 +336,9 @@ class Reference:
         for partition in self.claim(name, wanted, "schedule", now):
             self.state(name, partition).due_again = True
 
-    def _ended(self, name: str, since: datetime, at: datetime) -> list[Partition]:
+    def _ended(self, name: str, since: datetime, tick_at: datetime) -> list[Partition]:
         options, cut = self.assets[name].options, self.cut(name)
-        ended = cut.ended_between(since, at)
+        ended = cut.ended_between(since, tick_at)
         again = []
         if ended and (count := int(str(options.get("refresh", 0)))):
             again = cut.last_before(ended[0].start, count)
@@ -421,10 +425,10 @@ class Reference:
     def _compare(
         self, name: str, partition: Partition, upstream: str, written: Sequence[Written] | None
     ) -> tuple[bool, bool]:
-        """Return whether all that is needed of an upstream asset is there, and whether some of it
-        is newer than what the partition was made from.
+        """Return whether all needed partitions of an upstream asset are there, and whether one of
+        them is newer than the partition's inputs.
         """
-        own, down, up = self.state(name, partition), self.cut(name), self.cut(upstream)
+        own_state, down, up = self.state(name, partition), self.cut(name), self.cut(upstream)
         if down.is_whole and not up.is_whole:
             identity = self.assets[upstream].identity
             wanted = [
@@ -438,7 +442,8 @@ class Reference:
             wanted, exist = needed(down, partition, up)
             ready = exist and all(self.state(upstream, key).version for key in wanted)
         newer = any(
-            self.state(upstream, key).version > own.inputs.get((upstream, key), 0) for key in wanted
+            self.state(upstream, key).version > own_state.inputs.get((upstream, key), 0)
+            for key in wanted
         )
         return ready, newer
 
@@ -458,8 +463,8 @@ class Reference:
             if schedule is None or name in self.paused:
                 continue
             if schedule.joins_time:
-                asked = [(partition, ticked[name, partition]) for partition in partitions]
-                self.joined.released(name, asked, now)
+                requests = [(partition, ticked[name, partition]) for partition in partitions]
+                self.joined.released(name, requests, now)
             elif schedule.assets:
                 self._queue_due(name, partitions, None, now)
             else:

@@ -1,8 +1,8 @@
-"""The product's own services, driven step by step on a clock that runs fast.
+"""The product's own services, driven step by step on a fast clock.
 
 The catalogue is read from a real bundle by the real loader, and everything is written to a real
-PostgreSQL. What is replaced is time, which the database and this process are told, and the runner:
-a run ends when and as `chance` says.
+PostgreSQL. Time is replaced, for the database and this process, and so is the runner: a run ends
+when and as `chance` decides.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def simulated_clock() -> Iterator["Clock"]:
 
 
 class Clock:
-    """The time that the database and this process are told."""
+    """The time that the database and this process see."""
 
     now: datetime
 
@@ -88,14 +88,14 @@ class Servers:
     )
 
     def declare(self, assets: Sequence[DeclaredAsset]) -> None:
-        """Write a definition file, and have it loaded and put in force."""
+        """Write a definition file, load the file, and put it in force."""
         self.assets = {declared.name: declared for declared in assets}
         (self.folder / "definitions.py").write_text(definition_file(assets))
         report = sync_bundle("simulated", self.folder)
         assert not report.errors, report.errors[0]
 
     def step(self, now: datetime, actions: Sequence[Action]) -> None:
-        """Do all that happens at one instant, in the order in which servers look."""
+        """Do everything that happens at one instant, in the order in which servers look."""
         self.clock.set(now)
         self._end_runs(now)
         for action in actions:
@@ -151,10 +151,10 @@ class Servers:
     def _partitions_of(self, attempt: attempts.Attempt) -> list[Partition]:
         if attempt.is_discovering:
             return [DISCOVERY]
-        made = attempt.run.partitions.order_by("position").values_list(
+        windows = attempt.run.partitions.order_by("position").values_list(
             "slice__window_start", "slice__segment"
         )
-        return [(start, segment) for start, segment in made]
+        return [(start, segment) for start, segment in windows]
 
     def _act(self, action: Action, now: datetime) -> None:
         if action.kind in ("pause", "unpause"):
@@ -179,7 +179,7 @@ class Servers:
             return  # a run holds it
 
     def _selection(self, name: str, partition: Partition) -> str:
-        """Return the partition as a person would write it."""
+        """Return the partition as a person would write the partition."""
         declared, (start, segment) = self.assets[name], partition
         if start is None:
             return segment
@@ -195,19 +195,19 @@ class Servers:
         failed = AssetPartition.objects.filter(
             state="failed", held_by=None, asset__active=True
         ).select_related("asset__partition_definition")
-        found = [
-            (piece.asset.name, (piece.window_start, piece.segment))
-            for piece in failed
-            if piece.identity == piece.asset.identity
+        failures = [
+            (partition_row.asset.name, (partition_row.window_start, partition_row.segment))
+            for partition_row in failed
+            if partition_row.identity == partition_row.asset.identity
         ]
         return sorted(
-            ((name, part) for name, part in found if draw("retry", name, part, now) < RETRIED),
+            ((name, part) for name, part in failures if draw("retry", name, part, now) < RETRIED),
             key=repr,
         )
 
 
 def records() -> list[Record]:
-    """Return what the product has on record, as the reference keeps it."""
+    """Return the product's records, in the form of the reference."""
     rows = Materialization.objects.exclude(slice__identity=DISCOVERY_IDENTITY).values_list(
         "slice__asset__name", "slice__window_start", "slice__segment", "version",
         "run__trigger", "created_at",

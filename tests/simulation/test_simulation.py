@@ -38,9 +38,9 @@ def servers(transactional_db: None) -> Iterator[Servers]:
 def test_the_record_is_that_of_the_reference(servers: Servers) -> None:
     plan = YEAR if os.environ.get("SIMULATED") == "year" else MONTH
     product, reference = simulate(plan, servers, tell=print)
-    found = differences(product, reference)
+    deviations = differences(product, reference)
     print(f"{len(reference):,} versions")  # noqa: T201
-    assert not found, "\n".join([f"{len(found)} differences", *found[:40]])
+    assert not deviations, "\n".join([f"{len(deviations)} differences", *deviations[:40]])
     assert len(reference) > 30 * plan.days
     assert {trigger for _, _, _, trigger, _ in reference} == {"schedule", "upstream", "manual", ""}
     # What joins times and assets is made by both where either suffices, and at ticks alone else.

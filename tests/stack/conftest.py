@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.folders import reachable_folder
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """An empty folder that PostgreSQL's user can reach; pytest's own are closed to it."""
-    path = Path(tempfile.mkdtemp(prefix="slicewise-folder-"))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    """Make an empty folder that PostgreSQL's user can reach; pytest's folders are closed."""
+    with reachable_folder("slicewise-folder-") as path:
+        yield path

@@ -1,4 +1,4 @@
-"""A Celery app with the worker step of ours and one short task, for the test beside it."""
+"""A Celery app with Slicewise's worker step and one short task, for tests of the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beat's messages keep their intervals, whatever is done to the clock on the wall."""
+"""Beat's messages keep their intervals when the wall clock is changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Wall:
 
 
 class Beat(SteadyScheduler):
-    """Keeps what it would have sent."""
+    """A beat that keeps its messages instead of sending."""
 
     sent: list[str]
 
@@ -44,20 +44,20 @@ class Beat(SteadyScheduler):
         self.sent.append(entry.name)
 
     def install_default_entries(self, data: Any) -> None:
-        """Its own entries alone."""
+        """Install no default entries: beat sends the entries of the test alone."""
 
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
-    made = Wall()
+    wall_clock = Wall()
     monkeypatch.setattr(
-        "slicewise_server.beat.time", SimpleNamespace(monotonic=lambda: made.passed)
+        "slicewise_server.beat.time", SimpleNamespace(monotonic=lambda: wall_clock.passed)
     )
-    return made
+    return wall_clock
 
 
 def app_by(wall: Wall, name: str) -> Celery:
-    """An app whose idea of the time is taken from the wall."""
+    """Return an app whose clock is the given wall clock."""
     app = Celery(name, set_as_current=False, broker="memory://")
     app.now = wall.now  # type: ignore[method-assign]
     return app
@@ -75,7 +75,7 @@ def beat(wall: Wall) -> Beat:
 
 
 def run(beat: Beat, wall: Wall, seconds: float) -> list[str]:
-    """What is sent in so long."""
+    """Return the messages that beat sends in a number of seconds."""
     beat.sent.clear()
     end = wall.passed + seconds
     while wall.passed < end:

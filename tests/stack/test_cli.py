@@ -61,7 +61,7 @@ def test_a_port_that_is_named_and_taken_is_refused_before_anything_is_started(
 ) -> None:
     with socket.create_server((ports.HOST, 0)) as server:
         port = str(server.getsockname()[1])
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "slicewise_server.stack.cli", "up", "--port", port],
             env={**os.environ, "SLICEWISE_DATA": str(folder / "data")},
             cwd=PROJECT,
@@ -70,9 +70,9 @@ def test_a_port_that_is_named_and_taken_is_refused_before_anything_is_started(
             timeout=60,
             check=False,
         )
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"slicewise: Port {port} is taken: ")
-    assert "Slicewise is at" not in done.stdout
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"slicewise: Port {port} is taken: ")
+    assert "Slicewise is at" not in result.stdout
     assert not list(folder.rglob("postgresql*"))
 
 
@@ -87,10 +87,10 @@ def test_the_usual_port_is_left_to_whoever_has_it_and_that_is_said(
         stack.claim_port()
         up.announce(stack)
         stack.stop()
-    said = capsys.readouterr().out
-    assert f"Port {port} is taken: the pages are on another one." in said
-    assert "Code of assets" in said  # and what it is not kept from
-    assert f":{port}\n" not in said
+    output = capsys.readouterr().out
+    assert f"Port {port} is taken: the pages are on another one." in output
+    assert "Code of assets" in output  # and what it is not kept from
+    assert f":{port}\n" not in output
 
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "http"])
@@ -122,7 +122,7 @@ def test_a_command_into_a_pipe_that_nobody_reads_ends_quietly(
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "slicewise_server.stack.cli", *typed],
             cwd=PROJECT,
             env=env | buffering,
@@ -133,7 +133,7 @@ def test_a_command_into_a_pipe_that_nobody_reads_ends_quietly(
         )
     finally:
         os.close(writer)
-    assert done.stderr == ""
+    assert result.stderr == ""
 
 
 def test_an_unknown_command_is_bad_usage_and_the_nearest_is_named(
@@ -164,8 +164,10 @@ heavy = (
 )
 print([name for name in heavy if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
 
 
 def test_commands_print_the_addresses_that_are_served() -> None:

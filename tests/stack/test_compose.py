@@ -59,8 +59,8 @@ def test_every_process_of_ours_knows_the_clusters_it_may_submit_to(
 
 def test_the_shared_spark_server_leaves_cores_to_applications(containers: dict[str, Any]) -> None:
     worker, server = containers["spark-worker"]["command"], containers["spark-connect"]["command"]
-    (taken,) = [int(word.partition("=")[2]) for word in server if "cores.max" in word]
-    assert taken < int(worker[worker.index("--cores") + 1])
+    (taken_cores,) = [int(word.partition("=")[2]) for word in server if "cores.max" in word]
+    assert taken_cores < int(worker[worker.index("--cores") + 1])
 
 
 def test_python_workers_of_spark_hide_the_packages_of_the_server(

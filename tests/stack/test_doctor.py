@@ -1,4 +1,4 @@
-"""`slicewise doctor` says what is there."""
+"""`slicewise doctor`: findings on this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_server_that_is_named_and_does_not_answer_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("master", "said"),
+    ("master", "advice"),
     [
         ("local[2]", ""),
         ("yarn", ""),
@@ -61,12 +61,12 @@ def test_a_server_that_is_named_and_does_not_answer_is_reported() -> None:
         ("spark://somewhere", "Nothing answers at spark://somewhere"),
     ],
 )
-def test_a_spark_master_that_is_named_is_looked_at(master: str, said: str) -> None:
+def test_a_spark_master_that_is_named_is_looked_at(master: str, advice: str) -> None:
     finding = {f.name: f for f in doctor.examine({**os.environ, "SPARK_MASTER": master})}[
         "Spark master"
     ]
-    assert finding.good is not bool(said)
-    assert said in finding.advice
+    assert finding.good is not bool(advice)
+    assert advice in finding.advice
 
 
 @pytest.mark.parametrize(

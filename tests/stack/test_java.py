@@ -26,10 +26,10 @@ def test_the_wrapper_drops_the_one_argument_that_the_carried_java_does_not_know(
 
 
 def test_java_is_found_on_a_machine_without_one(tmp_path: Path) -> None:
-    found = machine.find_java({"PATH": str(tmp_path)})
-    assert found is not None
-    assert found.from_wheel
-    assert found.version >= machine.OLDEST_JAVA
+    java = machine.find_java({"PATH": str(tmp_path)})
+    assert java is not None
+    assert java.from_wheel
+    assert java.version >= machine.OLDEST_JAVA
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'version \"11.0.1\"' >&2\n")
     java.chmod(0o755)
-    found = machine.find_java({"JAVA_HOME": str(tmp_path), "PATH": str(java.parent)})
-    assert found is not None
-    assert found.home != tmp_path
+    found_java = machine.find_java({"JAVA_HOME": str(tmp_path), "PATH": str(java.parent)})
+    assert found_java is not None
+    assert found_java.home != tmp_path

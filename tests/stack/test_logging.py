@@ -1,4 +1,4 @@
-"""What a line of the log says."""
+"""Lines of the log: event, facts and traceback."""
 
 import json
 import logging
@@ -26,9 +26,9 @@ def failed() -> Exception:
 
 
 def test_machines_read_the_event_and_its_facts() -> None:
-    said = json.loads(line("assets_app.execution.queue.messages", as_json=True, extra={"run": 7}))
-    assert said.pop("timestamp").endswith("Z")
-    assert said == {
+    record = json.loads(line("assets_app.execution.queue.messages", as_json=True, extra={"run": 7}))
+    assert record.pop("timestamp").endswith("Z")
+    assert record == {
         "event": "message not sent to beat",
         "level": "warning",
         "logger": "assets_app.execution.queue.messages",
@@ -37,19 +37,19 @@ def test_machines_read_the_event_and_its_facts() -> None:
 
 
 def test_people_read_them_in_a_line() -> None:
-    said = line("slicewise_server.beat", as_json=False, extra={"task": "tick"})
-    assert "message not sent to beat" in said
-    assert said.rstrip().endswith("task=tick")
+    text = line("slicewise_server.beat", as_json=False, extra={"task": "tick"})
+    assert "message not sent to beat" in text
+    assert text.rstrip().endswith("task=tick")
 
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_what_libraries_pass_along_is_left_out(as_json: bool) -> None:
-    said = line("django.request", as_json=as_json, extra={"request": "GET /?token=1"})
-    assert "token" not in said
+    text = line("django.request", as_json=as_json, extra={"request": "GET /?token=1"})
+    assert "token" not in text
 
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_traceback_shows_no_variables(as_json: bool) -> None:
-    said = line("slicewise_server.beat", as_json=as_json, extra={}, error=failed())
-    assert "ValueError: no broker" in said
-    assert "hunter2" not in said.replace('password = "hunter2"', "")
+    text = line("slicewise_server.beat", as_json=as_json, extra={}, error=failed())
+    assert "ValueError: no broker" in text
+    assert "hunter2" not in text.replace('password = "hunter2"', "")

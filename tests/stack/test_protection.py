@@ -1,4 +1,4 @@
-"""What `slicewise up` and `slicewise doctor` say of the code of people."""
+"""The sentences of `slicewise up` and `slicewise doctor` on the protection from user code."""
 
 import os
 import pwd
@@ -48,6 +48,6 @@ def test_runs_with_a_user_each_are_not_warned_of() -> None:
 
 
 def test_the_doctor_says_so_and_it_is_no_reason_to_fail() -> None:
-    (finding,) = [one for one in doctor.examine({}) if one.name == "User code"]
+    (finding,) = [finding for finding in doctor.examine({}) if finding.name == "User code"]
     assert finding.good
     assert finding.warning == warning_of({})

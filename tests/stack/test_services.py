@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis under the supervisor: who may connect, and what happens to the killed."""
+"""PostgreSQL and Redis under the supervisor: rights to connect, and restarts after a kill."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONCE = Retry(NoBackoff(), retries=0)
 
 
 @pytest.fixture
-def own(folder: Path) -> Services:
+def fresh_services(folder: Path) -> Services:
     return Services(folder, env={})
 
 
@@ -71,60 +71,64 @@ def test_a_second_start_on_the_same_folder_is_refused(services: Services) -> Non
         Services(services.folder.path, env={}).start()
 
 
-def test_a_killed_server_comes_back(own: Services) -> None:
-    own.start(["redis"])
-    client = redis.Redis.from_url(own.environment()["REDIS_URL"], retry=ONCE)
+def test_a_killed_server_comes_back(fresh_services: Services) -> None:
+    fresh_services.start(["redis"])
+    client = redis.Redis.from_url(fresh_services.environment()["REDIS_URL"], retry=ONCE)
     try:
-        first = own.pid_of("redis")
+        first = fresh_services.pid_of("redis")
         os.kill(first, signal.SIGKILL)
         wait_for(lambda: _pings(client), "redis", seconds=120)
-        assert own.pid_of("redis") not in (0, first)
+        assert fresh_services.pid_of("redis") not in (0, first)
     finally:
-        own.stop()
+        fresh_services.stop()
 
 
-def test_stopping_leaves_no_process(own: Services) -> None:
-    own.start(DATABASE_SERVERS)
-    supervisor = own.supervisor.pid
-    everything = descendants(supervisor) | {supervisor}
-    assert len(everything) > 5
-    own.stop()
-    assert are_gone(everything)
+def test_stopping_leaves_no_process(fresh_services: Services) -> None:
+    fresh_services.start(DATABASE_SERVERS)
+    supervisor = fresh_services.supervisor.pid
+    processes = descendants(supervisor) | {supervisor}
+    assert len(processes) > 5
+    fresh_services.stop()
+    assert are_gone(processes)
 
 
-def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(own: Services) -> None:
-    own.start(DATABASE_SERVERS)
-    supervisor = own.supervisor.pid
-    everything = descendants(supervisor)
+def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(
+    fresh_services: Services,
+) -> None:
+    fresh_services.start(DATABASE_SERVERS)
+    supervisor = fresh_services.supervisor.pid
+    processes = descendants(supervisor)
     os.kill(supervisor, signal.SIGKILL)
-    assert are_gone(everything)
-    own.stop()
-    own.start(DATABASE_SERVERS)
-    own.stop()
+    assert are_gone(processes)
+    fresh_services.stop()
+    fresh_services.start(DATABASE_SERVERS)
+    fresh_services.stop()
 
 
-def test_a_killed_postgresql_comes_back_with_its_data(own: Services) -> None:
-    own.start(["postgresql"])
-    url = own.environment()["DATABASE_URL"]
+def test_a_killed_postgresql_comes_back_with_its_data(fresh_services: Services) -> None:
+    fresh_services.start(["postgresql"])
+    url = fresh_services.environment()["DATABASE_URL"]
     try:
         with psycopg.connect(url) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-        os.kill(own.pid_of("postgresql"), signal.SIGKILL)
+        os.kill(fresh_services.pid_of("postgresql"), signal.SIGKILL)
         wait_for(lambda: _reads(url), "postgresql", seconds=120)
     finally:
-        own.stop()
+        fresh_services.stop()
 
 
-def test_the_pid_file_of_a_server_long_gone_does_not_prevent_a_start(own: Services) -> None:
-    own.start(["postgresql"])
-    own.stop()
+def test_the_pid_file_of_a_server_long_gone_does_not_prevent_a_start(
+    fresh_services: Services,
+) -> None:
+    fresh_services.start(["postgresql"])
+    fresh_services.stop()
     # After a power cut the number in the file may belong to anybody, here to this test.
-    cluster = own.folder.path / "postgresql" / "cluster"
+    cluster = fresh_services.folder.path / "postgresql" / "cluster"
     stale = cluster / "postmaster.pid"
     stale.write_text(f"{os.getpid()}\n{cluster}\n1\n5432\n\n127.0.0.1\n")
     os.chown(stale, cluster.stat().st_uid, cluster.stat().st_gid)
-    own.start(["postgresql"])
-    own.stop()
+    fresh_services.start(["postgresql"])
+    fresh_services.stop()
 
 
 def test_a_database_that_the_environment_names_is_used_and_none_is_started(
@@ -146,10 +150,10 @@ def test_a_folder_that_the_servers_user_cannot_enter_is_refused_in_words(folder:
         pytest.skip("only root gives PostgreSQL to another user")
     closed = folder / "closed"
     closed.mkdir(mode=0o700)
-    own = Services(closed / "data", env={})
+    services = Services(closed / "data", env={})
     with pytest.raises(StackError, match="cannot enter"):
-        own.start(["postgresql"])
-    own.stop()
+        services.start(["postgresql"])
+    services.stop()
 
 
 def test_ports_are_free_and_differ() -> None:

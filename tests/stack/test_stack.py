@@ -18,6 +18,7 @@ from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.stack import Stack
 from slicewise_server.stack.supervision import wait_for
+from tests.health import is_healthy
 from tests.processes import are_gone, descendants, is_alive, read_until
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def test_a_killed_web_server_leaves_no_child_and_comes_back(stack: Stack) -> Non
     assert below
     os.kill(killed, signal.SIGKILL)
     assert are_gone(below)
-    wait_for(lambda: _answers(stack.web_url), "web", seconds=120)
+    wait_for(lambda: is_healthy(stack.web_url, seconds=60), "web", seconds=120)
 
 
 def test_spark_finds_no_secret_of_ours(stack: Stack) -> None:
@@ -84,7 +85,7 @@ def test_up_on_a_running_data_folder_is_refused(stack: Stack) -> None:
 
 @pytest.fixture
 def up(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts `slicewise up` on one folder, as often as the test likes."""
+    """Return a function that starts `slicewise up` on one folder, as often as the test calls it."""
     started: list[subprocess.Popen[str]] = []
 
     def start(**more: str) -> subprocess.Popen[str]:
@@ -110,24 +111,24 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
 ) -> None:
     first = up()
     read_until(first, "Ctrl-C ends it")
-    everything = descendants(first.pid)
-    assert len(everything) > 12
+    processes = descendants(first.pid)
+    assert len(processes) > 12
     first.kill()
 
     # The second one waits for the end of what the first one started.
     second = up(SPARK_REMOTE=spark_remote)
     text = read_until(second, "Ctrl-C ends it")
-    assert are_gone(everything)
+    assert are_gone(processes)
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
-    assert _answers(address[1])
+    assert is_healthy(address[1], seconds=60)
     assert re.search(r"sign in as +admin\n +password +\S{20}", text)
 
-    everything = descendants(second.pid)
-    assert not any(b"SparkConnectServer" in _command(pid) for pid in everything)
+    processes = descendants(second.pid)
+    assert not any(b"SparkConnectServer" in _command(pid) for pid in processes)
     second.send_signal(signal.SIGINT)
     assert second.wait(timeout=120) == 0
-    assert are_gone(everything)
+    assert are_gone(processes)
 
 
 def _command(pid: int) -> bytes:
@@ -135,11 +136,3 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:  # it has just ended
         return b""
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=60) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False

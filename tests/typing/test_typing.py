@@ -1,4 +1,4 @@
-"""What a type checker says to people who use the package and have nothing but it installed."""
+"""Messages of a type checker for people who have installed nothing but the package."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ REPORTED = re.compile(r"^wrong\.py:(\d+): error: (.+?)  \[[\w-]+\]$", re.MULTILI
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment that has the files of the package that people are given."""
+    """Create a virtual environment with the files of the package that people get."""
     folder = tmp_path_factory.mktemp("typing") / "env"
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -37,7 +37,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def mypy(environment: Path, *files: Path) -> str:
-    """What mypy says of files that lie in a folder of their own, as people's do."""
+    """Run mypy on files in a folder of their own, as people's files are, and return its lines."""
     project = environment.parent / files[0].stem
     project.mkdir()
     for file in files:
@@ -64,16 +64,16 @@ def test_a_bundle_of_all_kinds_of_assets_has_no_error(environment: Path) -> None
 
 
 def test_mistakes_are_found_where_they_are_marked(environment: Path) -> None:
-    found: dict[int, list[str]] = defaultdict(list)
+    errors: dict[int, list[str]] = defaultdict(list)
     for line, message in REPORTED.findall(mypy(environment, HERE / "wrong.py")):
-        found[int(line)].append(message)
+        errors[int(line)].append(message)
     lines = enumerate((HERE / "wrong.py").read_text().splitlines(), start=1)
     marked = {number: mark[1] for number, line in lines if (mark := EXPECTED.search(line))}
     assert len(marked) > 30
     assert {
-        number: (marked.get(number, "no error"), found.get(number, []))
-        for number in marked.keys() | found.keys()
-        if not any(marked.get(number, "\n") in message for message in found.get(number, ()))
+        number: (marked.get(number, "no error"), errors.get(number, []))
+        for number in marked.keys() | errors.keys()
+        if not any(marked.get(number, "\n") in message for message in errors.get(number, ()))
     } == {}
 
 

@@ -1,4 +1,4 @@
-"""What the rules say of one request: how it is answered, and whether it may change anything."""
+"""The verdict of the rules on one request: the right answers, and the right to change anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Expected:
 
 
 def expected(route: str, rule: Rule, method: str, role: str, place: str) -> Expected:
-    """Return what is right for a request of somebody in a role, about things of a place."""
+    """Return the right answers to a request of a person in a role, about things of a place."""
     if rule.open_to_all:
         return Expected(rule.open_to_all)
     write = rule.writes.get(method)
@@ -38,7 +38,7 @@ def expected(route: str, rule: Rule, method: str, role: str, place: str) -> Expe
 
 
 def may_write(write: Write, role: str, place: str) -> bool:
-    """Whether somebody in the role may send the request about things of the place."""
+    """Return whether a person in the role may send the request about things of the place."""
     return role in write.who or (write.by_grant and role == "granted" and place == LENT)
 
 

@@ -1,4 +1,4 @@
-"""Requests of the matrix: addresses filled in, bodies, and what a request has changed."""
+"""Requests of the matrix: addresses filled in, bodies, and the changes of a request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_TOLD = ("django_migrations",)
 
 
 def address_of(route: str, rule: Rule, things: Things) -> str:
-    """Return an address that the route leads to, about the thing that its rule names."""
+    """Return an address of the route, about the thing that the route's rule names."""
     if route == r"api/^[\s\S]*\Z":
         return "/api/v1/nothing-is-here/"
     filled = _GAP.sub(lambda gap: _filling(gap[1] or gap[2], rule, things), route)
@@ -58,13 +58,13 @@ def _encoded(address: str, body: Mapping[str, Any] | None) -> tuple[bytes, str]:
 
 
 def digest() -> dict[str, tuple[int, str]]:
-    """Return for each table the number of its rows, and a hash of all that they hold."""
+    """Return for each table the number of its rows, and a hash of all rows."""
     tables = [name for name in connection.introspection.table_names() if name not in _NOT_TOLD]
-    each = (
+    selects = (
         f"SELECT '{name}', count(*), coalesce(sum(hashtextextended(row::text, 0)), 0)::text"
         f' FROM "{name}" AS row'
         for name in tables
     )
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(each))
+        cursor.execute(" UNION ALL ".join(selects))
         return {name: (count, content) for name, count, content in cursor.fetchall()}

@@ -1,8 +1,8 @@
-"""The rules of the site: who may read at an address, and who may write. They are written from the
-guides, not from the code: a view that disagrees fails the matrix.
+"""The rules of the site: the roles that may read at an address, and the roles that may write.
 
-An address has one rule, by its route as the URL conf writes it. The routes of the admin site follow
-from a table of its models.
+The rules are written from the guides, not from the code: a view that disagrees fails the matrix. An
+address has one rule, by its route as the URL conf writes the route. The routes of the admin site
+follow from a table of its models.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Body = Callable[[Things], Mapping[str, Any]]
 
 
 def nothing(_: Things) -> Mapping[str, Any]:
-    """The empty body."""
+    """Return the empty body."""
     return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """A request that writes: who may send it, and how it is answered where it may be sent."""
+    """A request that writes: the roles that may send the request, and the right answers."""
 
     who: frozenset[str]
     body: Body = nothing
@@ -53,7 +53,7 @@ class Write:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """Who may do what at an address. Methods that no rule names are not allowed (405)."""
+    """The rights at an address, by method. Methods that no rule names are not allowed (405)."""
 
     reads: frozenset[str] | None = READERS
     writes: Mapping[str, Write] = field(default_factory=dict)
@@ -320,7 +320,7 @@ PAGES_BACKFILLS: Rules = {
 # ---------------------------------------------------------------- the admin site
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model of the admin site: who may look at its rows, and who may do what with them."""
+    """A model of the admin site: roles that may look at its rows, and actions of each role."""
 
     of: str
     looks: frozenset[str] = SITE
@@ -366,7 +366,9 @@ MODELS: dict[str, Model] = {
 
 
 def _rules_of_model(model: Model) -> Rules:
-    """Return the rules of the six addresses that Django gives a model, without their beginning."""
+    """Return the rules of the six addresses that Django gives a model, by the ends of the
+    addresses.
+    """
     chosen, shown = model.chosen or model.of, frozenset({200, 302})
     # Whoever may look may send the list's form; without the right to an action nothing is done.
     does = Write(

@@ -1,4 +1,4 @@
-"""Every address x every method x every role: what is answered, and that nothing else changes.
+"""Every address x every method x every role: the answer, and no other change.
 
 The addresses come from the URL conf, the right answers from the rules beside this test.
 """
@@ -30,22 +30,24 @@ CAST = [(role, KEPT) for role in sorted(EVERYBODY)]
 
 @pytest.fixture
 def site(db: None) -> World:
-    """The world, from which nobody has asked for tokens of late: there is a limit by address."""
+    """Make the world, with no recent request for tokens: requests are limited by address."""
     cache.delete("throttle-tokens-127.0.0.1")
     return make_world()
 
 
 def test_every_address_has_a_rule() -> None:
-    known = Counter(route for rules in FAMILIES.values() for route in rules)
-    missing = [route for route in all_routes() if route not in known]
+    ruled_routes = Counter(route for rules in FAMILIES.values() for route in rules)
+    missing = [route for route in all_routes() if route not in ruled_routes]
     assert not missing, (
         f"No rule says who may do what at {missing}. Add each to the family in {HOME} where it"
         " belongs: with `readable` if whoever is signed in may read it, with `written` or `asked`"
         " and a body that changes something if it writes; a new model of the admin to MODELS."
     )
-    stale = sorted(set(known) - set(all_routes()))
+    stale = sorted(set(ruled_routes) - set(all_routes()))
     assert not stale, f"There is nothing at {stale} any more: take it out of {HOME}."
-    assert max(known.values()) == 1, f"An address of two families: {known.most_common(3)}"
+    assert max(ruled_routes.values()) == 1, (
+        f"An address of two families: {ruled_routes.most_common(3)}"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -104,8 +106,8 @@ def cast_of(rule: Rule) -> list[tuple[str, str]]:
 
 
 def methods_sent(rule: Rule, route: str, way: str) -> list[str]:
-    """Return all methods; with a token those that are allowed, since the others do not depend on
-    how somebody came in.
+    """Return all methods; with a token only the allowed methods, since other methods do not depend
+    on the sign-in.
     """
     if way == SESSION or not route.startswith("api/v1/"):
         return list(METHODS)
@@ -113,7 +115,7 @@ def methods_sent(rule: Rule, route: str, way: str) -> list[str]:
 
 
 def ways(route: str, role: str) -> tuple[str, ...]:
-    """Return how somebody in the role comes to the address: pages take no tokens."""
+    """Return the ways of a person in the role to the address: pages take no tokens."""
     if route.startswith("api/v1/"):
         return (SESSION, TOKEN)
     return (SESSION, TOKEN) if role == "superuser" else (SESSION,)
@@ -122,7 +124,7 @@ def ways(route: str, role: str) -> tuple[str, ...]:
 def faults_of(
     world: World, route: str, rule: Rule, role: str, place: str, way: str
 ) -> Iterator[str]:
-    """Send every method to the address, and say what is not as the rules have it."""
+    """Send every method to the address, and list the answers that the rules do not allow."""
     things, person = world.things[place], world.people[role]
     # A token opens the API alone.
     counts_as = role if way == SESSION or route.startswith("api/v1/") else "anonymous"
@@ -156,7 +158,7 @@ def faults_of(
 
 
 def is_right(answer: Any, right: Expected) -> bool:
-    """Whether a request was answered as the rules have it."""
+    """Return whether the answer to a request follows the rules."""
     leads_to = answer.headers.get("Location", "")
     return answer.status_code in right.statuses and leads_to.startswith(right.leads_to)
 

@@ -44,7 +44,7 @@ Things = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Person:
-    """One kind of person: the browser, and the program with its token."""
+    """A person of one kind: the browser, and the program with its token."""
 
     browser: Client
     program: Client
@@ -91,7 +91,7 @@ def _make_people() -> dict[str, Person]:
 
 
 def _browsers() -> Iterator[Client]:
-    """Clients with one handler: to make one takes a look at all static files."""
+    """Return clients that share one handler: a new handler looks at all static files."""
     handler = ClientHandler(enforce_csrf_checks=False)
     while True:
         client = Client(raise_request_exception=False)
@@ -101,18 +101,22 @@ def _browsers() -> Iterator[Client]:
 
 def _make_assets(place: str, boss: User) -> dict[str, Any]:
     asset = factories.asset(place, factories.DAILY_2013, group=f"group-{place}")
-    found = factories.asset(f"{place}-found", slicewise.PartitionAtRuntime(name=f"set_{place}"))
+    runtime_asset = factories.asset(
+        f"{place}-found", slicewise.PartitionAtRuntime(name=f"set_{place}")
+    )
     factories.external(f"{place}-told", factories.DAILY_2013)
     factories.asset(f"{place}-whole")
     factories.asset(f"{place}-held", factories.DAILY_2013, paused=True)
-    add_partitions(found, ["AA"], user=boss)
-    others = {name: f"{place}-{name}" for name in ("found", "told", "whole", "held")}
-    return others | {"asset": place, "asset_id": asset.pk}
+    add_partitions(runtime_asset, ["AA"], user=boss)
+    addresses = {name: f"{place}-{name}" for name in ("found", "told", "whole", "held")}
+    return addresses | {"asset": place, "asset_id": asset.pk}
 
 
 def _make_backfills(owned: Mapping[str, dict[str, Any]], boss: User) -> None:
-    """For each asset: one backfill that has failed, one that has succeeded, one that is paused, and
-    one that is going on, with a run that waits for a worker.
+    """Create backfills of each asset.
+
+    Each asset gets a backfill that has failed, one that has succeeded, one that is paused, and one
+    that is going on, with a run that waits for a worker.
     """
     worker = make_gateway("backfill", slots=100)
     rows: dict[str, dict[str, Backfill]] = {}
@@ -154,7 +158,7 @@ def _make_common(boss: User) -> dict[str, Any]:
         **address, failures_since_start=1, get_data="", post_data=""
     )
     audit.record(boss, "try", "matrix", "entry")
-    made = Materialization.objects.order_by("pk")[0]
+    materialization = Materialization.objects.order_by("pk")[0]
     return {
         "own_token": AuthToken.objects.get(user__username="operator").token_key,
         "person": User.objects.get(username="viewer").pk,
@@ -167,7 +171,7 @@ def _make_common(boss: User) -> dict[str, Any]:
         "definition": PartitionDefinition.objects.order_by("pk")[0].pk,
         "runtime": RuntimePartition.objects.order_by("pk")[0].pk,
         "grant": Grant.objects.get().pk,
-        "materialization": made.pk,
+        "materialization": materialization.pk,
         "gateway": Gateway.objects.get().pk,
         "bundle": Bundle.objects.get().pk,
         **_make_alerts(boss),

@@ -1,4 +1,6 @@
-"""The examples of AIP-76 as they stand there, without data; paused until a test lets them go."""
+"""The examples of AIP-76 as written in the document, without data; paused until a test unpauses an
+asset.
+"""
 
 from slicewise import (
     PartitionAtRuntime,

@@ -1,4 +1,4 @@
-"""Assets on a fast clock; paused until a test lets them go."""
+"""Assets on a fast clock; paused until a test unpauses an asset."""
 
 from datetime import timedelta
 

@@ -11,7 +11,7 @@ from slicewise import asset
 
 @asset(uri=HERE / "slow", partition=DAILY)
 def slow(spark, context):
-    """Leaves its pulse while it works, so that it shows whether its code still runs."""
+    """Leaves a pulse while the function works, so that a test sees whether the code still runs."""
     pulse = HERE / "pulse" / f"{context['run_id']}-{context['attempt']}"
     pulse.parent.mkdir(parents=True, exist_ok=True)
     with pulse.open("a") as beats:
@@ -32,13 +32,13 @@ def endless(spark):
 
 @asset(uri=HERE / "broken", partition=DAILY, params={"reason": "fog"})
 def broken(context):
-    """Fails, and says why."""
+    """Fails with a reason."""
     print("looking out of the window")
     raise ValueError(f"the airport is closed: {context['params']['reason']}")
 
 
 def tell(self, context):
-    """Called after runs of what is below."""
+    """Called after runs of the asset below."""
     day, attempt = context["partition"], context["attempt"]
     print(f"{self.name} of {day}, attempt {attempt}: {context['error']}")
     if context["error"] is None:
@@ -47,7 +47,7 @@ def tell(self, context):
 
 @asset(partition=DAILY, retries=1, retry_delay=0, on_success=tell, on_failure=tell)
 def told(context):
-    """Fails on the second of a month, as often as it is tried."""
+    """Fails on the second of a month, in each attempt."""
     print("trying")
     if str(context["partition"]).endswith("-02"):
         raise ValueError("the airport is closed")
@@ -55,19 +55,19 @@ def told(context):
 
 @asset(timeout=1)
 def dawdles():
-    """Takes longer than it said it would."""
+    """Takes longer than its timeout."""
     time.sleep(60)
 
 
 @asset()
 def leaves():
-    """Ends its process without a word."""
+    """Ends its process without a message."""
     os._exit(3)
 
 
 @asset()
 def snoops():
-    """Prints all that a curious function can find out about the server."""
+    """Prints everything that a curious function can find out about the server."""
     print("own environment:", dict(os.environ))
     for number in {os.getpid(), os.getppid()}:
         try:

@@ -1,4 +1,4 @@
-"""Assets that hold their data to what it should be."""
+"""Assets whose data is validated."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from slicewise import AssetValidation, asset, validation
 
 @asset(uri=HERE / "readings", params={"rows": 3, "warmest": 20})
 def readings(spark, context):
-    """What thermometers say, the first of which has no name."""
+    """Readings of thermometers; the first thermometer has no name."""
     rows, warmest = context["params"]["rows"], context["params"]["warmest"]
     return spark.range(rows).selectExpr(
         "id", "if(id = 0, NULL, 'thermometer') AS name", f"{warmest} - id AS celsius"
@@ -18,7 +18,7 @@ def readings(spark, context):
 
 @validation
 def weather_on_earth(frame):
-    """It is below sixty degrees."""
+    """The temperature is below sixty degrees."""
     hot = frame.where("celsius >= 60").count()
     return f"{hot} thermometers are on fire" if hot else None
 
@@ -38,6 +38,6 @@ def weather_on_earth(frame):
     ],
 )
 def checked(readings):
-    """The readings, once they have been looked at."""
+    """The readings, after validation."""
     print("the function runs")
     return readings.read()

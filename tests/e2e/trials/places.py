@@ -1,4 +1,4 @@
-"""Where the trials keep what they make, and what they leave for a test to look at."""
+"""Folders for the data of the trials, and for the traces that tests look at."""
 
 import os
 from datetime import date

@@ -1,4 +1,4 @@
-"""Hours, days made from them, and a total: made by one backfill, without data."""
+"""Hours, days made from the hours, and a total: made by one backfill, without data."""
 
 from slicewise import PartitionByInterval, asset
 

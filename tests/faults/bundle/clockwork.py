@@ -20,7 +20,7 @@ def tick():
 
 @asset(schedule=timedelta(seconds=1), partition=SECONDS, paused=True)
 def tock():
-    """The same beside it."""
+    """One partition a second, beside the first asset."""
 
 
 @asset(partition=HOURLY, strategy="range")
@@ -54,7 +54,7 @@ def roll_up(hours):
 
 @asset()
 def source():
-    """What the unrelated asset waits for."""
+    """The upstream asset of the unrelated asset."""
 
 
 @asset(schedule=source)

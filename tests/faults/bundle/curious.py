@@ -1,4 +1,4 @@
-"""An asset that looks for credentials wherever user code could, and prints what it finds."""
+"""An asset that looks for credentials wherever user code can look, and prints its finds."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _MOST = 65_536
 
 @asset(params={"data": "", "postgresql": 0, "redis": 0})
 def curious(context):
-    """Prints all that can be read, and what servers say to a stranger."""
+    """Prints everything that can be read, and the answers of servers to a stranger."""
     params = context["params"]
     print("user", os.getuid())
     look_at_processes()
@@ -30,7 +30,7 @@ def curious(context):
 
 
 def look_at_processes():
-    """What all processes show, and its own descriptors."""
+    """Prints the facts of all processes, and the descriptors of its own process."""
     for process in Path("/proc").glob("[0-9]*"):
         show(process / "environ")
         show(process / "cmdline")
@@ -42,15 +42,20 @@ def look_at_processes():
 
 
 def look_at_files(data):
-    """What lies in the server's folder, by listing it and by names that are known."""
+    """Prints the files in the server's folder, found by listing and by well-known names."""
     for folder, _, names in os.walk(data):
         for name in names:
             show(Path(folder) / name)
-    for known in ("credentials.json", "running.json", "redis/redis.conf", "spark/spark.properties"):
-        show(data / known)
-    for known in ("web", "worker-scheduled", "worker-control", "worker-bulk", "beat"):
-        show(data / "processes" / f"{known}.json")
-        show(data / "logs" / f"{known}.log")
+    for file_name in (
+        "credentials.json",
+        "running.json",
+        "redis/redis.conf",
+        "spark/spark.properties",
+    ):
+        show(data / file_name)
+    for file_name in ("web", "worker-scheduled", "worker-control", "worker-bulk", "beat"):
+        show(data / "processes" / f"{file_name}.json")
+        show(data / "logs" / f"{file_name}.log")
 
 
 def show(path):
@@ -64,7 +69,7 @@ def show(path):
 
 
 def listed(folder):
-    """What stands in a folder that may be listed."""
+    """Lists a folder that may be listed."""
     try:
         return [os.readlink(link) for link in folder.iterdir() if os.path.lexists(link)]
     except OSError:
@@ -72,7 +77,7 @@ def listed(folder):
 
 
 def said_by(port, greeting):
-    """What a server answers to somebody without a password."""
+    """Returns a server's answer to a client without a password."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(greeting)
         return connection.recv(200)

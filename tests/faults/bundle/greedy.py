@@ -18,7 +18,7 @@ _MEGABYTE = b"x" * 1_048_575 + b"\n"
 
 @asset(uri=HERE / "small" / "large", partition=BY_DAY, params={"rows": 1})
 def large(spark, context):
-    """As large as it is asked to be."""
+    """As large as the param `rows` asks for."""
     rows = context["params"]["rows"]
     return spark.range(0, rows, 1, 1).selectExpr("id", "uuid() AS text")
 

@@ -1,4 +1,4 @@
-"""An asset whose code does what it can against its worker, each time in another manner."""
+"""An asset whose code attacks its worker, each time in another manner."""
 
 import json
 import os
@@ -23,19 +23,19 @@ def manner(function):
 
 @asset(params={"manner": "", "seed": 0, "folders": ""})
 def hostile(context):
-    """Attack in the manner that is asked for."""
+    """Attack in the requested manner."""
     print("hostile as user", os.getuid(), flush=True)
     MANNERS[context["params"]["manner"]](context["params"])
 
 
 def channels():
-    """Return the sockets of the process: one of them leads to the worker."""
+    """Return the sockets of the process: one socket leads to the worker."""
     numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     return [number for number in numbers if number > 2 and is_socket(number)]
 
 
 def is_socket(number):
-    """Whether a descriptor is an open socket."""
+    """Return whether a descriptor is an open socket."""
     try:
         return stat.S_ISSOCK(os.fstat(number).st_mode)
     except OSError:
@@ -43,7 +43,7 @@ def is_socket(number):
 
 
 def say(data):
-    """Write to every channel; the worker that has heard enough ends the run."""
+    """Write to every channel; the worker ends the run after too many messages."""
     for number in channels():
         try:
             os.write(number, data)
@@ -58,7 +58,7 @@ def stay(seconds=_SECONDS):
 
 @manner
 def messages(params):
-    """Random and mutated messages, some of them right, until the worker has had enough."""
+    """Send random and mutated messages, some of them valid, until the worker ends the run."""
     chance = random.Random(params["seed"])
     end = time.monotonic() + _SECONDS
     while time.monotonic() < end:
@@ -66,17 +66,17 @@ def messages(params):
 
 
 def sample(chance):
-    """Return a message as runners send them, with values of any kind."""
+    """Return a message as runners send messages, with values of any kind."""
     odd = [None, True, -1, 2**63, 1e308, "", "\\ud800", "../../etc", [], {}, [[]], "x" * 5000]
     value = lambda right: chance.choice([right, right, right, *odd])  # noqa: E731
-    piece = {
+    partition = {
         "key": value("2024-01-01"), "path": value("../../faults/steady"),
         "rows": value(1), "bytes": value(1),
     }  # fmt: skip
     return chance.choice(
         [
             {"type": "staged", "asset": value("steady"), "root": value("/etc"),
-             "staging": value("/"), "partitions": value([piece])},
+             "staging": value("/"), "partitions": value([partition])},
             {"type": "failed", "kind": value("platform"), "error": value("e"),
              "traceback": value("")},
             {"type": "spark", "application_id": value("app-1"), "ui": value("http://h")},
@@ -103,7 +103,7 @@ def mutated(chance, message):
 
 @manner
 def gigabyte(params):
-    """A gigabyte without the end of a line."""
+    """Send a gigabyte without the end of a line."""
     for _ in range(1024):
         say(b"x" * 1_048_576)
     stay()
@@ -111,7 +111,9 @@ def gigabyte(params):
 
 @manner
 def links(params):
-    """A link in every folder that the code may write, then a publication that would follow it."""
+    """Put a link into every folder that the code may write, then send a publication that would
+    follow it.
+    """
     for top in params["folders"].split(":"):
         for folder, _, _ in os.walk(top):
             try:
@@ -119,8 +121,8 @@ def links(params):
                 print("a link in", folder, flush=True)
             except OSError:
                 continue
-    piece = {"key": "", "path": _LINK, "rows": 1, "bytes": 1}
-    forged = {"type": "staged", "root": "/etc", "staging": "/etc", "partitions": [piece]}
+    partition = {"key": "", "path": _LINK, "rows": 1, "bytes": 1}
+    forged = {"type": "staged", "root": "/etc", "staging": "/etc", "partitions": [partition]}
     say(json.dumps(forged).encode() + b"\n")
     say(b"no message\n")
     stay()
@@ -128,15 +130,15 @@ def links(params):
 
 @manner
 def memory(params):
-    """All the memory there is: only where a limit is set."""
-    kept = []
+    """Take all memory: only where a limit is set."""
+    blocks = []
     while True:
-        kept.append(bytearray(os.urandom(1_048_576)) * 16)
+        blocks.append(bytearray(os.urandom(1_048_576)) * 16)
 
 
 @manner
 def forks(params):
-    """Processes that leave the group and hold on to all descriptors; then a failure."""
+    """Fork processes that leave the group and hold on to all descriptors; then fail."""
     run = os.getpid()
     for _ in range(5):
         if os.fork() == 0:
@@ -149,7 +151,7 @@ def forks(params):
 
 @manner
 def signals(params):
-    """No signal ends it that can be refused; the worker hears nonsense, and must end it."""
+    """Refuse all signals that can be refused, and send nonsense; the worker has to end the run."""
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN)
     say(b"no message\n")
@@ -158,16 +160,16 @@ def signals(params):
 
 @manner
 def descriptors(params):
-    """As many descriptors as there may be, kept by a child that outlives the run."""
-    kept = []
+    """Open as many descriptors as possible, in a child that outlives the run."""
+    descriptors = []
     try:
         while True:
-            kept.append(os.open("/dev/null", os.O_RDONLY))
+            descriptors.append(os.open("/dev/null", os.O_RDONLY))
     except OSError:
         pass
     if os.fork() == 0:
         os.setsid()
         stay(60)
-    for number in kept:
+    for number in descriptors:
         os.close(number)
     raise ValueError("the child keeps them")

@@ -1,4 +1,4 @@
-"""What the code of a run leaves, so that a test can see when it ran and when it did not."""
+"""Marks of a run's code, by which a test can see the times at which the code ran."""
 
 import os
 import threading
@@ -12,9 +12,9 @@ _EVERY_SECONDS = 0.05
 
 @contextmanager
 def marked(context):
-    """Within the block a file of this attempt gets a mark twenty times a second.
+    """Mark a file of this attempt twenty times a second within the block.
 
-    Its first line is the process, the last one `stop` if the code came so far.
+    The first line is the process; the last line is `stop` if the code came so far.
     """
     name = f"{context['run_id']}-{context['attempt']}"
     file = HERE / "marks" / name

@@ -11,18 +11,18 @@ DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2024, 3, 
 
 
 def keep_busy(spark, seconds):
-    """A job on Spark that takes so long, and no processor."""
+    """Run a job on Spark that takes so long, and no processor time."""
     sleep = f"reflect('java.lang.Thread', 'sleep', {round(seconds * 1000)}L)"
     spark.range(0, 1, 1, 1).selectExpr(sleep).collect()
 
 
 @asset(uri=HERE / "steady", partition=DAILY, params={"seconds": 1.0, "said": "first"})
 def steady(self, spark, context):
-    """Takes its time, then says who it was."""
+    """Takes its time, then writes the param `said` and the attempt."""
     with marked(context):
         time.sleep(context["params"]["seconds"])
-    said, attempt = context["params"]["said"], context["attempt"]
-    rows = [(key.start, said, attempt) for key in self.partitions]
+    text, attempt = context["params"]["said"], context["attempt"]
+    rows = [(key.start, text, attempt) for key in self.partitions]
     frame = spark.createDataFrame(rows, "at timestamp, said string, n int")
     return frame.withColumn("partition", partition_column("at", self))
 

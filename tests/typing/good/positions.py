@@ -1,4 +1,4 @@
-"""Keys of one's own, definitions, sets of partitions, and what needs what."""
+"""Keys of a class of the bundle, definitions, sets of partitions, and dependencies."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -21,7 +21,7 @@ from slicewise import (
 
 
 class Position(PartitionKey):
-    """A place, and a name for it that may be left out."""
+    """A place, with an optional name."""
 
     x: float
     y: float
@@ -44,28 +44,28 @@ HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 
 @asset(partition=PLACES)
 def measured() -> None:
-    """What was measured at a place."""
+    """Return the measurements at a place."""
 
 
 def height(place: Position) -> float:
-    """Fields have their types."""
+    """Return a field with its type."""
     return place.x + place.y
 
 
 def windows(until: date) -> list[timedelta]:
-    """Windows are Intervals."""
+    """Return windows as Intervals."""
     listed: Sequence[Interval] = DAILY.windows(until=until)
-    found: Interval | None = DAILY.window_at(datetime(2024, 1, 1, 12, tzinfo=UTC))
+    midday: Interval | None = DAILY.window_at(datetime(2024, 1, 1, 12, tzinfo=UTC))
     parsed: Interval = DAILY.parse("2024-01-02")
-    assert found is not None
-    assert found < parsed
+    assert midday is not None
+    assert midday < parsed
     return [window.duration for window in listed]
 
 
 def chosen(definition: PartitionDefinition) -> PartitionSet:
-    """Sets of partitions are combined."""
+    """Combine sets of partitions."""
     spring = definition.select("2024-03..2024-05")
-    texts: list[str] = [found.segments[0] for found in spring.ranges if found.segments]
+    texts: list[str] = [key_range.segments[0] for key_range in spring.ranges if key_range.segments]
     count: int = len(spring)
     again = PartitionDefinition.from_json(definition.to_json())
     assert again == definition
@@ -74,16 +74,16 @@ def chosen(definition: PartitionDefinition) -> PartitionSet:
 
 
 def dependencies() -> int:
-    """Needed partitions are sets of them."""
+    """Return needed partitions as sets."""
     day = DAILY.parse("2024-01-02")
     hours = upstream_partitions(DAILY, HOURLY, day)
     days = downstream_partitions(HOURLY, DAILY, hours, Offset(-1))
-    whole = upstream_partitions(None, DAILY, [day], until=date(2024, 2, 1))
-    return len(hours) + len(days.nonexistent.spans) + len(whole)
+    unpartitioned = upstream_partitions(None, DAILY, [day], until=date(2024, 2, 1))
+    return len(hours) + len(days.nonexistent.spans) + len(unpartitioned)
 
 
 def name_of(text: str) -> str:
-    """Errors are ValueErrors with a text."""
+    """Return the text of an error, which is a ValueError."""
     try:
         return PLACES.parse(text).text
     except PartitionKeyError as error:

@@ -50,7 +50,7 @@ elsewhere = Asset.ref("elsewhere")
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
 )
 def orders(spark: Any, context: RunContext) -> Any:
-    """One day of orders."""
+    """Return one day of orders."""
     day: Interval = context["partition"].interval
     start: datetime = day.start
     return spark.sql(f"SELECT '{start:%F}' AS day")
@@ -74,7 +74,7 @@ def orders(spark: Any, context: RunContext) -> Any:
 def takings(
     self: AssetHandle, orders: AssetHandle, prices: AssetHandle, suppliers: AssetHandle
 ) -> None:
-    """What a day's orders come to."""
+    """Write the sum of a day's orders."""
     first: object = orders.partitions[0]
     name, uri = self.name, self.uri
     assert [first, name, uri]
@@ -83,7 +83,7 @@ def takings(
 
 @asset(partition=BY_SHOP, upstream={"prices": Keys(["mitte"])}, schedule=timedelta(hours=6))
 def visits(prices: AssetHandle) -> Any:
-    """Visitors of one shop on one day."""
+    """Return the visitors of one shop on one day."""
     context = get_current_context()
     key = context["partition"].key
     shop: str = key["shop"]
@@ -92,14 +92,14 @@ def visits(prices: AssetHandle) -> Any:
 
 @asset(partition=CUSTOMERS, schedule="@hourly")
 def models(spark: Any) -> None:
-    """A model for each customer."""
+    """Add a partition for each customer."""
     for customer in ("ada", "grace"):
         CUSTOMERS.add_partition(key=customer)
 
 
 @asset(partition="auto", schedule="0 12 * * *")
 def noon(context: RunContext, limit: int = 3) -> None:
-    """From noon to noon."""
+    """Run from noon to noon."""
     run: int = context["run_id"]
     for past in context["partition"].iter_past_partitions():
         assert [past, run, limit]
@@ -107,7 +107,7 @@ def noon(context: RunContext, limit: int = 3) -> None:
 
 @asset(strategy="range", partition=BY_LIST, paused=True)
 def by_list() -> None:
-    """Made on working days."""
+    """Run on working days."""
 
 
 first_column: str = prices.price.name

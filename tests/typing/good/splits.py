@@ -10,13 +10,13 @@ DAILY = PartitionByInterval("@daily", start="2024-01-01")
 
 @validation
 def is_positive(frame: Any) -> bool:
-    """All amounts are above nothing."""
+    """Require amounts above zero."""
     return bool(frame.where("amount <= 0").count() == 0)
 
 
 @validation(severity="warn")
 def has_rows(frame: Any) -> str | None:
-    """There is something."""
+    """Require at least one row."""
     return None if frame.count() else "there are no rows"
 
 
@@ -43,7 +43,7 @@ test = Asset("test", uri="file:///lake/test", outlet_validations=[has_rows])
     },
 )
 def split(trips: AssetHandle) -> dict[str, Any]:
-    """Parts of the trips to learn from, and to try what was learnt."""
+    """Split the trips into rows to train with and rows to test with."""
     frame = trips.read()
     return {"train": frame.where("amount > 3"), "test": frame.where("amount <= 3")}
 
@@ -62,5 +62,5 @@ def split(trips: AssetHandle) -> dict[str, Any]:
     ],
 )
 def scores(train: AssetHandle, test: AssetHandle) -> Any:
-    """How well it went."""
+    """Return the score of the model."""
     return train.read().join(test.read(), "phone")

@@ -1,4 +1,4 @@
-"""Unit tests of one's own."""
+"""Unit tests in a bundle."""
 
 from positions import measured
 from sales import noon, orders, takings
@@ -9,15 +9,15 @@ from slicewise.testing import materialize
 
 
 class FakeFrame:
-    """Stands in for a DataFrame."""
+    """A stand-in for a DataFrame."""
 
-    def join(self, other: object, on: str) -> "FakeFrame":
-        """Itself."""
+    def join(self, right_frame: object, on: str) -> "FakeFrame":
+        """Return the frame itself."""
         return self
 
 
 def test_takings_are_written() -> None:
-    """A frame that stands in for one is what comes back."""
+    """The function returns the stand-in for a frame."""
     frame = FakeFrame()
     frames = {"orders": frame, "prices": frame, "suppliers": frame}
     assert materialize(takings, partition="2024-01-01", upstream=frames) is frame

@@ -1,4 +1,4 @@
-"""Backfills as they stand at some moment, put on record as if they had come that far."""
+"""Backfills put on record in the state of some moment, as if runs had come that far."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,11 +13,11 @@ from backfills_app.services.advance.expansion import expand
 from backfills_app.services.bookkeeping.counting import derive_states
 
 
-def asked(
+def written_backfill(
     user: User, asset: str = "raw_flights", start: str = "2013-01-01", end: str = "2013-01-31",
     **more: Any,
 ) -> Backfill:  # fmt: skip
-    """A backfill that is written down, and of which nothing has been made yet."""
+    """Create a backfill whose partitions are written down, and of which nothing is materialized."""
     if "selection" in more:
         start = end = ""
     backfill = create_backfill(request_from_text(asset, start, end, **more), user=user)
@@ -30,14 +30,14 @@ def asked(
 def runs_of(
     backfill: Backfill, state: str, number: int, *, error: str = "", seconds: float = 10.0
 ) -> list[Run]:
-    """So many runs of the next partitions, one each, that have come to this state."""
-    piece = backfill.assets.get(position=0)
-    waiting = list(piece.partitions.filter(state="waiting").order_by("position")[:number])
+    """Create runs of the next partitions, one each, in a state."""
+    scope = backfill.assets.get(position=0)
+    waiting = list(scope.partitions.filter(state="waiting").order_by("position")[:number])
     now = timezone.now()
     ended = state in ("succeeded", "failed", "canceled")
     runs = Run.objects.bulk_create(
         Run(
-            group=backfill.group, producer_version=piece.producer_version, asset=piece.asset,
+            group=backfill.group, producer_version=scope.producer_version, asset=scope.asset,
             trigger="backfill", queue="backfill", state=RunState(state), selection=row.key,
             partition_count=1, error=error, error_kind="code" if error else "",
             started_at=now - timedelta(seconds=seconds * (number - place + 1)),
@@ -49,28 +49,34 @@ def runs_of(
     for row, run in zip(waiting, runs, strict=True):
         row.state, row.run = after, run
     BackfillPartition.objects.bulk_update(waiting, ["state", "run"])
-    counts = {"waiting": piece.waiting - number, after: getattr(piece, after) + number}
-    BackfillAsset.objects.filter(pk=piece.pk).update(**counts)
+    counts = {
+        "waiting": scope.waiting - number,
+        after: getattr(scope, after) + number,
+    }
+    BackfillAsset.objects.filter(pk=scope.pk).update(**counts)
     derive_states([backfill.pk])
     backfill.refresh_from_db()
     return list(runs)
 
 
 def skip(backfill: Backfill, reason: str, number: int) -> list[str]:
-    """Pass over the next partitions for this reason; their keys."""
-    piece = backfill.assets.get(position=0)
-    rows = list(piece.partitions.filter(state="waiting").order_by("position")[:number])
-    named = piece.partitions.filter(pk__in=[row.pk for row in rows])
+    """Skip the next partitions for a reason, and return the keys."""
+    scope = backfill.assets.get(position=0)
+    rows = list(scope.partitions.filter(state="waiting").order_by("position")[:number])
+    named = scope.partitions.filter(pk__in=[row.pk for row in rows])
     named.update(state="skipped", reason=reason)
-    counts = {"waiting": piece.waiting - number, "skipped": piece.skipped + number}
-    BackfillAsset.objects.filter(pk=piece.pk).update(**counts)
+    counts = {
+        "waiting": scope.waiting - number,
+        "skipped": scope.skipped + number,
+    }
+    BackfillAsset.objects.filter(pk=scope.pk).update(**counts)
     derive_states([backfill.pk])
     backfill.refresh_from_db()
     return [row.key for row in rows]
 
 
-def held(run: Run, keys: list[str]) -> None:
-    """Slices of these partitions that a run makes now."""
+def hold_partitions(run: Run, keys: list[str]) -> None:
+    """Create partitions that a run makes now."""
     AssetPartition.objects.bulk_create(
         AssetPartition(asset=run.asset, identity=run.asset.identity, key=key, held_by=run)
         for key in keys
