@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -62,6 +63,18 @@ WORKER = """
     print(sleeper.pid, flush=True)
     time.sleep(60)
 """
+# A worker that moves into a group of the folder before it starts.
+WORKER_WITHIN = """
+    import sys
+    from pathlib import Path
+    from slicewise.runner.run_groups import RunGroups
+
+    Path(sys.argv[1], sys.argv[2], "cgroup.procs").write_text("0")
+    groups = RunGroups(Path(sys.argv[1]), ())
+    groups.start()
+    groups.close()
+    print("alive")
+"""
 
 
 @pytest.fixture
@@ -80,8 +93,7 @@ def grouped_runs(folder: Path, tmp_path: Path) -> Iterator[Runs]:
 
 def killed_worker(folder: Path) -> tuple["subprocess.Popen[str]", int]:
     """A worker, and a process of a run of this worker."""
-    lines = "\n".join(line.removeprefix("    ") for line in WORKER.splitlines())
-    command = [sys.executable, "-c", lines, str(folder)]
+    command = [sys.executable, "-c", dedent(WORKER), str(folder)]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     return worker, int(worker.stdout.readline())
@@ -97,9 +109,9 @@ def test_each_run_has_a_group_that_goes_with_the_run(grouped_runs: Runs, folder:
     assert outcome.types == ["started", "finished", "exited"]
     run_id = outcome.request["run_id"]
     line = next(line for line in outcome.log.splitlines() if line.startswith("0::"))
-    assert f"/{folder.name}/slicewise-{os.getpid()}-" in line
+    assert f"/{folder.name}/run-worker.{os.getpid()}." in line
     assert f"/run-{run_id}-1-" in line
-    assert [name for name in groups_below(folder) if name.startswith("run-")] == []
+    assert [name for name in groups_below(folder) if name.startswith(f"run-{run_id}-")] == []
 
 
 def test_a_detached_process_ends_even_if_the_warm_parent_is_killed(grouped_runs: Runs) -> None:
@@ -135,7 +147,7 @@ def test_a_run_neither_leaves_its_group_nor_locks_that_of_its_worker(
         @asset()
         def leaver():
             import fcntl, pathlib
-            worker, = pathlib.Path({str(folder)!r}).glob("slicewise-*")
+            worker, = pathlib.Path({str(folder)!r}).glob("run-worker.*")
             group = pathlib.Path({str(folder.parent)!r}) / next(
                 line.strip().rpartition("::/")[2]
                 for line in open("/proc/self/cgroup") if line.startswith("0::")
@@ -165,13 +177,46 @@ def test_a_worker_removes_what_a_killed_worker_has_left(folder: Path) -> None:
         groups.start()
         wait_until(lambda: not is_alive(left), 5)
         names = groups_below(folder)
-        assert [name for name in names if name.startswith(f"slicewise-{killed.pid}-")] == []
-        assert [name for name in names if name.startswith(f"slicewise-{living.pid}-")] != []
+        assert [name for name in names if name.startswith(f"run-worker.{killed.pid}.")] == []
+        assert [name for name in names if name.startswith(f"run-worker.{living.pid}.")] != []
         assert is_alive(kept)
         groups.close()
     finally:
         living.kill()
         living.wait()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["slicewise-web.service"],
+        ["slicewise-1-0123abcd"],
+        ["run-worker.1.0123abcd.service"],
+        ["run-worker.1.0123abcd", "web.service"],
+    ],
+)
+def test_a_worker_leaves_groups_of_other_programs_alone(folder: Path, names: list[str]) -> None:
+    service = folder.joinpath(*names)
+    service.mkdir(parents=True)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    Cgroup(service).set("cgroup.procs", sleeper.pid)
+    try:
+        groups = RunGroups(folder, ())
+        groups.start()
+        groups.close()
+        assert sleeper.poll() is None
+        assert service.is_dir()
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+@pytest.mark.parametrize("name", ["slicewise-worker", "run-worker.1.0123abcd"])
+def test_a_worker_in_a_group_of_the_folder_spares_that_group(folder: Path, name: str) -> None:
+    (folder / name).mkdir()
+    command = [sys.executable, "-c", dedent(WORKER_WITHIN), str(folder), name]
+    worker = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert worker.stdout == "alive\n", worker.stderr
 
 
 def test_processes_are_ended_where_the_kernel_does_not_end_groups(
@@ -192,7 +237,7 @@ def test_a_run_that_gets_no_group_does_not_begin(grouped_runs: Runs, folder: Pat
         def never():
             print("begun")
     """)
-    for worker in folder.glob("slicewise-*"):
+    for worker in folder.glob("run-worker.*"):
         worker.rmdir()
     with pytest.raises(WarmParentError, match="no control group for the run"):
         grouped_runs.launch("never")
