@@ -2,8 +2,8 @@
 
 Each worker has a group of its own below the folder that all workers share, and makes the groups of
 runs in there. The worker holds a lock on that group; the kernel frees the lock with the worker, and
-the next worker ends and removes groups without a lock. Other programs may have groups in that folder:
-a worker removes a group only if name and content are those of a worker's group.
+the next worker ends and removes groups without a lock. Other programs may have groups in that
+folder: a worker removes a group only if name and content are those of a worker's group.
 """
 
 import fcntl

@@ -75,6 +75,16 @@ WORKER_WITHIN = """
     groups.close()
     print("alive")
 """
+# Ends a group whose processes are of another PID namespace.
+ENDER = """
+    import sys
+    from pathlib import Path
+    from slicewise.process import cgroups
+
+    cgroups.KILL = "cgroup.not-there"
+    assert Path(sys.argv[1], "cgroup.procs").read_text() == "0\\n"
+    print(cgroups.Cgroup(Path(sys.argv[1])).remove())
+"""
 
 
 @pytest.fixture
@@ -229,6 +239,57 @@ def test_processes_are_ended_where_the_kernel_does_not_end_groups(
     Cgroup(below).set("cgroup.procs", sleeper.pid)
     assert Cgroup(folder / "below").remove()
     assert sleeper.wait(5) == -signal.SIGKILL
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that does nothing."""
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_processes_of_another_pid_namespace_are_left_and_nobody_else_is_killed(
+    folder: Path, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    below = folder / "below"
+    below.mkdir()
+    Cgroup(below).set("cgroup.procs", sleeper.pid)
+    # The first process of a namespace gets no signal from there: a shell stands for that process.
+    command = ["unshare", "--pid", "--fork", "sh", "-c", '"$0" -c "$1" "$2"; exit $?']
+    ender = subprocess.run(
+        [*command, sys.executable, dedent(ENDER), str(below)],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert (ender.returncode, ender.stdout) == (0, "False\n"), ender.stderr
+    assert sleeper.poll() is None
+
+
+def test_a_process_that_is_no_longer_in_the_group_is_not_killed(
+    folder: Path, sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below, elsewhere = folder / "below", folder / "elsewhere"
+    below.mkdir()
+    elsewhere.mkdir()
+    Cgroup(below).set("cgroup.procs", sleeper.pid)
+    monkeypatch.setattr(cgroups, "KILL", "cgroup.not-there")
+    read_text = Path.read_text
+
+    def read_and_move(path: Path) -> str:
+        text = read_text(path)
+        if path == below / "cgroup.procs" and text:
+            Cgroup(elsewhere).set("cgroup.procs", sleeper.pid)
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read_and_move)
+    assert Cgroup(below).remove()
+    assert sleeper.poll() is None
 
 
 def test_a_run_that_gets_no_group_does_not_begin(grouped_runs: Runs, folder: Path) -> None:
