@@ -189,9 +189,7 @@ class RunGroup:
 
     def remove(self) -> None:
         """Kill all processes of the run, and remove the group."""
-        if self.events is not None:
-            os.close(self.events)
-            self.events = None
+        self._close_events()
         if not self._group.remove():
             # A process waits in the kernel, as for a lost file server.
             log.warning("control group not removed", extra={"group": str(self._group.path)})
@@ -212,8 +210,17 @@ class RunGroup:
         return None
 
     def _await_events(self) -> None:
-        if self.events is not None:
+        if self.events is None:
+            return
+        try:
             os.pread(self.events, 4096, 0)  # an event is what came after the last read
+        except OSError:
+            self._close_events()  # somebody has removed the group, which is an event for ever
+
+    def _close_events(self) -> None:
+        if self.events is not None:
+            os.close(self.events)
+            self.events = None
 
 
 class GroupEntry:

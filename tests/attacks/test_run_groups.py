@@ -5,6 +5,7 @@ These groups have no controllers, so that the tests run where controllers are of
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,12 @@ import pytest
 
 from slicewise.process import cgroups
 from slicewise.process.cgroups import Cgroup
+from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent_client import WarmParentError
-from slicewise.runner.run_groups import RunGroups
+from slicewise.runner.run_groups import RunGroup, RunGroups
 from slicewise.runner.run_limits import RunLimits
+from slicewise.runner.run_resources import RunResources
+from slicewise.runner.wire import encode
 from tests.attacks.control_groups import (
     MOUNTS,
     groups_below,
@@ -302,6 +306,29 @@ def test_a_run_that_gets_no_group_does_not_begin(grouped_runs: Runs, folder: Pat
         worker.rmdir()
     with pytest.raises(WarmParentError, match="no control group for the run"):
         grouped_runs.launch("never")
+
+
+def test_a_run_whose_group_was_removed_is_followed_to_its_end(folder: Path) -> None:
+    below = folder / "below"
+    below.mkdir()
+    group = RunGroup(Cgroup(below), RunLimits(), lambda _: None)
+    # Without the controller pids, this file has such events.
+    group.events = os.open(below / "cgroup.events", os.O_RDONLY)
+    os.pread(group.events, 4096, 0)
+    (channel, runner), (status, parent) = socket.socketpair(), socket.socketpair()
+    log, log_end = os.pipe()
+    process = RunnerProcess(
+        channel=channel, log=log, status=status, resources=RunResources(group=group)
+    )
+    below.rmdir()
+    messages = process.messages(0.1)
+    assert next(messages)["type"] == "idle"
+    assert group.events is None
+    parent.send(encode({"type": "exited", "status": 0, "signal": None}))
+    runner.close()
+    parent.close()
+    os.close(log_end)
+    assert [message["type"] for message in messages if message["type"] != "idle"] == ["exited"]
 
 
 def test_a_worker_without_groups_refuses_to_make_one(folder: Path) -> None:
