@@ -7,13 +7,14 @@ import os
 import signal
 import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 PROCESSES = "cgroup.procs"
 KILL = "cgroup.kill"
 _SUBTREE = "cgroup.subtree_control"
 _END_SECONDS, _LOOK_SECONDS = 2.0, 0.005
+_PIDFDS_AT_ONCE = 32
 
 
 class Cgroup:
@@ -103,7 +104,32 @@ class Cgroup:
             self.set("pids.max", 0)  # a process that forks without end could outrun the loop
         while self.counts("cgroup.events").get("populated") and time.monotonic() < patience:
             for folder, _, _ in os.walk(self.path):
-                with suppress(OSError):
-                    for pid in Path(folder, PROCESSES).read_text().split():
-                        os.kill(int(pid), signal.SIGKILL)
+                _end_members(Path(folder, PROCESSES))
             time.sleep(_LOOK_SECONDS)
+
+
+def _end_members(processes: Path) -> None:
+    """Kill the processes that a group's file lists, some at a time."""
+    pids = sorted(_visible(processes))
+    for start in range(0, len(pids), _PIDFDS_AT_ONCE):
+        with ExitStack() as opened:
+            pidfds = {}
+            for pid in pids[start : start + _PIDFDS_AT_ONCE]:
+                with suppress(OSError):  # ended meanwhile
+                    pidfds[pid] = os.pidfd_open(pid)
+                    opened.callback(os.close, pidfds[pid])
+            # A process may have ended since the first look, and another may have its number.
+            for pid in _visible(processes) & pidfds.keys():
+                with suppress(OSError):
+                    signal.pidfd_send_signal(pidfds[pid], signal.SIGKILL)
+
+
+def _visible(processes: Path) -> set[int]:
+    """Return the ids in a group's file, without the zeros by which the kernel lists processes of
+    other PID namespaces: a signal to 0 would end this process and its neighbours.
+    """
+    try:
+        pids = {int(text) for text in processes.read_text().split()}
+    except OSError:
+        return set()  # the group is gone
+    return {pid for pid in pids if pid > 0}

@@ -2,12 +2,14 @@
 
 Each worker has a group of its own below the folder that all workers share, and makes the groups of
 runs in there. The worker holds a lock on that group; the kernel frees the lock with the worker, and
-the next worker ends and removes groups without a lock.
+the next worker ends and removes groups without a lock. Other programs may have groups in that
+folder: a worker removes a group only if name and content are those of a worker's group.
 """
 
 import fcntl
 import logging
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +18,16 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
+from slicewise.process.cgroup_mounts import cgroup_mounts, own_cgroup
 from slicewise.process.cgroups import KILL, PROCESSES, Cgroup
 from slicewise.runner.group_folder import CONTROLLERS
 from slicewise.runner.run_limits import RunLimits
 
 log = logging.getLogger(__name__)
 
-_PREFIX = "slicewise-"
+# No name that a unit of systemd, or the group of a service, has.
+_WORKER_NAME = re.compile(r"run-worker\.[0-9]+\.[0-9a-f]{8}")
+_RUN_NAME = re.compile(r"run-.+-[0-9]+")
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 10
 _TRIAL_LIMITS = RunLimits(memory=64 * 1024**2, processes=16)
@@ -91,16 +96,19 @@ class RunGroups:
             self._lock = None
 
     def _remove_dead_workers(self) -> None:
-        for path in self._folder.path.glob(f"{_PREFIX}*"):
+        around_this_process = _groups_around_this_process()
+        for path in self._folder.path.iterdir():
+            if not _WORKER_NAME.fullmatch(path.name) or _identity(path) in around_this_process:
+                continue
             lock = _locked(path)
             if lock is not None:
-                if not Cgroup(path).remove():
+                if _has_runs_alone(path) and not Cgroup(path).remove():
                     log.warning("control group not removed", extra={"group": str(path)})
                 os.close(lock)
 
     def _create_own(self) -> None:
         for _ in range(_ATTEMPTS):
-            path = self._folder.path / f"{_PREFIX}{os.getpid()}-{uuid4().hex[:8]}"
+            path = self._folder.path / f"run-worker.{os.getpid()}.{uuid4().hex[:8]}"
             path.mkdir(mode=0o700)
             lock = _locked(path)
             if lock is not None and path.exists():
@@ -181,9 +189,7 @@ class RunGroup:
 
     def remove(self) -> None:
         """Kill all processes of the run, and remove the group."""
-        if self.events is not None:
-            os.close(self.events)
-            self.events = None
+        self._close_events()
         if not self._group.remove():
             # A process waits in the kernel, as for a lost file server.
             log.warning("control group not removed", extra={"group": str(self._group.path)})
@@ -204,8 +210,17 @@ class RunGroup:
         return None
 
     def _await_events(self) -> None:
-        if self.events is not None:
+        if self.events is None:
+            return
+        try:
             os.pread(self.events, 4096, 0)  # an event is what came after the last read
+        except OSError:
+            self._close_events()  # somebody has removed the group, which is an event for ever
+
+    def _close_events(self) -> None:
+        if self.events is not None:
+            os.close(self.events)
+            self.events = None
 
 
 class GroupEntry:
@@ -244,6 +259,31 @@ def _impose(group: Cgroup, limits: RunLimits) -> None:
             group.set("memory.swap.max", 0)
     if limits.processes is not None:
         group.set("pids.max", limits.processes)
+
+
+def _groups_around_this_process() -> set[tuple[int, int]]:
+    """Return which folders are this process's group and the groups above."""
+    own = own_cgroup(cgroup_mounts())
+    folders = [] if own is None else [own, *own.parents]
+    return {identity for folder in folders if (identity := _identity(folder)) is not None}
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what a folder has at every mount; None if the folder is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _has_runs_alone(path: Path) -> bool:
+    """Return whether all groups below a worker's group are groups of runs."""
+    try:
+        names = [entry.name for entry in os.scandir(path) if entry.is_dir()]
+    except OSError:
+        return False  # gone
+    return all(_RUN_NAME.fullmatch(name) for name in names)
 
 
 def _locked(path: Path) -> int | None:

@@ -38,6 +38,7 @@ from tests.supervised_runs import (
     ENDED,
     KILLED,
     SPARK,
+    Message,
     Worker,
     execute,
     root,
@@ -168,10 +169,14 @@ def test_a_process_that_is_killed_each_time_fails_in_the_end(run: Run, worker: W
     assert "SIGKILL" in run.error
 
 
+@pytest.mark.parametrize("said_before", [[], [BY_PLATFORM]])
 def test_a_run_that_had_more_than_its_limit_fails_by_its_own_fault(
-    run: Run, worker: Worker
+    run: Run, worker: Worker, said_before: list[Message]
 ) -> None:
-    worker.said = [{**KILLED, "excess": "The run had 3 GiB in memory, and its limit is 2 GiB."}]
+    worker.said = [
+        *said_before,
+        {**KILLED, "excess": "The run had 3 GiB in memory, and its limit is 2 GiB."},
+    ]
     assert execute(run).state == RunState.FAILED
     assert run.error == "The run had 3 GiB in memory, and its limit is 2 GiB."
     assert (run.error_kind, run.lost_attempts) == (FailureKind.CODE, 0)

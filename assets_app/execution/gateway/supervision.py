@@ -348,7 +348,7 @@ class _Supervision:
         elif self.failure is not None and self._keeps_part(self.failure):
             self._publish_part(self.failure)
         else:
-            self._fail(self.failure or self._unexplained_end())
+            self._fail(self._cause())
 
     def _keeps_part(self, failure: Failure) -> bool:
         """Return whether a failed run publishes partitions: its asset says so, no retry is left."""
@@ -446,6 +446,15 @@ class _Supervision:
         failure = self.failure
         by_platform = failure is None or failure.kind is FailureKind.PLATFORM
         return self.session_opened and (by_platform or bool(self.exited.get("signal")))
+
+    def _cause(self) -> Failure:
+        """Return why the run failed; a limit that the run has reached explains a failure of the
+        platform.
+        """
+        excess = self.exited.get("excess")
+        if self.failure is not None and self.failure.kind is FailureKind.PLATFORM and excess:
+            return Failure(error=excess)
+        return self.failure or self._unexplained_end()
 
     def _unexplained_end(self) -> Failure:
         if time.monotonic() > self.deadline:
