@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from slicewise.loading import archives
 from slicewise.partitions.limits import Limits
-from slicewise.process.reachability import first_closed_path
+from slicewise.process.reachability import UntriedError, first_closed_path
 from slicewise.runner.processes import die_with_parent, kill_group
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,8 @@ def loader_user() -> int | None:
     """Return the user to load as: for root another user, since limits of a process do not bind
     root.
 
-    None for ordinary users, and where that user cannot use Python.
+    None for ordinary users, and where that user cannot use Python. Raises NotLoadedError while
+    that cannot be tried: a passing failure gives no file root's rights.
     """
     if os.geteuid() != 0:
         return None
@@ -98,8 +99,17 @@ def loader_user() -> int | None:
 
 @cache
 def is_python_open_to_loader() -> bool:
-    """Return whether the loader's user can use this Python and the SDK; log once where not."""
-    closed_path = first_closed_path((_LOADER_USER, _LOADER_USER))
+    """Return whether the loader's user can use this Python and the SDK; log once where not.
+
+    Raises NotLoadedError while that cannot be tried. Then the next call tries again.
+    """
+    try:
+        closed_path = first_closed_path((_LOADER_USER, _LOADER_USER))
+    except UntriedError as error:
+        raise NotLoadedError(
+            f"Its files were not loaded: a trial of Python as the user {_LOADER_USER} failed"
+            f" ({error}). The next load tries again."
+        ) from error
     if closed_path:
         log.warning(
             "definition files are loaded as root, since other users cannot reach Python: install"
