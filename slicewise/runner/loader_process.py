@@ -154,7 +154,9 @@ def _load(folder: Path, scratch: Path, options: LoaderOptions, user: int | None)
 
 def _command(folder: Path, report: int, options: LoaderOptions) -> list[str]:
     """Return the command of the loader, with the limits on definitions as options."""
-    command = [sys.executable, "-m", "slicewise.loading.loader", str(folder)]
+    # -P: without it the folder of the bundle would be searched first, and a bundle's json.py would
+    # replace Python's own before the loader's first line.
+    command = [sys.executable, "-P", "-m", "slicewise.loading.loader", str(folder)]
     command += ["--report-fd", str(report)]
     command += [] if options.only is None else [f"--only={options.only}"]
     limits = options.limits._asdict().items()
