@@ -28,6 +28,8 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 DEFAULT_SECONDS = 60
 _MEMORY_LIMIT_BYTES = 4 * 1024**3
 _FILE_LIMIT_BYTES = 64 * 1024**2
+# Processes and threads of all loaders together, where loaders have a user of their own.
+_PROCESS_LIMIT = 512
 _REPORT_LIMIT_BYTES = 256 * 1024**2
 _ERROR_TAIL_BYTES = 2000
 _OUTPUT_TAIL_BYTES = 64 * 1024
@@ -135,7 +137,7 @@ def _load(folder: Path, scratch: Path, options: LoaderOptions, user: int | None)
             stderr=output_file,
             pass_fds=(sink.fileno(),),
             start_new_session=True,
-            preexec_fn=_limits(),
+            preexec_fn=_limits(has_own_user=user is not None),
             user=user,
             group=user,
             extra_groups=[] if user is not None else None,
@@ -199,7 +201,7 @@ def _read(report: Path) -> Any:
         ) from error
 
 
-def _limits() -> Callable[[], None]:
+def _limits(*, has_own_user: bool) -> Callable[[], None]:
     starter = os.getpid()
 
     def set_limits() -> None:
@@ -207,6 +209,11 @@ def _limits() -> Callable[[], None]:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT_BYTES, _MEMORY_LIMIT_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_LIMIT_BYTES, _FILE_LIMIT_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if has_own_user:
+            # Never more than the server itself may have.
+            _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+            limit = _PROCESS_LIMIT if most == resource.RLIM_INFINITY else min(_PROCESS_LIMIT, most)
+            resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
     return set_limits
 
