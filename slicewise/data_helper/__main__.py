@@ -6,7 +6,8 @@ import signal
 import socket
 
 from slicewise.data_helper.server import preload, serve
-from slicewise.runner.processes import become, hide_from_others, renounce_privileges
+from slicewise.process.hiding import hide_from_others
+from slicewise.runner.processes import become, renounce_privileges
 from slicewise.runner.user_environment import take_environment
 
 

@@ -13,10 +13,13 @@ from slicewise import spark
 from slicewise.loading.importing import load_bundle
 from slicewise.partitions.limits import Limits
 from slicewise.process.hidden_packages import hide_server_packages
+from slicewise.process.hiding import hide_from_others
 
 
 def main() -> None:
     """Load the bundle, report, and end without waiting for threads that the files started."""
+    # Files of another bundle run as the same user: none may write this loader's report.
+    hide_from_others()
     parser = argparse.ArgumentParser(prog="python -m slicewise.loading.loader", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)

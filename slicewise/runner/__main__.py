@@ -8,12 +8,12 @@ from functools import partial
 
 from slicewise import spark
 from slicewise.process.hidden_packages import hide_server_packages
+from slicewise.process.hiding import hide_from_others
 from slicewise.runner.child import main as child_main
 from slicewise.runner.parent import WarmParentLoop
 from slicewise.runner.processes import (
     MemoryScore,
     die_with_parent,
-    hide_from_others,
     keep_only_rights_over_users,
     renounce_privileges,
 )

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from slicewise import spark
+from slicewise.process.hiding import hide_from_others
 from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import (
     adopt_orphans,
     become,
     die_with_parent,
-    hide_from_others,
 )
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import is_submitted

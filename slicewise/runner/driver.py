@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from slicewise.process.hidden_packages import hide_server_packages
+from slicewise.process.hiding import hide_from_others
 from slicewise.runner.channel import Channel, receive_channel
 from slicewise.runner.child import answer_run
-from slicewise.runner.processes import die_with_parent, hide_from_others
+from slicewise.runner.processes import die_with_parent
 from slicewise.runner.submit import FOLDER_VARIABLE, TOKEN_VARIABLE, open_socket
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
 

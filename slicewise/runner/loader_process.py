@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from slicewise.loading import archives
 from slicewise.partitions.limits import Limits
-from slicewise.process.reachability import first_closed_path
+from slicewise.process.reachability import UntriedError, first_closed_path
 from slicewise.runner.processes import die_with_parent, kill_group
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 DEFAULT_SECONDS = 60
 _MEMORY_LIMIT_BYTES = 4 * 1024**3
 _FILE_LIMIT_BYTES = 64 * 1024**2
+# Processes and threads of all loaders together, where loaders have a user of their own.
+_PROCESS_LIMIT = 512
 _REPORT_LIMIT_BYTES = 256 * 1024**2
 _ERROR_TAIL_BYTES = 2000
 _OUTPUT_TAIL_BYTES = 64 * 1024
@@ -89,7 +91,8 @@ def loader_user() -> int | None:
     """Return the user to load as: for root another user, since limits of a process do not bind
     root.
 
-    None for ordinary users, and where that user cannot use Python.
+    None for ordinary users, and where that user cannot use Python. Raises NotLoadedError while
+    that cannot be tried: a passing failure gives no file root's rights.
     """
     if os.geteuid() != 0:
         return None
@@ -98,8 +101,17 @@ def loader_user() -> int | None:
 
 @cache
 def is_python_open_to_loader() -> bool:
-    """Return whether the loader's user can use this Python and the SDK; log once where not."""
-    closed_path = first_closed_path((_LOADER_USER, _LOADER_USER))
+    """Return whether the loader's user can use this Python and the SDK; log once where not.
+
+    Raises NotLoadedError while that cannot be tried. Then the next call tries again.
+    """
+    try:
+        closed_path = first_closed_path((_LOADER_USER, _LOADER_USER))
+    except UntriedError as error:
+        raise NotLoadedError(
+            f"Its files were not loaded: a trial of Python as the user {_LOADER_USER} failed"
+            f" ({error}). The next load tries again."
+        ) from error
     if closed_path:
         log.warning(
             "definition files are loaded as root, since other users cannot reach Python: install"
@@ -125,7 +137,7 @@ def _load(folder: Path, scratch: Path, options: LoaderOptions, user: int | None)
             stderr=output_file,
             pass_fds=(sink.fileno(),),
             start_new_session=True,
-            preexec_fn=_limits(),
+            preexec_fn=_limits(has_own_user=user is not None),
             user=user,
             group=user,
             extra_groups=[] if user is not None else None,
@@ -144,7 +156,9 @@ def _load(folder: Path, scratch: Path, options: LoaderOptions, user: int | None)
 
 def _command(folder: Path, report: int, options: LoaderOptions) -> list[str]:
     """Return the command of the loader, with the limits on definitions as options."""
-    command = [sys.executable, "-m", "slicewise.loading.loader", str(folder)]
+    # -P: without it the folder of the bundle would be searched first, and a bundle's json.py would
+    # replace Python's own before the loader's first line.
+    command = [sys.executable, "-P", "-m", "slicewise.loading.loader", str(folder)]
     command += ["--report-fd", str(report)]
     command += [] if options.only is None else [f"--only={options.only}"]
     limits = options.limits._asdict().items()
@@ -187,7 +201,7 @@ def _read(report: Path) -> Any:
         ) from error
 
 
-def _limits() -> Callable[[], None]:
+def _limits(*, has_own_user: bool) -> Callable[[], None]:
     starter = os.getpid()
 
     def set_limits() -> None:
@@ -195,6 +209,11 @@ def _limits() -> Callable[[], None]:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT_BYTES, _MEMORY_LIMIT_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_LIMIT_BYTES, _FILE_LIMIT_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if has_own_user:
+            # Never more than the server itself may have.
+            _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+            limit = _PROCESS_LIMIT if most == resource.RLIM_INFINITY else min(_PROCESS_LIMIT, most)
+            resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
     return set_limits
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SET_PDEATHSIG = 1
-_SET_DUMPABLE = 4
 _DROP_BOUNDING = 24
 _SET_CHILD_SUBREAPER = 36
 _SET_NO_NEW_PRIVILEGES = 38
@@ -42,15 +41,6 @@ def renounce_privileges() -> None:
     rights.
     """
     _prctl(_SET_NO_NEW_PRIVILEGES, 1)
-
-
-def hide_from_others() -> None:
-    """Hide this process's memory, environment and descriptors from all users but root, and from
-    other processes of the same user.
-
-    Holds until the process starts another program or becomes another user.
-    """
-    _prctl(_SET_DUMPABLE, 0)
 
 
 def keep_only_rights_over_users() -> None:

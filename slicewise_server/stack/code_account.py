@@ -96,7 +96,7 @@ def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
     if not machine.has_packages():
         return "the packages of Slicewise are not installed"
     # Not above: `slicewise doctor` reads this module where no package is installed yet.
-    from slicewise.process.reachability import first_closed_path
+    from slicewise.process.reachability import UntriedError, first_closed_path
 
     java, spark = machine.find_java(env), machine.find_spark()
     needs = [f"x:{_nearest(data)}"]
@@ -106,7 +106,10 @@ def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
     lake = env.get("LAKE", "").removeprefix("file://")
     # Other schemes are reached by a login, not by a user of this machine.
     needs += [f"w:{_nearest(Path(lake))}"] if lake and "://" not in lake else []
-    closed_path = first_closed_path((account.uid, account.gid), needs)
+    try:
+        closed_path = first_closed_path((account.uid, account.gid), needs)
+    except UntriedError as error:
+        return f"whether {account.name} can use Python was not found out ({error})"
     return f"{account.name} cannot use {closed_path}" if closed_path else ""
 
 

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.catalogue.loading import user_code_environment
 from slicewise.process import own_folders
-from slicewise.process.reachability import first_closed_path
+from slicewise.process.reachability import UntriedError, first_closed_path
 from slicewise.process.users import user_named
 from slicewise.runner.slot_users import SlotUsers
 
@@ -126,7 +126,13 @@ def _range(text: str) -> range:
 def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
     """Raise ImproperlyConfigured if a user cannot start this Python and import the SDK."""
     for user in users:
-        if closed_path := first_closed_path(user, env=user_code_environment()):
+        try:
+            closed_path = first_closed_path(user, env=user_code_environment())
+        except UntriedError as error:
+            raise ImproperlyConfigured(
+                f"Whether the user {user[0]} can use Python was not found out: {error}."
+            ) from error
+        if closed_path:
             raise ImproperlyConfigured(
                 f"User code is to run as the user {user[0]}, who cannot use {closed_path}."
                 " Install Python and Slicewise where everybody may pass."

@@ -1,0 +1,22 @@
+"""What processes of the loader's user can learn of a loader, and how many there may be."""
+
+import os
+
+from assets_app.catalogue.loading import load, snapshot
+from slicewise.runner.loader_process import loader_user
+from tests.catalogue.conftest import Bundle
+
+LOOK = """
+import ctypes, resource
+raise ValueError(
+    f"dumpable {ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)},"
+    f" processes {resource.getrlimit(resource.RLIMIT_NPROC)[0]}"
+)
+"""
+
+
+def test_a_loader_is_closed_to_processes_of_its_user(bundle: Bundle) -> None:
+    (file,) = load(*snapshot(bundle(look=LOOK))).declared["files"]
+    assert "dumpable 0" in file["error"]["message"]
+    if os.geteuid() == 0 and loader_user() is not None:
+        assert "processes 512" in file["error"]["message"]
