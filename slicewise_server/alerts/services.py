@@ -1,12 +1,11 @@
 """Operations on channels, rules and deliveries: checked, recorded in the audit trail."""
 
+import re
 import secrets as random_secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
-import apprise
 from django.db import transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
@@ -14,7 +13,7 @@ from django.utils import timezone
 from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
-from slicewise.texts import masked_uri
+from slicewise_server.alerts.channel_addresses import UnfitAddress, shown_address
 from slicewise_server.alerts.matching import KEPT_FOR, close_message
 from slicewise_server.alerts.models import (
     VARIABLE_PREFIX,
@@ -206,31 +205,16 @@ def _set_address(channel: Channel, address: str, variable: str) -> None:
     if bool(address) == bool(variable):
         raise InvalidRequest({"address": "Give an address, or a variable that holds the address."})
     if variable:
-        if not variable.startswith(VARIABLE_PREFIX):
+        is_name = re.fullmatch(r"[A-Za-z0-9_]{1,100}", variable)
+        if not is_name or not variable.startswith(VARIABLE_PREFIX):
             raise InvalidRequest({"variable": f"The name must begin with {VARIABLE_PREFIX}."})
         channel.variable, channel.address, channel.shown_address = variable, b"", f"${variable}"
         return
-    channel.shown_address = _checked_address(channel.kind, address)
+    try:
+        channel.shown_address = shown_address(channel.kind, address)
+    except UnfitAddress as error:
+        raise InvalidRequest({"address": str(error)}) from None
     channel.variable, channel.address = "", encrypt(address)
-
-
-def _checked_address(kind: str, address: str) -> str:
-    """Return the address without secrets; raise InvalidRequest if nothing can be sent to it."""
-    if kind == ChannelKind.WEBHOOK:
-        try:
-            url = urlsplit(address)
-            is_web = url.scheme in ("http", "https") and bool(url.hostname)
-        except ValueError:
-            is_web = False
-        if not is_web:
-            raise InvalidRequest({"address": "A webhook has an address with http:// or https://."})
-        # The path of a webhook is often its secret.
-        return masked_uri(f"{url.scheme}://{url.hostname}/…")[:500]
-    service = apprise.Apprise.instantiate(address, suppress_exceptions=True)
-    if service is None:
-        raise InvalidRequest({"address": "Apprise knows no service with such an address."})
-    # The options after the question mark may hold secrets that the plug-in does not know as such.
-    return str(service.url(privacy=True)).partition("?")[0][:500]  # type: ignore[no-untyped-call]
 
 
 def _facts_of(channel: Channel) -> dict[str, Any]:
