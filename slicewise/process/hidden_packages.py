@@ -77,8 +77,12 @@ class _HidingHook:
         if name not in self.names:
             return False
         locations = [spec.origin, *(spec.submodule_search_locations or ())]
-        own = (self._root / name, self._root / f"{name}.py", self._root / name / "__init__.py")
-        return any(location and Path(location).resolve() in own for location in locations)
+        own_paths = (
+            self._root / name,
+            self._root / f"{name}.py",
+            self._root / name / "__init__.py",
+        )
+        return any(location and Path(location).resolve() in own_paths for location in locations)
 
 
 class _HidingFileFinder(FileFinder):

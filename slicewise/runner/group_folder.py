@@ -59,14 +59,14 @@ def group_folder(
 
 
 def _delegated(mounts: list[Mount], membership: str | None) -> GroupFolder:
-    own = own_cgroup(mounts, membership)
-    if own is None:
+    own_group = own_cgroup(mounts, membership)
+    if own_group is None:
         return GroupFolder(None, "this host has no control groups of version 2 for this process")
-    if own in [mount.point for mount in mounts] or not _is_delegated(own.parent):
+    if own_group in [mount.point for mount in mounts] or not _is_delegated(own_group.parent):
         return GroupFolder(None, f"no group was delegated, and {CGROUP_SETTING} is not set")
-    if obstacle := obstacle_of(own.parent, mounts):
-        return GroupFolder(None, f"of the delegated group {own.parent}: {obstacle}")
-    return GroupFolder(own.parent)
+    if obstacle := obstacle_of(own_group.parent, mounts):
+        return GroupFolder(None, f"of the delegated group {own_group.parent}: {obstacle}")
+    return GroupFolder(own_group.parent)
 
 
 def obstacle_of(path: Path, mounts: list[Mount]) -> str:

@@ -263,18 +263,18 @@ def _impose(group: Cgroup, limits: RunLimits) -> None:
 
 def _groups_around_this_process() -> set[tuple[int, int]]:
     """Return which folders are this process's group and the groups above."""
-    own = own_cgroup(cgroup_mounts())
-    folders = [] if own is None else [own, *own.parents]
+    own_group = own_cgroup(cgroup_mounts())
+    folders = [] if own_group is None else [own_group, *own_group.parents]
     return {identity for folder in folders if (identity := _identity(folder)) is not None}
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return what a folder has at every mount; None if the folder is gone."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _has_runs_alone(path: Path) -> bool:

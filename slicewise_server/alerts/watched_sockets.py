@@ -36,7 +36,7 @@ class _Watched(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make pools whose connections note each socket."""
-        super().init_poolmanager(*args, **options)  # type: ignore[no-untyped-call]
+        super().init_poolmanager(*args, **options)
         sockets = self.sockets
 
         class Plain(HTTPConnection):
