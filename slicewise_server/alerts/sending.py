@@ -90,7 +90,7 @@ def notify(address: str, body: dict[str, Any]) -> Answer:
     service = apprise.Apprise()
     if not service.add(address):
         return Answer(False, "Apprise knows no service with such an address.")
-    errors = apprise.LogCapture(level=logging.WARNING)  # type: ignore[no-untyped-call]
+    errors = apprise.LogCapture(level=logging.WARNING, fmt="%(message)s")  # type: ignore[no-untyped-call]
     with errors as output:
         try:
             accepted = bool(service.notify(title=body["title"], body=body["text"]))

@@ -229,7 +229,8 @@ def _checked_address(kind: str, address: str) -> str:
     service = apprise.Apprise.instantiate(address, suppress_exceptions=True)
     if service is None:
         raise InvalidRequest({"address": "Apprise knows no service with such an address."})
-    return str(service.url(privacy=True))[:500]  # type: ignore[no-untyped-call]
+    # The options after the question mark may hold secrets that the plug-in does not know as such.
+    return str(service.url(privacy=True)).partition("?")[0][:500]  # type: ignore[no-untyped-call]
 
 
 def _facts_of(channel: Channel) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from accounts_app.api.base import ApiView
 from slicewise_server.events.feed import end_of_feed, events_after
 from slicewise_server.events.models import EventKind
 from slicewise_server.events.serializers import EventPageSerializer, EventSerializer
-from slicewise_server.serving.long_poll import ASK_AGAIN
+from slicewise_server.serving.long_poll import ASK_AGAIN, POSITION
 from slicewise_server.web.api.filtering import refuse_unknown_parameters
 from slicewise_server.web.api.pages import MAX_PAGE_SIZE, PAGE_SIZE, read_page_size
 from slicewise_server.web.request_errors import InvalidRequest
 
-LONGEST_WAIT_SECONDS = 30
+# A web process that ends lets requests under way finish for 20 seconds.
+LONGEST_WAIT_SECONDS = 15
 _END = "end"
 _PARAMETERS = {"after", "kind", "asset", "wait", "page_size"}
 _MOST_DIGITS = 18
@@ -90,14 +91,15 @@ class EventsView(ApiView):
         text = request.query_params.get("after", "")
         if text == _END:
             return Response({"cursor": str(end_of_feed()), "results": []})
-        position = _position(text)
+        # Of a poll that waits, the server has read up to a later position.
+        position = _position(request.META.get(POSITION) or text)
         # The end is read before the events: an event that comes in between is not passed over.
         end = end_of_feed()
         assets = request.query_params.getlist("asset")
         events = list(events_after(position, kinds=kinds, assets=assets)[:size])
         reached = events[-1].position if events else max(position, end)
         body = {"cursor": str(reached), "results": EventSerializer(events, many=True).data}
-        headers = {} if events or not wait else {ASK_AGAIN: str(wait)}
+        headers = {} if events or not wait else {ASK_AGAIN: f"{wait};{reached}"}
         return Response(body, headers=headers)
 
 

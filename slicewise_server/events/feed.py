@@ -1,5 +1,6 @@
 """The feed: positions for committed events, and the events after a position."""
 
+import math
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
@@ -15,6 +16,7 @@ _AT_ONCE = 5_000
 _DELETED_AT_ONCE = 5_000
 # A worker that fell silent longer ago is old news, such as after the first start with events.
 _NEWS = timedelta(hours=1)
+_BREAK_SECONDS, _CALM_SECONDS = 5.0, 20.0
 
 _POSITIONS = """
 WITH fresh AS (
@@ -39,14 +41,32 @@ WHERE NOT gateway.draining AND gateway.last_seen < %(silent)s AND gateway.last_s
 """
 
 
-def publish_events(now: datetime) -> int:
+class Calm:
+    """Whether this process has reached the database for a while without a break.
+
+    After a break the heartbeats of all workers are old, until each worker has written again.
+    """
+
+    def __init__(self) -> None:
+        self._since = self._last = -math.inf
+
+    def note(self, seconds: float) -> bool:
+        """Note a call at this time of a clock that is never set; return whether all was calm."""
+        if seconds - self._last > _BREAK_SECONDS:
+            self._since = seconds
+        self._last = seconds
+        return seconds - self._since >= _CALM_SECONDS
+
+
+def publish_events(now: datetime, *, looks_for_workers: bool = True) -> int:
     """Look for lost workers, and give positions to committed events; return their number."""
     with transaction.atomic():
         if not try_lock_until_commit(AdvisoryLock.EVENTS):
             return 0
         with connection.cursor() as cursor:
-            bounds = {"silent": now - GATEWAY_SILENCE, "news": now - _NEWS}
-            cursor.execute(_LOST_WORKERS, bounds)
+            if looks_for_workers:
+                bounds = {"silent": now - GATEWAY_SILENCE, "news": now - _NEWS}
+                cursor.execute(_LOST_WORKERS, bounds)
             cursor.execute(_POSITIONS, [_AT_ONCE])
             count: int = cursor.rowcount
             return count

@@ -13,7 +13,15 @@ from slicewise_server.serving.answers import Answer, Send, Wsgi
 from slicewise_server.serving.environ import environ, without_underscores
 from slicewise_server.serving.lanes import Busy, Lane
 from slicewise_server.serving.limits import Limits
-from slicewise_server.serving.long_poll import PAUSE_SECONDS, Polls, is_over, take_wait
+from slicewise_server.serving.long_poll import (
+    NO_PLACE_SECONDS,
+    PAUSE_SECONDS,
+    POSITION,
+    Client,
+    Polls,
+    Wait,
+    take_wait,
+)
 from slicewise_server.serving.spool import NoRoom, Room, Spool
 
 log = logging.getLogger(__name__)
@@ -62,17 +70,20 @@ class Application:
                 answer.complete()
             else:
                 request = environ(scope, headers, body.whole(), size)
-                await self._run(lane, request, answer, send)
+                await self._run(lane, request, answer, Client(receive), send)
                 return
             await answer.send(scope["method"], send)
 
-    async def _run(self, lane: Lane, request: dict[str, Any], answer: Answer, send: Send) -> None:
+    async def _run(
+        self, lane: Lane, request: dict[str, Any], answer: Answer, client: Client, send: Send
+    ) -> None:
         """Have a thread write the answer, and send it; a long answer is sent while written."""
         try:
             await self._begin(lane, request, answer)
-            await self._wait_for_news(lane, request, answer)
-            await answer.send(request["REQUEST_METHOD"], send)
+            if await self._wait_for_news(lane, request, answer, client):
+                await answer.send(request["REQUEST_METHOD"], send)
         finally:
+            client.close()
             # The thread writes into the spools that are closed next.
             while not answer.is_complete:
                 answer.written.clear()
@@ -87,21 +98,29 @@ class Application:
             answer.complete()
         await answer.written.wait()
 
-    async def _wait_for_news(self, lane: Lane, request: dict[str, Any], answer: Answer) -> None:
-        """Ask Django again, now and then, as long as the answer says that there is no news yet."""
-        if not answer.is_complete:
-            return
-        seconds, began = take_wait(answer.headers), time.monotonic()
-        if not seconds or not self._polls.begin():
-            return
+    async def _wait_for_news(
+        self, lane: Lane, request: dict[str, Any], answer: Answer, client: Client
+    ) -> bool:
+        """Ask Django again, now and then, as long as the answer says that there is no news yet.
+
+        Return False if the client has gone.
+        """
+        wait, began = take_wait(answer.headers) if answer.is_complete else Wait(), time.monotonic()
+        if not wait.seconds:
+            return True
+        if not self._polls.begin():
+            return not await client.goes_away_within(NO_PLACE_SECONDS)
+        seconds = wait.seconds
         try:
-            while answer.is_complete and seconds and not is_over(began, seconds):
-                await asyncio.sleep(PAUSE_SECONDS)
+            while wait.seconds and time.monotonic() - began < seconds:
+                if await client.goes_away_within(PAUSE_SECONDS):
+                    return False
                 answer.reset()
-                await self._begin(lane, request, answer)
-                seconds = min(seconds, take_wait(answer.headers))
+                await self._begin(lane, {**request, POSITION: wait.position}, answer)
+                wait = take_wait(answer.headers) if answer.is_complete else Wait()
         finally:
             self._polls.end()
+        return True
 
     def _work(self, request: dict[str, Any], answer: Answer, is_late: bool) -> None:
         """Run Django in this thread; after the start is sent an error breaks the answer off."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slicewise_server.serving.long_poll import ASK_AGAIN
+from slicewise_server.serving.long_poll import ASK_AGAIN, POSITION
 from tests.attacks.exchanges import Exchange, ask
 
 
@@ -15,6 +15,7 @@ class News:
 
     def __init__(self, *, from_call: int, seconds: int = 20) -> None:
         self.calls = 0
+        self.positions: list[str | None] = []
         self._from_call, self._seconds = from_call, seconds
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
@@ -22,17 +23,26 @@ class News:
             start("200 OK", [])
             return [b"page"]
         self.calls += 1
+        self.positions.append(environ.get(POSITION))
         if self.calls >= self._from_call:
             start("200 OK", [("Content-Length", "4")])
             return [b"news"]
-        start("200 OK", [("Content-Length", "7"), (ASK_AGAIN, str(self._seconds))])
+        start("200 OK", [("Content-Length", "7"), (ASK_AGAIN, f"{self._seconds};{self.calls}")])
         return [b"nothing"]
+
+
+class Leaving(Exchange):
+    """A client that goes away as soon as the request is read."""
+
+    async def receive(self) -> dict[str, Any]:
+        return {"type": "http.disconnect"}
 
 
 def test_a_poll_waits_for_news_and_the_client_does_not_see_how() -> None:
     news, poll = News(from_call=3), Exchange("/events/")
     ask(news, poll)
     assert (poll.status, poll.body, news.calls) == (200, b"news", 3)
+    assert news.positions == [None, "1", "2"]
     assert ASK_AGAIN.lower().encode() not in poll.headers
 
 
@@ -71,3 +81,11 @@ def test_beyond_the_most_polls_a_poll_is_answered_without_news() -> None:
     ask(news, *polls, polls=1)
     assert [poll.body for poll in polls] == [b"nothing"] * 3
     assert news.calls <= 2 + 4
+
+
+def test_a_client_that_goes_away_gives_its_place_back() -> None:
+    news, poll = News(from_call=1_000, seconds=20), Leaving("/events/")
+    began = time.monotonic()
+    ask(news, poll)
+    assert time.monotonic() - began < 10
+    assert (news.calls, poll.sent) == (1, [])

@@ -6,7 +6,7 @@ from django.apps import apps
 
 from tests.docs.documents import PROJECT
 
-APPS = ("partitions_app", "assets_app", "backfills_app", "accounts_app")
+APPS = ("partitions_app", "assets_app", "backfills_app", "accounts_app", "events", "alerts")
 
 
 def listed_models() -> dict[str, list[str]]:

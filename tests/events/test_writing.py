@@ -17,7 +17,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import Asset, FailureKind, Gateway, Run
 from assets_app.scheduling.recording import record_left_out
 from backfills_app.services import create_backfill, request_from_text
-from slicewise_server.events.feed import publish_events
+from slicewise_server.events.feed import Calm, publish_events
 from slicewise_server.events.models import Event, EventKind
 from tests.attempts import begin_next, publish
 from tests.backfills.scenes import run_all
@@ -161,3 +161,10 @@ def test_a_worker_that_signed_off_is_no_event(gateway: Gateway) -> None:
     Gateway.objects.update(last_seen=now - timedelta(minutes=2), draining=True)
     publish_events(now)
     assert kinds() == []
+
+
+def test_lost_workers_are_looked_for_only_after_a_calm_time() -> None:
+    calm = Calm()
+    assert [calm.note(moment) for moment in [0.0, *map(float, range(1, 20))]] == [False] * 20
+    assert calm.note(20.0)
+    assert not calm.note(30.0)
