@@ -198,9 +198,8 @@ def test_two_outlets_that_stage_in_one_folder_do_not_meet(
 
 def test_what_any_outlet_has_staged_is_discarded(staged: Staged) -> None:
     version = staged.run.producer_version
-    version.definition["outlets"] = [
-        {"name": name, "uri": f"file:{staged.lake / name}"} for name in ("train", "test")
-    ]
+    outlets = [{"name": name, "uri": f"file:{staged.lake / name}"} for name in ("train", "test")]
+    version.definition = {**version.definition, "outlets": outlets}
     assert list(staged.lake.glob("*/_slicewise*"))
     publishing.discard_staging(staged.attempt, version)
     assert not list(staged.lake.glob("*/_slicewise*"))
@@ -225,9 +224,8 @@ def test_data_of_what_a_run_does_not_make_is_refused(
 ) -> None:
     attempt = begun(split[0], alice, gateway, "2013-01-01")
     version = attempt.run.producer_version
-    version.definition["outlets"] = [
-        {"name": name, "uri": f"file:///lake/{name}"} for name in ("train", "test")
-    ]
+    outlets = [{"name": name, "uri": f"file:///lake/{name}"} for name in ("train", "test")]
+    version.definition = {**version.definition, "outlets": outlets}
     output = Output(attempt.run, attempt.row, attempt.keys)
     disk_name = attempt.row.disk_names(version)["test"]
     staging = storage.staging_path(

@@ -211,6 +211,7 @@ def test_the_lower_limit_of_memory_holds(
         "memory_by": by,
         "processes": 4096,
         "open_files": 65_536,
+        "in_group": False,
     }
 
 
@@ -396,7 +397,7 @@ def test_a_run_of_which_a_runner_cannot_be_told_fails_at_once_with_the_reason(
 ) -> None:
     with patch.object(worker, "launch", side_effect=RequestTooLargeError(100_000_000)):
         assert execute(run).state == "failed"
-    assert "takes 100,000,000 bytes" in run.error
+    assert "take 100,000,000 bytes" in run.error
     assert run.error_kind == "code"
 
 

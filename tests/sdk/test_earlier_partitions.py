@@ -136,7 +136,7 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
     def reader(self: Any) -> Any:
         return self.read()
 
-    with pytest.raises(MissingPartitionsError, match="whole is not materialized"):
+    with pytest.raises(MissingPartitionsError, match="reader is not materialized"):
         materialize(reader)
 
 
