@@ -6,7 +6,7 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,7 +36,7 @@ _LONGEST_SLEEP_SECONDS = 1.0
 _MEMORY_LOOK_SECONDS = 0.1
 # Time for killed processes to end; a process that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
-# Channel, log, status, and two of the run's control group.
+# Status, channel, log, and two of the run's control group.
 _DESCRIPTORS_PER_REQUEST = 5
 
 ChildMain = Callable[[str, int, int], int]
@@ -103,7 +103,12 @@ class WarmParentLoop:
         received = receive_header(self._control, _DESCRIPTORS_PER_REQUEST)
         if received is None:
             return False
-        header, (channel, log, status, *entry) = received
+        header, descriptors, is_whole = received
+        if not is_whole:
+            # Without the last descriptors the run would begin outside of its control group.
+            _refuse_all(descriptors)
+            return True
+        status, channel, log, *entry = descriptors
         if header["op"] == "end":
             self._end_for(tuple(header["user"]), socket.socket(fileno=status))
         else:
@@ -144,10 +149,18 @@ class WarmParentLoop:
             enter_group(group, channel)
             run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
         try_setpgid(pid)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:  # no room for another descriptor
+            kill_group(pid)
+            group.end()
+            os.waitpid(pid, 0)
+            _refuse(status, f"pidfd_open: {error}")
+            return False
         last_ping = min(time.monotonic(), not_after - watchdog)
         runner = _Runner(
             pid,
-            os.pidfd_open(pid),
+            pidfd,
             status,
             watchdog,
             last_ping,
@@ -283,6 +296,17 @@ def _refuse(status: socket.socket, reason: str) -> None:
     """Tell the worker that no runner was forked."""
     _tell(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
     status.close()
+
+
+def _refuse_all(descriptors: Sequence[int]) -> None:
+    """Refuse a request of which descriptors are missing; if all are missing, the worker reads the
+    end of the status.
+    """
+    for status in descriptors[:1]:
+        reason = "the warm parent has no room for the descriptors of the request"
+        _refuse(socket.socket(fileno=status), reason)
+    for descriptor in descriptors[1:]:
+        os.close(descriptor)
 
 
 def _tell(status: socket.socket, message: Message) -> None:
