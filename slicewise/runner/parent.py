@@ -6,7 +6,7 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +18,7 @@ from slicewise.runner.forked_child import (
     run_child,
     try_setpgid,
 )
+from slicewise.runner.parent_answers import refuse, refuse_all, tell
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -28,7 +29,7 @@ from slicewise.runner.processes import (
 )
 from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.run_limits import RunLimits
-from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
+from slicewise.runner.wire import LineBuffer, Message, WireError, receive_header
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
@@ -106,7 +107,7 @@ class WarmParentLoop:
         header, descriptors, is_whole = received
         if not is_whole:
             # Without the last descriptors the run would begin outside of its control group.
-            _refuse_all(descriptors)
+            refuse_all(descriptors)
             return True
         status, channel, log, *entry = descriptors
         if header["op"] == "end":
@@ -134,14 +135,14 @@ class WarmParentLoop:
         # active if all processes were stopped in between.
         not_after = float(header.get("not_after") or math.inf)
         if time.monotonic() > not_after:
-            _refuse(status, TOO_LATE)
+            refuse(status, TOO_LATE)
             return False
         user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
             with self._score.highest():
                 pid = os.fork()
         except OSError as error:
-            _refuse(status, f"fork: {error}")
+            refuse(status, f"fork: {error}")
             return False
         if pid == 0:
             if time.monotonic() > not_after:
@@ -155,7 +156,7 @@ class WarmParentLoop:
             kill_group(pid)
             group.end()
             os.waitpid(pid, 0)
-            _refuse(status, f"pidfd_open: {error}")
+            refuse(status, f"pidfd_open: {error}")
             return False
         last_ping = min(time.monotonic(), not_after - watchdog)
         runner = _Runner(
@@ -173,7 +174,7 @@ class WarmParentLoop:
         status.setblocking(False)
         self._selector.register(status, selectors.EVENT_READ, runner)
         self._selector.register(runner.pidfd, selectors.EVENT_READ, runner)
-        _tell(status, {"type": "started", "pid": pid})
+        tell(status, {"type": "started", "pid": pid})
         return True
 
     def _hear(self, runner: _Runner) -> None:
@@ -237,13 +238,13 @@ class WarmParentLoop:
         else:
             # All processes of a user at once: one that forks for ever outruns a loop over orphans.
             exit_message["is_user_gone"] = self._end_user(runner.own_user)
-        _tell(runner.status, exit_message)
+        tell(runner.status, exit_message)
         runner.status.close()
 
     def _end_for(self, user: tuple[int, int], status: socket.socket) -> None:
         """Answer whether all processes of a user that no run has are gone."""
         is_gone = self._end_user(user)
-        _tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
+        tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
         status.close()
 
     def _end_user(self, user: tuple[int, int]) -> bool:
@@ -290,27 +291,3 @@ class WarmParentLoop:
 def _has_ended(pid: int) -> bool:
     """Return whether a child has ended; an ended child is reaped."""
     return os.waitpid(pid, os.WNOHANG)[0] == pid
-
-
-def _refuse(status: socket.socket, reason: str) -> None:
-    """Tell the worker that no runner was forked."""
-    _tell(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
-    status.close()
-
-
-def _refuse_all(descriptors: Sequence[int]) -> None:
-    """Refuse a request of which descriptors are missing; if all are missing, the worker reads the
-    end of the status.
-    """
-    for status in descriptors[:1]:
-        reason = "the warm parent has no room for the descriptors of the request"
-        _refuse(socket.socket(fileno=status), reason)
-    for descriptor in descriptors[1:]:
-        os.close(descriptor)
-
-
-def _tell(status: socket.socket, message: Message) -> None:
-    try:
-        status.send(encode(message))
-    except (BlockingIOError, BrokenPipeError, ConnectionError):
-        return  # the worker has gone, and the message has no receiver
