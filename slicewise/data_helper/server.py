@@ -43,10 +43,9 @@ def serve(control: socket.socket) -> None:
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes leave no zombies
     while (received := receive_header(control, 1)) is not None:
-        _, descriptors = received
-        if not descriptors:
+        if not received.descriptors:
             continue
-        channel = socket.socket(fileno=descriptors[0])
+        channel = socket.socket(fileno=received.descriptors[0])
         try:
             pid = os.fork()
         except OSError as error:

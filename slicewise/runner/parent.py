@@ -18,6 +18,7 @@ from slicewise.runner.forked_child import (
     run_child,
     try_setpgid,
 )
+from slicewise.runner.parent_answers import refuse, refuse_all, tell
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -28,7 +29,7 @@ from slicewise.runner.processes import (
 )
 from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.run_limits import RunLimits
-from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
+from slicewise.runner.wire import LineBuffer, Message, WireError, receive_header
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
@@ -36,7 +37,7 @@ _LONGEST_SLEEP_SECONDS = 1.0
 _MEMORY_LOOK_SECONDS = 0.1
 # Time for killed processes to end; a process that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
-# Channel, log, status, and two of the run's control group.
+# Status, channel, log, and two of the run's control group.
 _DESCRIPTORS_PER_REQUEST = 5
 
 ChildMain = Callable[[str, int, int], int]
@@ -103,7 +104,12 @@ class WarmParentLoop:
         received = receive_header(self._control, _DESCRIPTORS_PER_REQUEST)
         if received is None:
             return False
-        header, (channel, log, status, *entry) = received
+        header, descriptors, is_whole = received
+        if not is_whole:
+            # Without the last descriptors the run would begin outside of its control group.
+            refuse_all(descriptors)
+            return True
+        status, channel, log, *entry = descriptors
         if header["op"] == "end":
             self._end_for(tuple(header["user"]), socket.socket(fileno=status))
         else:
@@ -129,14 +135,14 @@ class WarmParentLoop:
         # active if all processes were stopped in between.
         not_after = float(header.get("not_after") or math.inf)
         if time.monotonic() > not_after:
-            _refuse(status, TOO_LATE)
+            refuse(status, TOO_LATE)
             return False
         user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
             with self._score.highest():
                 pid = os.fork()
         except OSError as error:
-            _refuse(status, f"fork: {error}")
+            refuse(status, f"fork: {error}")
             return False
         if pid == 0:
             if time.monotonic() > not_after:
@@ -144,10 +150,18 @@ class WarmParentLoop:
             enter_group(group, channel)
             run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
         try_setpgid(pid)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:  # no room for another descriptor
+            kill_group(pid)
+            group.end()
+            os.waitpid(pid, 0)
+            refuse(status, f"pidfd_open: {error}")
+            return False
         last_ping = min(time.monotonic(), not_after - watchdog)
         runner = _Runner(
             pid,
-            os.pidfd_open(pid),
+            pidfd,
             status,
             watchdog,
             last_ping,
@@ -160,7 +174,7 @@ class WarmParentLoop:
         status.setblocking(False)
         self._selector.register(status, selectors.EVENT_READ, runner)
         self._selector.register(runner.pidfd, selectors.EVENT_READ, runner)
-        _tell(status, {"type": "started", "pid": pid})
+        tell(status, {"type": "started", "pid": pid})
         return True
 
     def _hear(self, runner: _Runner) -> None:
@@ -224,13 +238,13 @@ class WarmParentLoop:
         else:
             # All processes of a user at once: one that forks for ever outruns a loop over orphans.
             exit_message["is_user_gone"] = self._end_user(runner.own_user)
-        _tell(runner.status, exit_message)
+        tell(runner.status, exit_message)
         runner.status.close()
 
     def _end_for(self, user: tuple[int, int], status: socket.socket) -> None:
         """Answer whether all processes of a user that no run has are gone."""
         is_gone = self._end_user(user)
-        _tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
+        tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
         status.close()
 
     def _end_user(self, user: tuple[int, int]) -> bool:
@@ -277,16 +291,3 @@ class WarmParentLoop:
 def _has_ended(pid: int) -> bool:
     """Return whether a child has ended; an ended child is reaped."""
     return os.waitpid(pid, os.WNOHANG)[0] == pid
-
-
-def _refuse(status: socket.socket, reason: str) -> None:
-    """Tell the worker that no runner was forked."""
-    _tell(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
-    status.close()
-
-
-def _tell(status: socket.socket, message: Message) -> None:
-    try:
-        status.send(encode(message))
-    except (BlockingIOError, BrokenPipeError, ConnectionError):
-        return  # the worker has gone, and the message has no receiver

@@ -216,7 +216,8 @@ class WarmParent:
         log, log_end = os.pipe2(os.O_CLOEXEC)
         try:
             with ExitStack() as files:
-                ends = [channel_end.fileno(), log_end, status_end.fileno()]
+                # The status comes first: by that socket the parent refuses a run.
+                ends = [status_end.fileno(), channel_end.fileno(), log_end]
                 entry = _opened_entry(resources, files)
                 self._send({"op": operation, **header}, [*ends, *entry])
         except BaseException:

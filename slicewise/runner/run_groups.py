@@ -9,7 +9,6 @@ folder: a worker removes a group only if name and content are those of a worker'
 import fcntl
 import logging
 import os
-import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +17,18 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
-from slicewise.process.cgroup_mounts import cgroup_mounts, own_cgroup
 from slicewise.process.cgroups import KILL, PROCESSES, Cgroup
 from slicewise.runner.group_folder import CONTROLLERS
+from slicewise.runner.group_names import (
+    WORKER_NAME,
+    groups_around_this_process,
+    has_runs_alone,
+    identity_of,
+)
 from slicewise.runner.run_limits import RunLimits
 
 log = logging.getLogger(__name__)
 
-# No name that a unit of systemd, or the group of a service, has.
-_WORKER_NAME = re.compile(r"run-worker\.[0-9]+\.[0-9a-f]{8}")
-_RUN_NAME = re.compile(r"run-.+-[0-9]+")
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 10
 _TRIAL_LIMITS = RunLimits(memory=64 * 1024**2, processes=16)
@@ -96,13 +97,13 @@ class RunGroups:
             self._lock = None
 
     def _remove_dead_workers(self) -> None:
-        around_this_process = _groups_around_this_process()
+        around_this_process = groups_around_this_process()
         for path in self._folder.path.iterdir():
-            if not _WORKER_NAME.fullmatch(path.name) or _identity(path) in around_this_process:
+            if not WORKER_NAME.fullmatch(path.name) or identity_of(path) in around_this_process:
                 continue
             lock = _locked(path)
             if lock is not None:
-                if _has_runs_alone(path) and not Cgroup(path).remove():
+                if has_runs_alone(path) and not Cgroup(path).remove():
                     log.warning("control group not removed", extra={"group": str(path)})
                 os.close(lock)
 
@@ -259,31 +260,6 @@ def _impose(group: Cgroup, limits: RunLimits) -> None:
             group.set("memory.swap.max", 0)
     if limits.processes is not None:
         group.set("pids.max", limits.processes)
-
-
-def _groups_around_this_process() -> set[tuple[int, int]]:
-    """Return which folders are this process's group and the groups above."""
-    own_group = own_cgroup(cgroup_mounts())
-    folders = [] if own_group is None else [own_group, *own_group.parents]
-    return {identity for folder in folders if (identity := _identity(folder)) is not None}
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what a folder has at every mount; None if the folder is gone."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _has_runs_alone(path: Path) -> bool:
-    """Return whether all groups below a worker's group are groups of runs."""
-    try:
-        names = [entry.name for entry in os.scandir(path) if entry.is_dir()]
-    except OSError:
-        return False  # gone
-    return all(_RUN_NAME.fullmatch(name) for name in names)
 
 
 def _locked(path: Path) -> int | None:

@@ -5,13 +5,22 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 REQUEST_LIMIT_BYTES = 64 * 1024 * 1024
 MESSAGE_LIMIT_BYTES = 1024 * 1024
 HEADER_LIMIT_BYTES = 4096
 
 Message = dict[str, Any]
+
+
+class Received(NamedTuple):
+    """A header with the descriptors that came with it."""
+
+    header: Message
+    descriptors: list[int]
+    is_whole: bool
+    """Whether all descriptors that were sent have come: a process may have no room for more."""
 
 
 class WireError(Exception):
@@ -68,16 +77,18 @@ def read_message(source: socket.socket, limit: int) -> Message | None:
 def send_header(control: socket.socket, header: Message, descriptors: Sequence[int]) -> None:
     """Send a header and descriptors in one datagram of the control socket."""
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
-    control.sendmsg([encode(header)], [rights])
+    control.sendmsg([encode({**header, "descriptors": len(descriptors)})], [rights])
 
 
-def receive_header(control: socket.socket, most: int) -> tuple[Message, list[int]] | None:
-    """Return the next (header, descriptors), with no descriptor inheritable; None
-    at the end of the stream.
+def receive_header(control: socket.socket, most: int) -> Received | None:
+    """Return the next header and its descriptors, with no descriptor inheritable; None at the end
+    of the stream.
     """
-    data, descriptors, _, _ = socket.recv_fds(control, HEADER_LIMIT_BYTES, most)
+    data, descriptors, flags, _ = socket.recv_fds(control, HEADER_LIMIT_BYTES, most)
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     if not data:
         return None
-    return decode(data), list(descriptors)
+    header = decode(data)
+    is_whole = not flags & socket.MSG_CTRUNC and len(descriptors) == header.get("descriptors")
+    return Received(header, list(descriptors), is_whole)

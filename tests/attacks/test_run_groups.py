@@ -4,6 +4,7 @@ These groups have no controllers, so that the tests run where controllers are of
 """
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -306,6 +307,30 @@ def test_a_run_that_gets_no_group_does_not_begin(grouped_runs: Runs, folder: Pat
         worker.rmdir()
     with pytest.raises(WarmParentError, match="no control group for the run"):
         grouped_runs.launch("never")
+
+
+@pytest.mark.parametrize("room", [0, 1, 3, 4, 5])
+def test_a_run_begins_only_with_all_descriptors_and_the_parent_lives_on(
+    grouped_runs: Runs, room: int
+) -> None:
+    grouped_runs.define("""
+        @asset()
+        def member():
+            print("begun")
+    """)
+    pid = grouped_runs.parent.pid
+    assert pid is not None
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    taken = {int(number) for number in os.listdir(f"/proc/{pid}/fd")}
+    free = [number for number in range(len(taken) + 8) if number not in taken]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[room], limits[1]))
+    refused = grouped_runs.run("member")
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+    assert refused.types == ["exited"]
+    assert refused.log == ""
+    assert ("error" in refused.messages[-1]) == (room > 0)
+    assert grouped_runs.run("member").log == "begun\n"
+    assert grouped_runs.parent.pid == pid
 
 
 def test_a_run_whose_group_was_removed_is_followed_to_its_end(folder: Path) -> None:

@@ -1,0 +1,31 @@
+"""What the warm parent tells a worker about a runner, or about a request that is refused."""
+
+import os
+import socket
+from collections.abc import Sequence
+
+from slicewise.runner.wire import Message, encode
+
+
+def refuse(status: socket.socket, reason: str) -> None:
+    """Tell the worker that no runner was forked."""
+    tell(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
+    status.close()
+
+
+def refuse_all(descriptors: Sequence[int]) -> None:
+    """Refuse a request of which descriptors are missing; if all are missing, the worker reads the
+    end of the status.
+    """
+    for status in descriptors[:1]:
+        reason = "the warm parent has no room for the descriptors of the request"
+        refuse(socket.socket(fileno=status), reason)
+    for descriptor in descriptors[1:]:
+        os.close(descriptor)
+
+
+def tell(status: socket.socket, message: Message) -> None:
+    try:
+        status.send(encode(message))
+    except (BlockingIOError, BrokenPipeError, ConnectionError):
+        return  # the worker has gone, and the message has no receiver
