@@ -146,7 +146,8 @@ def test_a_python_of_another_program_hides_them_and_runs_the_next_sitecustomize(
 def test_finders_of_other_packages_work_as_before() -> None:
     code = (
         "import copy, importlib, sys\n"
-        "class Old: pass\n"
+        "class Old:\n"
+        "    def find_module(self, *_): return None\n"
         "class New:\n"
         "    seen = 0\n"
         "    def find_spec(self, *_): return None\n"
