@@ -24,6 +24,10 @@ from typing import Any
 SERVER_PACKAGES = frozenset(
     {"slicewise_server", "backfills_app", "assets_app", "partitions_app", "accounts_app"}
 )
+# A fixed list: libraries may be installed into the folder of a checkout.
+CHECKOUT_NAMES = frozenset(
+    {"bench", "bin", "docs", "examples", "manage", "static", "templates", "tests"}
+)
 _SDK = "slicewise"
 _CHECKOUT_FILES = ("manage.py", "pyproject.toml", "slicewise_server/__init__.py")
 _PYTHON_S_OWN = (BuiltinImporter, FrozenImporter, PathFinder)
@@ -49,7 +53,9 @@ def hide_server_packages() -> None:
         if hook.is_root(folder):
             del sys.path_importer_cache[folder]
     sys.meta_path[:] = [
-        finder if finder in _PYTHON_S_OWN else _HidingFinder(finder, hook)
+        finder
+        if finder in _PYTHON_S_OWN or not hasattr(finder, "find_spec")
+        else _HidingFinder(finder, hook)
         for finder in sys.meta_path
     ]
 
@@ -105,7 +111,20 @@ class _HidingFinder(MetaPathFinder):
         self._hook = hook
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_finder":  # a copy has no finder yet
+            raise AttributeError(name)
         return getattr(self._finder, name)
+
+    def __eq__(self, other: object) -> bool:
+        inner = other._finder if isinstance(other, _HidingFinder) else other
+        return bool(self._finder == inner)
+
+    def __hash__(self) -> int:
+        return hash(self._finder)
+
+    def invalidate_caches(self) -> None:
+        """Have the finder forget what it has seen, if it keeps anything."""
+        getattr(self._finder, "invalidate_caches", lambda: None)()
 
     def find_spec(
         self,
@@ -122,5 +141,4 @@ def _checkout_names(root: Path) -> frozenset[str]:
     """Return the importable names at the top of a checkout; empty for an installed package."""
     if not all((root / file).is_file() for file in _CHECKOUT_FILES):
         return frozenset()
-    names = {path.stem for path in root.iterdir() if path.is_dir() or path.suffix == ".py"}
-    return frozenset(name for name in names if name.isidentifier()) - {_SDK}
+    return CHECKOUT_NAMES

@@ -9,9 +9,12 @@ import resource
 import select
 import subprocess
 import sys
+import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +38,8 @@ _ERROR_TAIL_BYTES = 2000
 _OUTPUT_TAIL_BYTES = 64 * 1024
 # Not `nobody`: runs may have that user, and could end or change the loader of another bundle.
 _LOADER_USER = 65_533
+# Where TMPDIR is closed to the loader's user, such as a folder of root's own.
+_PLACES = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
 
 
 class NotLoadedError(Exception):
@@ -65,17 +70,20 @@ class LoaderReport:
 def load_archive(packed: bytes, options: LoaderOptions) -> LoaderReport:
     """Unpack a bundle and have the loader import the files, for root as another user.
 
-    Raises NotLoadedError when the loader gives no usable report: time or memory ran out, or the
-    code ended the process. Raises BundleError for a damaged archive.
+    Raises NotLoadedError when the loader gives no usable report: time or memory ran out, the code
+    ended the process, the archive is damaged, or the system had no room for it.
     """
-    with tempfile.TemporaryDirectory(prefix="slicewise-load-") as name:
-        scratch = Path(name)
-        folder = scratch / "bundle"
+    user = loader_user()
+    with _failures_told(), _scratch(_place_of(user)) as scratch:
+        folder, temporary = scratch / "bundle", scratch / "tmp"
         archives.unpack(packed, folder)
-        user = loader_user()
-        if user is not None:
-            _open_to_all(scratch)
-        return _load(folder, scratch, options, user)
+        temporary.mkdir()
+        for own in (folder, temporary):
+            _give(own, user)
+        # Passable, and readable by nobody else: both folders inside are closed to other users.
+        scratch.chmod(0o711 if user is not None else 0o700)
+        env = {**options.env, "TMPDIR": str(temporary)}
+        return _load(folder, scratch, replace(options, env=env), user)
 
 
 def load_in_place(folder: Path, options: LoaderOptions) -> LoaderReport:
@@ -83,8 +91,8 @@ def load_in_place(folder: Path, options: LoaderOptions) -> LoaderReport:
 
     Raises NotLoadedError as `load_archive` does.
     """
-    with tempfile.TemporaryDirectory(prefix="slicewise-load-") as scratch:
-        return _load(folder, Path(scratch), options, None)
+    with _failures_told(), _scratch(None) as scratch:
+        return _load(folder, scratch, options, None)
 
 
 def loader_user() -> int | None:
@@ -123,7 +131,8 @@ def is_python_open_to_loader() -> bool:
 
 def _load(folder: Path, scratch: Path, options: LoaderOptions, user: int | None) -> LoaderReport:
     report = scratch / "report.json"
-    report.touch(mode=0o600)
+    for file in (report, scratch / "output"):
+        file.touch(mode=0o600)
     # The output of the loader goes to a file, which the size limit of the process bounds: a pipe
     # would fill the memory of this process, and be read for as long as any process lives that the
     # files have started.
@@ -218,8 +227,50 @@ def _limits(*, has_own_user: bool) -> Callable[[], None]:
     return set_limits
 
 
-def _open_to_all(scratch: Path) -> None:
-    for folder, _, files in os.walk(scratch):
-        Path(folder).chmod(0o755)
-        for name in files:
-            (Path(folder) / name).chmod(0o644)
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Raise failures of the system, and a damaged archive, as NotLoadedError."""
+    try:
+        yield
+    except (OSError, archives.BundleError, tarfile.TarError, EOFError, zlib.error) as error:
+        raise NotLoadedError(f"Its files were not loaded: {error}") from error
+
+
+@contextmanager
+def _scratch(place: Path | None) -> Iterator[Path]:
+    # What a process that outlives the loader still creates there is left over.
+    with tempfile.TemporaryDirectory(
+        prefix="slicewise-load-", dir=place, ignore_cleanup_errors=True
+    ) as name:
+        yield Path(name)
+
+
+def _place_of(user: int | None) -> Path | None:
+    """Return the folder for scratch folders, which the user can reach; None for the usual one."""
+    if user is None:
+        return None
+    places = [Path(tempfile.gettempdir()), *_PLACES]
+    for place in places:
+        try:
+            if not first_closed_path((user, user), [f"x:{place}"]):
+                return place
+        except UntriedError as error:
+            raise NotLoadedError(f"Its files were not loaded: {error}") from error
+    raise NotLoadedError(
+        f"Its files were not loaded: the user {user} cannot reach {places[0]}. Set TMPDIR to a"
+        " folder that every user can reach."
+    )
+
+
+def _give(folder: Path, user: int | None) -> None:
+    """Give a folder with all inside to the user, closed to all others."""
+    for path, _, names in os.walk(folder):
+        for name in names:
+            _own(Path(path, name), user, 0o600)
+        _own(Path(path), user, 0o700)
+
+
+def _own(path: Path, user: int | None, mode: int) -> None:
+    path.chmod(mode)
+    if user is not None:
+        os.chown(path, user, user, follow_symlinks=False)

@@ -43,7 +43,7 @@ def load_apart(path: Path) -> LoaderReport:
             return load_in_place(folder, options)
         limit = _number("BUNDLE_LIMIT_BYTES", DEFAULT_LIMIT_BYTES)
         return load_archive(archive(folder, limit=limit)[1], options)
-    except (BundleError, NotLoadedError) as error:
+    except (BundleError, NotLoadedError, OSError) as error:
         raise StackError(str(error)) from error
 
 

@@ -352,3 +352,15 @@ def test_what_is_no_bundle_for_a_server_is_refused(
     (tmp_path / "out").symlink_to("/etc/hostname")
     assert check(tmp_path) == 1
     assert "out is a link that leads out of the bundle" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_told_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "a.py")
+
+    (tmp_path / "a.py").write_text("")
+    monkeypatch.setattr("slicewise_server.stack.definition_loading.archive", refuse)
+    assert check(tmp_path) == 1
+    assert "Permission denied: 'a.py'" in capsys.readouterr().err

@@ -141,3 +141,25 @@ def test_a_python_of_another_program_hides_them_and_runs_the_next_sitecustomize(
         cwd=PROJECT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["the next one", "['slicewise']", "False", "True"]
+
+
+def test_finders_of_other_packages_work_as_before() -> None:
+    code = (
+        "import copy, importlib, sys\n"
+        "class Old:\n"
+        "    def find_module(self, *_): return None\n"
+        "class New:\n"
+        "    seen = 0\n"
+        "    def find_spec(self, *_): return None\n"
+        "    def invalidate_caches(self): self.seen += 1\n"
+        "old, new = Old(), New()\n"
+        "sys.meta_path += [old, new]\n"
+        "from slicewise.process.hidden_packages import hide_server_packages\n"
+        "hide_server_packages()\n"
+        "importlib.invalidate_caches()\n"
+        "copy.copy(sys.meta_path[-1])\n"
+        "print(new.seen, new in sys.meta_path, any(one is old for one in sys.meta_path))\n"
+        "sys.meta_path.remove(new)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 True True\n"
