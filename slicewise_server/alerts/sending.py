@@ -1,24 +1,42 @@
-"""The ways out: a signed request to a webhook, and Apprise for all other services."""
+"""The ways out: a signed request to a webhook, and Apprise for all other services.
+
+Nothing that a library says of an error is stored, since libraries name addresses, and addresses
+hold secrets: each error has a sentence of ours.
+"""
 
 import hashlib
 import hmac
 import json
-import logging
 import os
+import socket
+import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apprise
 import requests
 
-from slicewise.texts import masked_text
+from slicewise_server.alerts.channel_addresses import UnfitAddress, service_of, web_address
 from slicewise_server.alerts.models import Channel, ChannelKind
 from slicewise_server.alerts.secrets import SecretUnreadable, decrypt
+from slicewise_server.alerts.stragglers import StillUnderWay, result_within
+from slicewise_server.alerts.watched_sockets import ending_after
 
-CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 5.0, 10.0, 15.0
-ANSWER_LENGTH = 1_000
-_CHUNK = 1_024
+CONNECT_SECONDS, READ_SECONDS = 5.0, 10.0
+# Until when an answer is waited for; the claim of a delivery lasts longer.
+WEBHOOK_SECONDS, MESSAGE_SECONDS = 15.0, 30.0
+# The first sentence whose types have an error of the chain is the one that is shown.
+_SENTENCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    ((StillUnderWay,), "An earlier message to the channel is still under way."),
+    ((requests.exceptions.SSLError, ssl.SSLError), "TLS failed: check the certificate."),
+    ((socket.gaierror,), "The name of the host is not known."),
+    ((ConnectionRefusedError,), "The connection was refused."),
+    ((requests.Timeout, TimeoutError), "The request timed out."),
+    ((requests.ConnectionError, ConnectionError), "The connection failed."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +54,29 @@ def send(channel: Channel, delivery_id: str, body: dict[str, Any]) -> Answer:
         address = address_of(channel)
         if channel.kind == ChannelKind.WEBHOOK:
             key = decrypt(channel.signing_key)
-            return post_signed(address, key, delivery_id, body)
-        return notify(address, body)
-    except SecretUnreadable as error:
+            work = partial(post_signed, address, key, delivery_id, body)
+            return result_within(WEBHOOK_SECONDS, channel.pk, work)
+        return result_within(MESSAGE_SECONDS, channel.pk, partial(notify, address, body))
+    except (SecretUnreadable, UnfitAddress) as error:  # the texts of both are ours
         return Answer(False, str(error))
+    except Exception as error:  # a plug-in may raise anything
+        return failure(error)
+
+
+def failure(error: Exception) -> Answer:
+    """Return the answer for an error: a sentence, at most with the error's type."""
+    chain = tuple(_chain(error))
+    for types, sentence in _SENTENCES:
+        if any(isinstance(link, types) for link in chain):
+            return Answer(False, sentence)
+    return Answer(False, f"The message could not be sent: {type(error).__name__}.")
 
 
 def address_of(channel: Channel) -> str:
     """Return the address; raise SecretUnreadable where there is none or no key fits."""
     if not channel.variable:
         return decrypt(channel.address)
-    address = os.environ.get(channel.variable, "")
+    address = os.environ.get(channel.variable, "").strip()
     if not address:
         raise SecretUnreadable(f"The worker's environment has no variable {channel.variable}.")
     return address
@@ -59,7 +89,8 @@ def signature(key: str, timestamp: str, body: bytes) -> str:
 
 
 def post_signed(address: str, key: str, delivery_id: str, body: dict[str, Any]) -> Answer:
-    """Post the body as JSON; the answer has to come within 15 seconds, and redirects fail."""
+    """Post the body as JSON; of the answer only the status counts, and redirects fail."""
+    web_address(address)
     data, timestamp = json.dumps({"delivery": delivery_id, **body}).encode(), str(int(time.time()))
     headers = {
         "Content-Type": "application/json",
@@ -68,9 +99,10 @@ def post_signed(address: str, key: str, delivery_id: str, body: dict[str, Any]) 
         "X-Slicewise-Timestamp": timestamp,
         "X-Slicewise-Signature": signature(key, timestamp, data),
     }
-    latest = time.monotonic() + TOTAL_SECONDS
-    try:
-        with requests.post(
+    with requests.Session() as session, ending_after(WEBHOOK_SECONDS, session):
+        # No proxy and no password of the worker's environment goes along.
+        session.trust_env = False
+        with session.post(
             address,
             data=data,
             headers=headers,
@@ -78,43 +110,33 @@ def post_signed(address: str, key: str, delivery_id: str, body: dict[str, Any]) 
             allow_redirects=False,
             stream=True,
         ) as response:
-            text = _start_of(response, latest)
-            accepted = 200 <= response.status_code < 300
-            return Answer(accepted, masked_text(text), response.status_code)
-    except (requests.RequestException, ValueError, UnicodeError) as error:
-        return Answer(False, _without_address(error, address))
+            return _answer_of(response.status_code)
 
 
 def notify(address: str, body: dict[str, Any]) -> Answer:
-    """Send title and text by Apprise, with Apprise's own limits of time."""
+    """Send title and text by Apprise."""
     service = apprise.Apprise()
-    if not service.add(address):
-        return Answer(False, "Apprise knows no service with such an address.")
-    errors = apprise.LogCapture(level=logging.WARNING, fmt="%(message)s")  # type: ignore[no-untyped-call]
-    with errors as output:
-        try:
-            accepted = bool(service.notify(title=body["title"], body=body["text"]))
-        except Exception as error:  # a plug-in may raise anything
-            return Answer(False, _without_address(error, address))
-        text = "" if accepted else output.getvalue().strip().rsplit("\n", 1)[-1]
-    return Answer(accepted, masked_text(text.replace(address, "***"))[:ANSWER_LENGTH])
+    service.add(service_of(address))
+    accepted = bool(service.notify(title=body["title"], body=body["text"]))
+    return Answer(accepted, "" if accepted else "The service did not accept the message.")
 
 
-def _start_of(response: requests.Response, latest: float) -> str:
-    """Read the first characters of the answer, until the time is over."""
-    data = b""
-    for chunk in response.iter_content(_CHUNK):
-        data += chunk
-        if len(data) >= ANSWER_LENGTH or time.monotonic() > latest:
-            break
-    return data[:ANSWER_LENGTH].decode(errors="replace").replace("\0", "")
+def _answer_of(status: int) -> Answer:
+    if 200 <= status < 300:
+        return Answer(True, "", status)
+    if 300 <= status < 400:
+        return Answer(False, f"Status {status}: redirects are not followed.", status)
+    return Answer(False, f"The receiver answered with status {status}.", status)
 
 
-def _without_address(error: Exception, address: str) -> str:
-    """Return an error's text, without the address, which may hold secrets."""
-    text = f"{type(error).__name__}: {error}".replace(address, "***")
-    # Libraries name host and path apart.
-    path = "/" + address.split("://", 1)[-1].partition("/")[2]
-    if len(path) > 1:
-        text = text.replace(path, "/***")
-    return masked_text(text)[:ANSWER_LENGTH]
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors behind it; urllib3 keeps them in arguments and as reasons."""
+    seen, open_links = set(), [error]
+    while open_links:
+        link = open_links.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        behind = (link.__cause__, link.__context__, getattr(link, "reason", None), *link.args)
+        open_links += [one for one in behind if isinstance(one, BaseException)]

@@ -1,0 +1,65 @@
+"""Requests whose sockets are shut down after a time: no receiver holds a thread for long."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Timer
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+
+@contextmanager
+def ending_after(seconds: float, session: requests.Session) -> Iterator[None]:
+    """Shut the sockets of a session down after so many seconds."""
+    adapter = _Watched()
+    session.mount("http://", adapter)
+    session.mount("https://", adapter)
+    timer = Timer(seconds, adapter.shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class _Watched(HTTPAdapter):
+    """Knows the sockets of all connections."""
+
+    def __init__(self) -> None:
+        self.sockets: list[socket.socket] = []
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make pools whose connections note each socket."""
+        super().init_poolmanager(*args, **options)
+        sockets = self.sockets
+
+        class Plain(HTTPConnection):
+            def connect(self) -> None:
+                super().connect()
+                sockets.append(self.sock)
+
+        class Secure(HTTPSConnection):
+            def connect(self) -> None:
+                super().connect()
+                sockets.append(self.sock)
+
+        class PlainPool(HTTPConnectionPool):
+            ConnectionCls = Plain
+
+        class SecurePool(HTTPSConnectionPool):
+            ConnectionCls = Secure
+
+        self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
+
+    def shut_down(self) -> None:
+        """End all reads and writes."""
+        for each in self.sockets:
+            with suppress(OSError):
+                # The method of TLS sockets changes state that the reading thread uses.
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
