@@ -1,18 +1,21 @@
 """From events to deliveries: each active rule reads the feed on from its position."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
 from assets_app.models import Asset
-from slicewise_server.alerts.messages import message
+from slicewise_server.alerts.messages import message, unlisted_message
 from slicewise_server.alerts.models import AlertRule, ChannelKind, Delivery, DeliveryState
 from slicewise_server.events.feed import end_of_feed, events_after
 from slicewise_server.events.models import Event
 from slicewise_server.events.serializers import EventSerializer
-from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
+
+log = logging.getLogger(__name__)
 
 # Later tries of a delivery end a day after the event.
 KEPT_FOR = timedelta(days=1)
@@ -22,26 +25,43 @@ _AT_ONCE = 2_000
 def match_events(now: datetime) -> None:
     """Write deliveries for the events that have come since the last call, and close messages whose
     time of gathering is over.
+
+    Each rule has a transaction of its own: no rule waits for another, and an error of one rule is
+    logged and keeps no other waiting. A rule that another transaction has locked is left to the
+    next call.
     """
-    with transaction.atomic():
-        if not try_lock_until_commit(AdvisoryLock.ALERTS):
-            return
-        # Paused channels lose no event: their deliveries wait, and are given up after a day.
-        behind = AlertRule.objects.filter(active=True, position__lt=end_of_feed())
-        feed = FeedReader()
-        for alert_rule in behind.select_related("channel").select_for_update(of=("self",)):
-            _read_on(alert_rule, feed, now)
-        due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
-        for delivery in due.select_related("rule").select_for_update(of=("self",)):
-            if delivery.rule is not None:
-                close_message(delivery.rule, delivery)
+    feed = FeedReader()
+    # Paused channels lose no event: their deliveries wait, and are given up after a day.
+    behind = AlertRule.objects.filter(active=True, position__lt=end_of_feed())
+    for rule_id in list(behind.values_list("pk", flat=True)):
+        _attempt(rule_id, lambda alert_rule: _read_on(alert_rule, feed, now))
+    due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
+    for rule_id in list(due.exclude(rule=None).values_list("rule_id", flat=True)):
+        _attempt(rule_id, lambda alert_rule: close_messages(alert_rule, due_at=now))
+
+
+def _attempt(rule_id: int, work: Callable[[AlertRule], None]) -> None:
+    """Do work on a rule, which is locked for it; log an error of the work."""
+    try:
+        with transaction.atomic():
+            free = AlertRule.objects.select_for_update(
+                of=("self",), no_key=True, skip_locked=True
+            ).select_related("channel")
+            if alert_rule := free.filter(pk=rule_id).first():
+                work(alert_rule)
+    except Exception:  # an error of one rule keeps no other waiting
+        log.exception("events not matched", extra={"alert_rule": rule_id})
 
 
 class FeedReader:
-    """Events after a position, read once for all rules at that position."""
+    """Events after a position, with their texts and the facts of their assets: all are read once
+    for all rules.
+    """
 
     def __init__(self) -> None:
         self._by_position: dict[int, list[Event]] = {}
+        self._bodies: dict[int, dict[str, Any]] = {}
+        self._assets: dict[str, _AssetFacts] = {}
 
     def after(self, position: int) -> list[Event]:
         """Return the next events after a position."""
@@ -49,21 +69,59 @@ class FeedReader:
             self._by_position[position] = list(events_after(position)[:_AT_ONCE])
         return self._by_position[position]
 
+    def body(self, event: Event) -> dict[str, Any]:
+        """Return the message of an event that is sent alone."""
+        if event.pk not in self._bodies:
+            self._bodies[event.pk] = message([event]) | {"event": EventSerializer(event).data}
+        return self._bodies[event.pk]
 
-def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> None:
-    events = feed.after(alert_rule.position)
-    if not events:
-        return
-    wanted = list(wanted_events(alert_rule, events))
-    if wanted and (alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds):
-        Delivery.objects.bulk_create(_alone(alert_rule, event, now) for event in wanted)
-    elif wanted:
-        _gather(alert_rule, wanted, now)
-    AlertRule.objects.filter(pk=alert_rule.pk).update(position=events[-1].position)
+    def assets(self, names: Iterable[str]) -> dict[str, "_AssetFacts"]:
+        """Return the present groups, tags and owners, at least of the named assets."""
+        if missing := set(names) - self._assets.keys():
+            self._assets |= dict.fromkeys(missing, _NOTHING_KNOWN)
+            rows = Asset.objects.filter(name__in=missing)
+            for name, group, tags, owners in rows.values_list("name", "group", "tags", "owners"):
+                self._assets[name] = _AssetFacts(group or "", frozenset(tags), frozenset(owners))
+        return self._assets
 
 
-def wanted_events(alert_rule: AlertRule, events: Iterable[Event]) -> Iterator[Event]:
-    """Yield the events that the rule is for, by the assets' present groups, tags and owners."""
+@dataclass(frozen=True, slots=True)
+class _AssetFacts:
+    group: str
+    tags: frozenset[str]
+    owners: frozenset[str]
+
+
+_NOTHING_KNOWN = _AssetFacts("", frozenset(), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """The lists of a rule as sets."""
+
+    kinds: frozenset[str]
+    assets: frozenset[str]
+    groups: frozenset[str]
+    tags: frozenset[str]
+    owners: frozenset[str]
+
+    def names(self, name: str, asset: _AssetFacts) -> bool:
+        """Return whether at least one list names the asset."""
+        return (
+            name in self.assets
+            or (asset.group != "" and asset.group in self.groups)
+            or not self.tags.isdisjoint(asset.tags)
+            or not self.owners.isdisjoint(asset.owners)
+        )
+
+
+def wanted_events(
+    alert_rule: AlertRule, events: Iterable[Event], feed: FeedReader
+) -> Iterator[Event]:
+    """Yield the events that the rule is for, by the assets' present groups, tags and owners.
+
+    An event of no asset at all passes a filter of assets where the rule names the event's kind.
+    """
     of_kind = [
         event
         for event in events
@@ -72,27 +130,43 @@ def wanted_events(alert_rule: AlertRule, events: Iterable[Event]) -> Iterator[Ev
     if alert_rule.is_for_all:
         yield from of_kind
         return
-    names = {event.asset for event in of_kind}
-    fields = ("group", "tags", "owners")
-    assets = {
-        name: dict(zip(fields, values, strict=True))
-        for name, *values in Asset.objects.filter(name__in=names).values_list("name", *fields)
-    }
-    for event in of_kind:
-        if event.asset and _names(alert_rule, event.asset, assets.get(event.asset, {})):
+    lists = (getattr(alert_rule, name) for name in _Filter.__dataclass_fields__)
+    wanted = _Filter(*map(frozenset, lists))
+    subjects = [(event, _asset_names(event)) for event in of_kind]
+    assets = feed.assets(name for _, names in subjects for name in names)
+    for event, names in subjects:
+        if names:
+            is_wanted = any(wanted.names(name, assets[name]) for name in names)
+        else:
+            is_wanted = event.kind in wanted.kinds
+        if is_wanted:
             yield event
 
 
-def _names(alert_rule: AlertRule, name: str, asset: Mapping[str, Any]) -> bool:
-    return (
-        name in alert_rule.assets
-        or (asset.get("group") or None) in alert_rule.groups
-        or not set(alert_rule.tags).isdisjoint(asset.get("tags", ()))
-        or not set(alert_rule.owners).isdisjoint(asset.get("owners", ()))
+def _asset_names(event: Event) -> set[str]:
+    """Return the event's asset and, of a backfill, all assets that the event lists."""
+    listed = event.detail.get("assets") if isinstance(event.detail, dict) else None
+    names = (
+        {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     )
+    return names | {event.asset} if event.asset else names
 
 
-def _alone(alert_rule: AlertRule, event: Event, now: datetime) -> Delivery:
+def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> None:
+    events = feed.after(alert_rule.position)
+    if not events:
+        return
+    wanted = list(wanted_events(alert_rule, events, feed))
+    if wanted and (alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds):
+        Delivery.objects.bulk_create(
+            _alone(alert_rule, event, feed.body(event), now) for event in wanted
+        )
+    elif wanted:
+        _gather(alert_rule, wanted, now)
+    AlertRule.objects.filter(pk=alert_rule.pk).update(position=events[-1].position)
+
+
+def _alone(alert_rule: AlertRule, event: Event, body: dict[str, Any], now: datetime) -> Delivery:
     return Delivery(
         channel=alert_rule.channel,
         rule=alert_rule,
@@ -101,7 +175,7 @@ def _alone(alert_rule: AlertRule, event: Event, now: datetime) -> Delivery:
         first_position=event.position,
         last_position=event.position,
         event_count=1,
-        body=message([event]) | {"event": EventSerializer(event).data},
+        body=body,
         send_at=now,
         give_up_at=now + KEPT_FOR,
     )
@@ -125,20 +199,29 @@ def _gather(alert_rule: AlertRule, events: Sequence[Event], now: datetime) -> No
     delivery.save(update_fields=["last_position", "event_count"])
 
 
-def close_message(alert_rule: AlertRule, delivery: Delivery) -> None:
+def close_messages(alert_rule: AlertRule, *, due_at: datetime | None = None) -> None:
+    """Close the open message of a rule that is locked; with a time, only if it is due by then."""
+    is_open = alert_rule.deliveries.select_for_update().filter(state=DeliveryState.GATHERING)
+    for delivery in is_open.filter(send_at__lte=due_at) if due_at else is_open:
+        _close(alert_rule, delivery)
+
+
+def _close(alert_rule: AlertRule, delivery: Delivery) -> None:
     """Write the text of a message whose events are complete: from now on the message is fixed."""
     events = events_after((delivery.first_position or 1) - 1)
-    events = events.filter(position__lte=delivery.last_position)
-    delivery.body = message(_in_batches(alert_rule, events.iterator()))
+    wanted = _in_batches(alert_rule, events.filter(position__lte=delivery.last_position).iterator())
+    # Meanwhile the assets may have moved to another group, or the events may be forgotten.
+    delivery.body = message(wanted) or unlisted_message(delivery.event_count)
     delivery.state = DeliveryState.WAITING
     delivery.save(update_fields=["body", "state"])
 
 
 def _in_batches(alert_rule: AlertRule, events: Iterator[Event]) -> Iterator[Event]:
     batch: list[Event] = []
+    feed = FeedReader()
     for event in events:
         batch.append(event)
         if len(batch) == _AT_ONCE:
-            yield from wanted_events(alert_rule, batch)
+            yield from wanted_events(alert_rule, batch, feed)
             batch = []
-    yield from wanted_events(alert_rule, batch)
+    yield from wanted_events(alert_rule, batch, feed)

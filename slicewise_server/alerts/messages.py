@@ -1,5 +1,6 @@
 """The texts of alerts: events grouped by subject and error, the most frequent first."""
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 
 from slicewise.texts import masked_text
 from slicewise_server.events.models import Event, EventKind
+
+log = logging.getLogger(__name__)
 
 MOST_GROUPS = 10
 _ERROR_LENGTH = 300
@@ -31,6 +34,8 @@ _COUNTED = {
     EventKind.SCHEDULE_TRUNCATED: ("schedule left out partitions", "schedules left out partitions"),
 }
 
+_WORDS = {str(kind): words for kind, words in _COUNTED.items()}
+
 
 @dataclass(slots=True)
 class Group:
@@ -41,14 +46,26 @@ class Group:
 
 
 def message(events: Iterable[Event]) -> dict[str, Any]:
-    """Return title and text of a message about events, which are read once, in order."""
+    """Return title and text of a message about events, which are read once, in order; without
+    events, nothing.
+    """
     groups, counts = group(events)
+    if not groups:
+        return {}
     listed = groups[:MOST_GROUPS]
     lines = [line for entry in listed for line in _lines(entry)]
     if len(groups) > MOST_GROUPS:
         rest = sum(entry.count for entry in groups[MOST_GROUPS:])
         lines.append(f"{rest:,} more events of other kinds or with other errors.")
     return {"title": _title(counts, groups), "text": "\n".join(lines)}
+
+
+def unlisted_message(count: int) -> dict[str, Any]:
+    """Return title and text of a message about events that the rule no longer finds."""
+    return {
+        "title": f"Slicewise: {count:,} {'event' if count == 1 else 'events'}",
+        "text": "The events are forgotten, or the rule is no longer for their assets.",
+    }
 
 
 def group(events: Iterable[Event]) -> tuple[list[Group], Counter[str]]:
@@ -72,8 +89,8 @@ def fingerprint(error: str) -> str:
 
 
 def counted(kind: str, count: int) -> str:
-    """Return a number of events of a kind in words."""
-    one, many = _COUNTED[EventKind(kind)]
+    """Return a number of events of a kind in words; a kind without words stands for itself."""
+    one, many = _WORDS.get(kind, (kind, kind))
     return f"1 {one}" if count == 1 else f"{count:,} {many}"
 
 
@@ -99,14 +116,20 @@ def _title(counts: Counter[str], groups: Sequence[Group]) -> str:
 
 
 def _lines(entry: Group) -> list[str]:
+    """Return the lines of a group. An event without the facts or the page of its kind, such as one
+    of another version of Slicewise, has one plain line: no message fails for one event.
+    """
     event = entry.last
-    subject = event.asset or event.bundle or event.worker or event.detail.get("name", "")
+    name = event.detail.get("name", "") if isinstance(event.detail, dict) else ""
+    subject = event.asset or event.bundle or event.worker or name or "Slicewise"
     error = masked_text(event.error.strip().rsplit("\n", 1)[-1])[:_ERROR_LENGTH]
     lines = [f"{subject}: {counted(event.kind, entry.count)}" + (f": {error}" if error else "")]
-    lines += _facts(event)
-    if address := link(event):
-        lines.append(f"  {address}")
-    return lines
+    try:
+        address = link(event)
+        return [*lines, *_facts(event), *([f"  {address}"] if address else ())]
+    except (AttributeError, LookupError, TypeError, ValueError, NoReverseMatch):
+        log.exception("event not worded", extra={"event": event.pk})
+        return lines
 
 
 def _facts(event: Event) -> list[str]:
@@ -129,6 +152,8 @@ def _backfill_facts(event: Event) -> list[str]:
         if partitions[name]
     ]
     lines = [f"  {', '.join(told) or 'no'} of {partitions['total']:,} partitions"]
+    if event.kind != EventKind.BACKFILL_FAILED:
+        return lines
     failed = Event.objects.filter(backfill_id=event.backfill_id, kind=EventKind.RUN_FAILED)
     for entry in group(failed.order_by("id")[:_MOST_READ].iterator())[0][:3]:
         error = masked_text(entry.last.error.strip().rsplit("\n", 1)[-1])[:_ERROR_LENGTH]

@@ -11,6 +11,8 @@ from slicewise_server.events.models import EventKind
 # The only variables of a worker's environment that a channel may name: all others may be secrets
 # of another kind.
 VARIABLE_PREFIX = "SLICEWISE_ALERT_"
+# Events of single runs, of which one backfill may have a million.
+_OF_RUNS = (EventKind.RUN_FAILED, EventKind.VALIDATION_FAILED, EventKind.VALIDATION_WARNED)
 
 
 def no_names() -> list[str]:
@@ -59,7 +61,8 @@ class AlertRule(models.Model):
     """The events that a channel is told of: by kind, and by the asset's name, group, tag or owner.
 
     An empty list of kinds means all kinds. Without names, groups, tags and owners the rule is for
-    all assets, and for events without an asset; else for assets that at least one of them names.
+    all assets, and for events without an asset; else for assets that at least one of them names,
+    and for events without an asset whose kind the rule names.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -71,7 +74,8 @@ class AlertRule(models.Model):
     owners = models.JSONField(default=no_names)
     # Events of so many seconds become one message; 0 sends each event alone.
     gather_seconds = models.PositiveIntegerField(default=30)
-    # Whether failed runs of backfills count; otherwise the end of the backfill tells of them.
+    # Whether failed runs and validations of backfills count; otherwise the end of the backfill
+    # tells of them.
     backfill_runs = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
     # The place in the feed up to which events are handled.
@@ -91,7 +95,7 @@ class AlertRule(models.Model):
 
     def wants_kind(self, kind: str, *, of_backfill: bool) -> bool:
         """Return whether the rule is for events of a kind, of a backfill's run or not."""
-        if kind == EventKind.RUN_FAILED and of_backfill and not self.backfill_runs:
+        if kind in _OF_RUNS and of_backfill and not self.backfill_runs:
             return False
         return not self.kinds or kind in self.kinds
 

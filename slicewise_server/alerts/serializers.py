@@ -110,7 +110,8 @@ class AlertRuleChangeSerializer(StrictSerializer):
     )
     backfill_runs = serializers.BooleanField(
         required=False,
-        help_text="Whether failed runs of backfills count; else `backfill_failed` tells of them.",
+        help_text="Whether failed runs and validations of backfills count; else `backfill_failed`"
+        " tells of them.",
     )
     active = serializers.BooleanField(required=False)
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import ProtectedError
+from django.http import Http404
 from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
 from slicewise_server.alerts.channel_addresses import UnfitAddress, shown_address
-from slicewise_server.alerts.matching import KEPT_FOR, close_message
+from slicewise_server.alerts.matching import KEPT_FOR, close_messages
 from slicewise_server.alerts.models import (
     VARIABLE_PREFIX,
     AlertRule,
@@ -140,11 +141,11 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
         alert_rule = AlertRule.objects.create(position=end_of_feed(), **fields)
         audit.record(user, "create", "alert rule", alert_rule.name, rule_facts(alert_rule))
         return alert_rule
-    alert_rule = (
-        AlertRule.objects.select_for_update(of=("self",))
-        .select_related("channel")
-        .get(pk=alert_rule.pk)
-    )
+    alert_rule = _locked(alert_rule)
+    if not fields:
+        return alert_rule
+    # The events of the open message are the events that the rule was for until now.
+    close_messages(alert_rule)
     before = rule_facts(alert_rule)
     if fields.get("active") and not alert_rule.active:
         # Events of the pause are not told of afterwards.
@@ -161,20 +162,19 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
 def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     """Delete a rule; its deliveries stay, and an open message is closed with its events."""
     policy.require(user, Action.ALERTS)
-    alert_rule = (
-        AlertRule.objects.select_for_update(of=("self",))
-        .select_related("channel")
-        .get(pk=alert_rule.pk)
-    )
-    for delivery in alert_rule.deliveries.select_for_update().filter(state=DeliveryState.GATHERING):
-        close_message(alert_rule, delivery)
+    alert_rule = _locked(alert_rule)
+    close_messages(alert_rule)
     audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
     alert_rule.delete()
 
 
 def _locked(alert_rule: AlertRule) -> AlertRule:
-    alert_rules = AlertRule.objects.select_related("channel").select_for_update(of=("self",))
-    return alert_rules.get(pk=alert_rule.pk)
+    """Return the rule as it is now, locked; raise Http404 if the rule is deleted."""
+    alert_rules = AlertRule.objects.select_for_update(of=("self",), no_key=True)
+    locked = alert_rules.select_related("channel").filter(pk=alert_rule.pk).first()
+    if locked is None:
+        raise Http404(f"There is no alert rule {alert_rule.name!r}.")
+    return locked
 
 
 def rule_facts(alert_rule: AlertRule) -> dict[str, Any]:

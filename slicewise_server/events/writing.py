@@ -9,6 +9,8 @@ from backfills_app.models import Backfill, BackfillState
 from slicewise_server.events.models import Event, EventKind
 
 ERROR_LENGTH = 2_000
+MOST_ASSETS = 100
+"""The number of assets that the event of a backfill names."""
 _BACKFILL_KINDS = {
     BackfillState.SUCCEEDED: EventKind.BACKFILL_SUCCEEDED,
     BackfillState.PARTIALLY_FAILED: EventKind.BACKFILL_FAILED,
@@ -77,12 +79,20 @@ def write_ended_backfill(backfill: Backfill) -> None:
     counts = dict.fromkeys(names, 0)
     for values in backfill.assets.values(*names):
         counts = {name: counts[name] + values[name] for name in names}
+    # Rules of alerts match by these names; assets with failures are named first.
+    assets = backfill.assets.order_by("-failed", "position", "id")
+    asset_names = list(assets.values_list("asset__name", flat=True)[:MOST_ASSETS])
     Event.objects.create(
         kind=_BACKFILL_KINDS[BackfillState(backfill.state)],
         asset=backfill.asset.name if backfill.is_of_one else "",
         backfill_id=backfill.pk,
         error=backfill.error[:ERROR_LENGTH],
-        detail={"name": backfill.name, "state": backfill.state, "partitions": counts},
+        detail={
+            "name": backfill.name,
+            "state": backfill.state,
+            "partitions": counts,
+            "assets": asset_names,
+        },
     )
 
 

@@ -108,6 +108,129 @@ def test_an_inactive_rule_tells_nothing_of_its_pause(channel: Channel, admin: Us
     assert told() == ["b"]
 
 
+@pytest.mark.parametrize("kind", ["validation_failed", "validation_warned"])
+def test_validations_of_backfills_are_told_only_if_asked(
+    channel: Channel, admin: User, kind: str
+) -> None:
+    rule(channel, admin)
+    happen("a", kind=kind, backfill_id=7)
+    assert told() == []
+    happen("b", kind=kind)
+    assert told() == ["b"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "run_exploded", "asset": "sales"},
+        {"kind": "backfill_failed", "backfill_id": 7},
+        {"kind": "backfill_failed", "asset": "sales", "detail": {"partitions": {}}},
+        {"kind": "schedule_truncated", "asset": "sales", "detail": {"partitions": "x"}},
+        {"kind": "run_recovered", "asset": "sales", "detail": []},
+    ],
+)
+def test_an_event_that_cannot_be_worded_keeps_no_other_waiting(
+    channel: Channel, admin: User, settings: Any, fields: dict[str, Any]
+) -> None:
+    settings.SLICEWISE_URL = "https://slicewise.example"
+    rule(channel, admin)
+    Event.objects.create(**fields)
+    happen("stock")
+    assert told() == [fields.get("asset", ""), "stock"]
+    body = Delivery.objects.earliest("id").body
+    assert body is not None
+    assert fields["kind"].split("_")[0] in body["text"]
+
+
+def test_a_backfill_without_a_page_is_told_of(settings: Any) -> None:
+    settings.SLICEWISE_URL = "https://slicewise.example"
+    lost = Event(kind="backfill_failed", asset="sales", error="ValueError: x")
+    assert message([lost])["text"] == "sales: 1 backfill failed: ValueError: x"
+
+
+def test_an_error_of_one_rule_keeps_no_other_waiting(
+    channel: Channel, admin: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = rule(channel, admin, "broken", assets=["sales"])
+    rule(channel, admin, "whole")
+    AlertRule.objects.filter(pk=broken.pk).update(tags=7)
+    happen("sales")
+    assert list(Delivery.objects.values_list("rule_name", flat=True)) == ["whole"]
+    assert "events not matched" in caplog.text
+    AlertRule.objects.filter(pk=broken.pk).update(tags=[])
+    match_events(timezone.now())
+    assert set(Delivery.objects.values_list("rule_name", flat=True)) == {"broken", "whole"}
+
+
+def test_an_event_is_worded_once_for_all_rules(
+    channel: Channel, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worded: list[Event] = []
+
+    def noted(events: Sequence[Event]) -> dict[str, Any]:
+        worded.extend(events)
+        return message(events)
+
+    monkeypatch.setattr("slicewise_server.alerts.matching.message", noted)
+    for number in range(3):
+        rule(channel, admin, f"rule_{number}")
+    happen("sales")
+    assert (len(worded), Delivery.objects.count()) == (1, 3)
+
+
+def test_a_rule_for_owners_hears_of_backfills_of_several_assets(
+    channel: Channel, admin: User
+) -> None:
+    asset("sales", owners=["ann"])
+    asset("stock", owners=["bob"])
+    rule(channel, admin, owners=["ann"])
+    for names in (["stock"], ["stock", "sales"], ["unknown"]):
+        happen(kind="backfill_failed", backfill_id=7, detail={"assets": names})
+    (delivery,) = Delivery.objects.all()
+    assert delivery.body is not None
+    assert delivery.body["event"]["detail"]["assets"] == ["stock", "sales"]
+
+
+def test_a_rule_for_assets_hears_of_workers_only_if_it_names_the_kind(
+    channel: Channel, admin: User
+) -> None:
+    rule(channel, admin, "quiet", assets=["sales"])
+    rule(channel, admin, "named", assets=["sales"], kinds=["worker_lost", "backfill_failed"])
+    happen(kind="worker_lost", worker="w1")
+    happen(kind="bundle_broken", bundle="trials")
+    assert list(Delivery.objects.values_list("rule_name", flat=True)) == ["named"]
+
+
+def test_a_change_of_a_rule_closes_its_open_message(admin: User) -> None:
+    mail, _ = services.create_channel("mail", "message", address="json://localhost", user=admin)
+    gathering = rule(mail, admin, gather_seconds=60)
+    happen("sales")
+    services.save_rule(gathering, {"kinds": ["worker_lost"]}, user=admin)
+    delivery = Delivery.objects.get()
+    assert (delivery.state, title_of(delivery)) == ("waiting", "Slicewise: 1 run failed (sales)")
+
+
+def test_a_message_whose_assets_moved_meanwhile_is_not_empty(admin: User) -> None:
+    mail, _ = services.create_channel("mail", "message", address="json://localhost", user=admin)
+    sales = asset("sales", group="shop")
+    rule(mail, admin, gather_seconds=60, groups=["shop"])
+    happen("sales")
+    type(sales).objects.update(group="other")
+    match_events(timezone.now() + timedelta(seconds=61))
+    delivery = Delivery.objects.get()
+    assert (delivery.state, title_of(delivery)) == ("waiting", "Slicewise: 1 event")
+    assert delivery.body is not None
+    assert delivery.body["text"]
+
+
+@pytest.mark.parametrize("kind", ["backfill_succeeded", "backfill_canceled"])
+def test_errors_of_runs_are_listed_only_for_failed_backfills(kind: str) -> None:
+    counts = {"total": 2, "succeeded": 2, "failed": 0, "canceled": 0, "skipped": 0}
+    Event.objects.create(kind="run_failed", asset="sales", backfill_id=7, error="ValueError: day")
+    ended = Event(kind=kind, asset="sales", backfill_id=7, detail={"partitions": counts})
+    assert "ValueError" not in message([ended])["text"]
+
+
 def test_events_of_a_while_are_one_message_with_a_fixed_text(admin: User) -> None:
     mail, _ = services.create_channel("mail", "message", address="json://localhost", user=admin)
     gathering = rule(mail, admin, gather_seconds=60)
