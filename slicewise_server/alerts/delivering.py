@@ -8,13 +8,14 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F, Min, Q
 
 from assets_app.queries.clock import database_now
 from slicewise_server.alerts.models import Channel, Delivery, DeliveryState
-from slicewise_server.alerts.sending import Answer, send
+from slicewise_server.alerts.sending import Answer, failure, send
 
 log = logging.getLogger(__name__)
 
@@ -31,16 +32,38 @@ def send_due() -> int:
 
     The deliveries of one channel are sent one after the other, the oldest first, until one fails.
     """
-    now = database_now()
-    waiting = Delivery.objects.filter(_is_due(now), channel__active=True)
-    ready = Q(channel__retry_at__isnull=True) | Q(channel__retry_at__lte=now)
-    ids = list(
-        waiting.filter(ready).order_by("channel").values_list("channel", flat=True).distinct()
-    )
+    give_up(database_now())
+    ids = _channels_to_send()
     if not ids:
         return 0
+    send_channel = partial(_send_channel, latest=time.monotonic() + _ROUND_SECONDS)
+    # Each send has a deadline of its own, so that the end of the pool is near.
     with ThreadPoolExecutor(_CHANNELS_AT_ONCE, thread_name_prefix="alerts") as pool:
-        return sum(pool.map(_send_channel, ids))
+        return sum(pool.map(send_channel, ids))
+
+
+def give_up(now: datetime) -> int:
+    """Mark deliveries whose time is over as failed; return their number.
+
+    A delivery that can be sent at once has its first try nevertheless.
+    """
+    held_back = Channel.objects.filter(Q(active=False) | Q(retry_at__gt=now))
+    over = Delivery.objects.filter(_is_free(now), state=DeliveryState.WAITING, give_up_at__lte=now)
+    tried_or_held = Q(tries__gt=0) | Q(channel__in=held_back.values("pk"))
+    return over.filter(tried_or_held).update(state=DeliveryState.FAILED, claimed_until=None)
+
+
+def _channels_to_send() -> list[int]:
+    """Return the channels with due deliveries: healthy ones first, then by how long they wait."""
+    now = database_now()
+    ready = Q(channel__retry_at__isnull=True) | Q(channel__retry_at__lte=now)
+    due = Delivery.objects.filter(_is_due(now), ready, channel__active=True)
+    rows = due.order_by().values_list("channel", "channel__failures", "channel__retry_at")
+    waiting = sorted(
+        (failures > 0, retry_at or oldest, channel)
+        for channel, failures, retry_at, oldest in rows.annotate(oldest=Min("send_at"))
+    )
+    return [channel for _failing, _since, channel in waiting]
 
 
 def pause_after(failures: int) -> timedelta:
@@ -49,14 +72,14 @@ def pause_after(failures: int) -> timedelta:
     return min(_FIRST_PAUSE * factor, _LONGEST_PAUSE)
 
 
-def _send_channel(channel_id: int) -> int:
+def _send_channel(channel_id: int, *, latest: float) -> int:
     """Send the due deliveries of one channel in this thread; return the number of tries."""
-    tries, latest = 0, time.monotonic() + _ROUND_SECONDS
+    tries = 0
     try:
         while time.monotonic() < latest and (delivery := _claim(channel_id)) is not None:
             tries += 1
             answer = send(delivery.channel, str(delivery.key), delivery.body or {})
-            if not _record(delivery, answer):
+            if not _record_any(delivery, answer):
                 break
     except Exception:  # one channel keeps no other from its messages
         log.exception("deliveries of a channel not sent", extra={"channel": channel_id})
@@ -65,9 +88,12 @@ def _send_channel(channel_id: int) -> int:
     return tries
 
 
+def _is_free(now: datetime) -> Q:
+    return Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
+
+
 def _is_due(now: datetime) -> Q:
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
-    return Q(state=DeliveryState.WAITING, send_at__lte=now) & free
+    return Q(state=DeliveryState.WAITING, send_at__lte=now) & _is_free(now)
 
 
 def _claim(channel_id: int) -> Delivery | None:
@@ -80,13 +106,24 @@ def _claim(channel_id: int) -> Delivery | None:
         # While one worker sends to the channel, no other worker does.
         if channel.deliveries.filter(state=DeliveryState.WAITING, claimed_until__gte=now).exists():
             return None
-        delivery = channel.deliveries.filter(_is_due(now)).order_by("send_at", "id").first()
+        # The lock keeps the delivery from being given up meanwhile.
+        due = channel.deliveries.select_for_update().filter(_is_due(now))
+        delivery = due.order_by("send_at", "id").first()
         if delivery is None:
             return None
         delivery.claimed_until, delivery.channel = now + _CLAIM, channel
         delivery.tries += 1
         delivery.save(update_fields=["claimed_until", "tries"])
         return delivery
+
+
+def _record_any(delivery: Delivery, answer: Answer) -> bool:
+    """Record the answer, or the failure to record it: the channel pauses in any case."""
+    try:
+        return _record(delivery, answer)
+    except Exception as error:
+        log.exception("answer of a channel not recorded", extra={"delivery": delivery.pk})
+        return _record(delivery, failure(error))
 
 
 @transaction.atomic
@@ -96,7 +133,7 @@ def _record(delivery: Delivery, answer: Answer) -> bool:
     fields: dict[str, object] = {
         "claimed_until": None,
         "status": answer.status,
-        "answer": answer.text,
+        "answer": storable(answer.text),
     }
     if answer.accepted:
         fields |= {"state": DeliveryState.DELIVERED, "delivered_at": now}
@@ -112,10 +149,15 @@ def _record(delivery: Delivery, answer: Answer) -> bool:
         channel.exclude(failures=0).update(failures=0, error="", retry_at=None)
     else:
         failures = delivery.channel.failures + 1
-        error = answer.text or f"Status {answer.status}"
+        error = storable(answer.text)
         retry_at = now + pause_after(failures)
         channel.update(failures=F("failures") + 1, error=error, retry_at=retry_at)
     return answer.accepted
+
+
+def storable(text: str) -> str:
+    """Return the text without the characters that PostgreSQL does not store."""
+    return text.replace("\0", "").encode(errors="ignore").decode()
 
 
 def forget_deliveries(before: datetime) -> int:
