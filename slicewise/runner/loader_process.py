@@ -74,7 +74,7 @@ def load_archive(packed: bytes, options: LoaderOptions) -> LoaderReport:
     ended the process, the archive is damaged, or the system had no room for it.
     """
     user = loader_user()
-    with _failures_told(), _scratch(_place_of(user)) as scratch:
+    with _failures_told(), _scratch(_scratch_parent(user)) as scratch:
         folder, temporary = scratch / "bundle", scratch / "tmp"
         archives.unpack(packed, folder)
         temporary.mkdir()
@@ -237,27 +237,27 @@ def _failures_told() -> Iterator[None]:
 
 
 @contextmanager
-def _scratch(place: Path | None) -> Iterator[Path]:
+def _scratch(parent: Path | None) -> Iterator[Path]:
     # What a process that outlives the loader still creates there is left over.
     with tempfile.TemporaryDirectory(
-        prefix="slicewise-load-", dir=place, ignore_cleanup_errors=True
+        prefix="slicewise-load-", dir=parent, ignore_cleanup_errors=True
     ) as name:
         yield Path(name)
 
 
-def _place_of(user: int | None) -> Path | None:
+def _scratch_parent(user: int | None) -> Path | None:
     """Return the folder for scratch folders, which the user can reach; None for the usual one."""
     if user is None:
         return None
-    places = [Path(tempfile.gettempdir()), *_PLACES]
-    for place in places:
+    folders = [Path(tempfile.gettempdir()), *_PLACES]
+    for folder in folders:
         try:
-            if not first_closed_path((user, user), [f"x:{place}"]):
-                return place
+            if not first_closed_path((user, user), [f"x:{folder}"]):
+                return folder
         except UntriedError as error:
             raise NotLoadedError(f"Its files were not loaded: {error}") from error
     raise NotLoadedError(
-        f"Its files were not loaded: the user {user} cannot reach {places[0]}. Set TMPDIR to a"
+        f"Its files were not loaded: the user {user} cannot reach {folders[0]}. Set TMPDIR to a"
         " folder that every user can reach."
     )
 

@@ -28,7 +28,7 @@ _DELETED_AT_ONCE = 5_000
 
 
 def send_due() -> int:
-    """Send the deliveries that are due, side by side for different channels; return their number.
+    """Send the deliveries that are due, side by side for different channels; return how many.
 
     The deliveries of one channel are sent one after the other, the oldest first, until one fails.
     """
@@ -43,7 +43,7 @@ def send_due() -> int:
 
 
 def give_up(now: datetime) -> int:
-    """Mark deliveries whose time is over as failed; return their number.
+    """Mark deliveries whose time is over as failed; return the number of deliveries.
 
     A delivery that can be sent at once has its first try nevertheless.
     """
@@ -54,7 +54,7 @@ def give_up(now: datetime) -> int:
 
 
 def _channels_to_send() -> list[int]:
-    """Return the channels with due deliveries: healthy ones first, then by how long they wait."""
+    """Return the channels with due deliveries, healthy channels first."""
     now = database_now()
     ready = Q(channel__retry_at__isnull=True) | Q(channel__retry_at__lte=now)
     due = Delivery.objects.filter(_is_due(now), ready, channel__active=True)

@@ -41,7 +41,7 @@ def match_events(now: datetime) -> None:
 
 
 def _attempt(rule_id: int, work: Callable[[AlertRule], None]) -> None:
-    """Do work on a rule, which is locked for it; log an error of the work."""
+    """Do work on a locked rule; log an error of the work."""
     try:
         with transaction.atomic():
             free = AlertRule.objects.select_for_update(

@@ -90,8 +90,8 @@ def fingerprint(error: str) -> str:
 
 def counted(kind: str, count: int) -> str:
     """Return a number of events of a kind in words; a kind without words stands for itself."""
-    one, many = _WORDS.get(kind, (kind, kind))
-    return f"1 {one}" if count == 1 else f"{count:,} {many}"
+    singular, plural = _WORDS.get(kind, (kind, kind))
+    return f"1 {singular}" if count == 1 else f"{count:,} {plural}"
 
 
 def link(event: Event) -> str:
@@ -146,12 +146,12 @@ def _facts(event: Event) -> list[str]:
 
 def _backfill_facts(event: Event) -> list[str]:
     partitions = event.detail["partitions"]
-    told = [
+    counts = [
         f"{partitions[name]:,} {name}"
         for name in ("succeeded", "failed", "canceled", "skipped")
         if partitions[name]
     ]
-    lines = [f"  {', '.join(told) or 'no'} of {partitions['total']:,} partitions"]
+    lines = [f"  {', '.join(counts) or 'no'} of {partitions['total']:,} partitions"]
     if event.kind != EventKind.BACKFILL_FAILED:
         return lines
     failed = Event.objects.filter(backfill_id=event.backfill_id, kind=EventKind.RUN_FAILED)

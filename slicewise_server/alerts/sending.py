@@ -130,13 +130,13 @@ def _answer_of(status: int) -> Answer:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors behind it; urllib3 keeps them in arguments and as reasons."""
-    seen, open_links = set(), [error]
+    """Yield an error and the errors behind it; urllib3 keeps causes in arguments and as reasons."""
+    link_ids, open_links = set(), [error]
     while open_links:
         link = open_links.pop()
-        if id(link) in seen:
+        if id(link) in link_ids:
             continue
-        seen.add(id(link))
+        link_ids.add(id(link))
         yield link
-        behind = (link.__cause__, link.__context__, getattr(link, "reason", None), *link.args)
-        open_links += [one for one in behind if isinstance(one, BaseException)]
+        causes = (link.__cause__, link.__context__, getattr(link, "reason", None), *link.args)
+        open_links += [cause for cause in causes if isinstance(cause, BaseException)]

@@ -85,7 +85,7 @@ def change_channel(
 
 @transaction.atomic
 def delete_channel(channel: Channel, *, user: User) -> None:
-    """Delete a channel and its deliveries; raise ConflictingRequest while a rule uses it."""
+    """Delete a channel and its deliveries; raise ConflictingRequest if a rule uses the channel."""
     policy.require(user, Action.ADMINISTER)
     try:
         channel.delete()
@@ -114,7 +114,7 @@ def send_test(channel: Channel, *, user: User) -> Delivery:
 
 @transaction.atomic
 def resend(delivery: Delivery, *, user: User) -> Delivery:
-    """Send a delivery again, under its id and with its body, for one more day."""
+    """Send a delivery again, with the same id and body, for one more day."""
     policy.require(user, Action.ALERTS)
     delivery = Delivery.objects.select_for_update().get(pk=delivery.pk)
     if delivery.state not in (DeliveryState.DELIVERED, DeliveryState.FAILED):

@@ -59,7 +59,7 @@ class _Watched(HTTPAdapter):
 
     def shut_down(self) -> None:
         """End all reads and writes."""
-        for each in self.sockets:
+        for opened in self.sockets:
             with suppress(OSError):
                 # The method of TLS sockets changes state that the reading thread uses.
-                socket.socket.shutdown(each, socket.SHUT_RDWR)
+                socket.socket.shutdown(opened, socket.SHUT_RDWR)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from slicewise.loading.archives import DEFAULT_LIMIT_BYTES, BundleError, archive
@@ -29,8 +30,6 @@ def load_apart(path: Path) -> LoaderReport:
     through the folder. Raises StackError.
     """
     is_root = os.geteuid() == 0
-    # A server's log warns of files that are loaded as root; here a person loads files on purpose.
-    logging.getLogger(loader_process.__name__).setLevel(logging.ERROR)
     options = LoaderOptions(
         env=_environment(os.environ, is_root=is_root),
         seconds=_number("LOADER_TIMEOUT_SECONDS", DEFAULT_SECONDS),
@@ -39,12 +38,25 @@ def load_apart(path: Path) -> LoaderReport:
     )
     folder = (path if path.is_dir() else path.parent).resolve()
     try:
-        if options.only is not None and not is_root:
-            return load_in_place(folder, options)
-        limit = _number("BUNDLE_LIMIT_BYTES", DEFAULT_LIMIT_BYTES)
-        return load_archive(archive(folder, limit=limit)[1], options)
+        with _without_warnings():
+            if options.only is not None and not is_root:
+                return load_in_place(folder, options)
+            limit = _number("BUNDLE_LIMIT_BYTES", DEFAULT_LIMIT_BYTES)
+            return load_archive(archive(folder, limit=limit)[1], options)
     except (BundleError, NotLoadedError, OSError) as error:
         raise StackError(str(error)) from error
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keep back the warning that root loads files: here a person does so on purpose."""
+    log = logging.getLogger(loader_process.__name__)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _environment(env: Mapping[str, str], *, is_root: bool) -> dict[str, str]:

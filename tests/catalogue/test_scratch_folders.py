@@ -53,7 +53,7 @@ def test_a_closed_tmpdir_is_left_for_an_open_one(
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(loader_process, "first_closed_path", closed_path)
-    assert loader_process._place_of(65_533) == Path("/tmp")
+    assert loader_process._scratch_parent(65_533) == Path("/tmp")
     monkeypatch.setattr(loader_process, "_PLACES", ())
     with pytest.raises(NotLoadedError, match="Set TMPDIR to a folder that every user can reach"):
-        loader_process._place_of(65_533)
+        loader_process._scratch_parent(65_533)

@@ -25,7 +25,7 @@ def test_a_worker_asked_for_looks_makes_no_groups_and_says_so(
     with caplog.at_level(logging.INFO):
         assert run_cgroups.run_groups() is None
     (record,) = caplog.records
-    assert record.message == "limits of runs"
+    assert record.getMessage() == "limits of runs"
     assert record.__dict__["by"] == (
         "the worker looks at its runs ten times a second: SLICEWISE_RUN_CGROUP is none"
     )
@@ -51,7 +51,7 @@ def test_a_delegated_group_that_is_of_no_use_is_left_alone_with_a_warning(
     assert started_with(monkeypatch, GroupFolder(tmp_path)) is None
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert "the worker looks at its runs ten times a second" in record.message
+    assert "the worker looks at its runs ten times a second" in record.getMessage()
 
 
 def test_a_worker_with_groups_says_where(
