@@ -14,7 +14,10 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 @contextmanager
 def ending_after(seconds: float, session: requests.Session) -> Iterator[None]:
-    """Shut the sockets of a session down after so many seconds."""
+    """Shut the sockets of a session down after so many seconds, and raise TimeoutError then.
+
+    Headers that end with the connection count as whole headers, so that a status may have come.
+    """
     adapter = _Watched()
     session.mount("http://", adapter)
     session.mount("https://", adapter)
@@ -23,8 +26,14 @@ def ending_after(seconds: float, session: requests.Session) -> Iterator[None]:
     timer.start()
     try:
         yield
+    except OSError as error:
+        if adapter.is_shut_down:
+            raise TimeoutError from error
+        raise
     finally:
         timer.cancel()
+    if adapter.is_shut_down:
+        raise TimeoutError
 
 
 class _Watched(HTTPAdapter):
@@ -32,6 +41,7 @@ class _Watched(HTTPAdapter):
 
     def __init__(self) -> None:
         self.sockets: list[socket.socket] = []
+        self.is_shut_down = False
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
@@ -59,6 +69,7 @@ class _Watched(HTTPAdapter):
 
     def shut_down(self) -> None:
         """End all reads and writes."""
+        self.is_shut_down = True
         for opened in self.sockets:
             with suppress(OSError):
                 # The method of TLS sockets changes state that the reading thread uses.

@@ -297,6 +297,14 @@ def test_a_receiver_that_drips_holds_no_round(
     assert not is_sending(drip)
 
 
+def test_a_status_before_the_deadline_with_headers_after_the_deadline_counts_not(
+    dripping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "WEBHOOK_SECONDS", 0.5)
+    with pytest.raises(TimeoutError):
+        sending.post_signed(dripping, "key", "id", {})
+
+
 def test_one_message_to_a_channel_is_under_way(
     receiver: Receiver, admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
