@@ -24,6 +24,7 @@ from slicewise_server.alerts.serializers import (
     NewChannelSerializer,
 )
 from slicewise_server.web.api.schema import problems
+from slicewise_server.web.storable import is_storable
 
 
 class ChannelsView(ApiList[Channel]):
@@ -96,10 +97,12 @@ class ChannelTestView(ApiView):
         operation_id="channels_test",
         summary="Send a test message",
         request=None,
-        responses={202: DeliverySerializer} | problems(401, 403, 404),
+        responses={202: DeliverySerializer} | problems(401, 403, 404, 409),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Queue a test message. The list of deliveries shows the answer, some seconds later."""
+        """Queue a test message. The list of deliveries shows the answer, some seconds later. A
+        paused channel sends no message.
+        """
         policy.require(signed_in(request), Action.ALERTS)
         delivery = services.send_test(_channel(name), user=signed_in(request))
         return Response(DeliverySerializer(delivery).data, status=202)
@@ -202,14 +205,15 @@ class DeliveryResendView(ApiView):
 
 
 def _channel(name: str) -> Channel:
-    channel = Channel.objects.filter(name=name).first()
+    channel = Channel.objects.filter(name=name).first() if is_storable(name) else None
     if channel is None:
         raise Http404(f"There is no channel {name!r}.")
     return channel
 
 
 def _rule(name: str) -> AlertRule:
-    alert_rule = AlertRule.objects.select_related("channel").filter(name=name).first()
+    alert_rules = AlertRule.objects.select_related("channel")
+    alert_rule = alert_rules.filter(name=name).first() if is_storable(name) else None
     if alert_rule is None:
         raise Http404(f"There is no alert rule {name!r}.")
     return alert_rule

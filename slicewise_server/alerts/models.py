@@ -11,6 +11,7 @@ from slicewise_server.events.models import EventKind
 # The only variables of a worker's environment that a channel may name: all others may be secrets
 # of another kind.
 VARIABLE_PREFIX = "SLICEWISE_ALERT_"
+VARIABLE_PATTERN = r"^SLICEWISE_ALERT_[A-Z0-9_]+$"
 # Events of single runs, of which one backfill may have a million.
 _OF_RUNS = (EventKind.RUN_FAILED, EventKind.VALIDATION_FAILED, EventKind.VALIDATION_WARNED)
 
@@ -48,7 +49,7 @@ class Channel(models.Model):
         ordering = ("name",)
         constraints = (
             models.CheckConstraint(
-                condition=Q(variable="") | Q(variable__startswith=VARIABLE_PREFIX),
+                condition=Q(variable="") | Q(variable__regex=VARIABLE_PATTERN),
                 name="channel_variable",
             ),
         )

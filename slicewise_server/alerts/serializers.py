@@ -2,10 +2,17 @@
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from slicewise_server.alerts.models import AlertRule, Channel, ChannelKind, Delivery
+from slicewise_server.alerts.models import (
+    VARIABLE_PATTERN,
+    AlertRule,
+    Channel,
+    ChannelKind,
+    Delivery,
+)
 from slicewise_server.events.models import EventKind
 from slicewise_server.web.api.serializers import (
     MODEL_FIELDS,
@@ -16,6 +23,13 @@ from slicewise_server.web.api.serializers import (
 )
 
 _MOST_NAMES = 1_000
+# Names are parts of addresses.
+named = RegexValidator(
+    r"\A[^/\x00-\x1f\x7f-\x9f]+\Z", "A name holds neither / nor control characters."
+)
+named_variable = RegexValidator(
+    VARIABLE_PATTERN, "The name is SLICEWISE_ALERT_ with capital letters, digits and _ after it."
+)
 
 
 class ChannelSerializer(serializers.ModelSerializer[Channel]):
@@ -49,17 +63,17 @@ class NewChannelSerializer(ChannelSerializer):
 class ChannelFieldsSerializer(StrictSerializer):
     """The fields of a new channel: `address`, or the `variable` that holds the address."""
 
-    name = TextField(max_length=100)
+    name = TextField(max_length=100, validators=[named])
     kind = serializers.ChoiceField(choices=ChannelKind.choices)
     address = TextField(max_length=2_000, required=False, default="")
-    variable = TextField(max_length=100, required=False, default="")
+    variable = TextField(max_length=100, required=False, default="", validators=[named_variable])
 
 
 class ChannelChangeSerializer(StrictSerializer):
     """The fields of a channel that can change."""
 
     address = TextField(max_length=2_000, required=False)
-    variable = TextField(max_length=100, required=False)
+    variable = TextField(max_length=100, required=False, validators=[named_variable])
     active = serializers.BooleanField(required=False)
 
 
@@ -95,7 +109,8 @@ class AlertRuleChangeSerializer(StrictSerializer):
         slug_field="name", queryset=Channel.objects.all(), required=False
     )
     kinds = serializers.ListField(
-        child=TextField(),
+        child=serializers.ChoiceField(choices=EventKind.choices),
+        max_length=len(EventKind),
         required=False,
         help_text=f"{', '.join(EventKind.values)}. An empty list means all kinds.",
     )
@@ -115,11 +130,17 @@ class AlertRuleChangeSerializer(StrictSerializer):
     )
     active = serializers.BooleanField(required=False)
 
+    def validate_kinds(self, kinds: list[str]) -> list[str]:
+        """Refuse a kind that is there twice."""
+        if len(set(kinds)) < len(kinds):
+            raise serializers.ValidationError("Name each kind once.")
+        return kinds
+
 
 class AlertRuleFieldsSerializer(AlertRuleChangeSerializer):
     """The fields of a new alert rule."""
 
-    name = TextField(max_length=100)
+    name = TextField(max_length=100, validators=[named])
     channel = serializers.SlugRelatedField(slug_field="name", queryset=Channel.objects.all())
 
 

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.http import Http404
-from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
+from assets_app.queries.clock import database_now
 from slicewise_server.alerts.channel_addresses import UnfitAddress, shown_address
 from slicewise_server.alerts.matching import KEPT_FOR, close_messages
 from slicewise_server.alerts.models import (
+    VARIABLE_PATTERN,
     VARIABLE_PREFIX,
     AlertRule,
     Channel,
@@ -54,7 +55,12 @@ def create_channel(
     if kind == ChannelKind.WEBHOOK:
         signing_key = random_secrets.token_urlsafe(32)
         channel.signing_key = encrypt(signing_key)
-    channel.save()
+    _check_variable(variable)
+    try:
+        with transaction.atomic():
+            channel.save()
+    except IntegrityError:
+        raise InvalidRequest({"name": f"There is a channel {name!r} already."}) from None
     audit.record(user, "create", "channel", name, _facts_of(channel))
     return channel, signing_key
 
@@ -70,8 +76,11 @@ def change_channel(
 ) -> Channel:
     """Change the address of a channel, or pause the channel; pauses after failures end."""
     policy.require(user, Action.ADMINISTER)
-    channel = Channel.objects.select_for_update().get(pk=channel.pk)
+    channel = _locked_channel(channel)
+    if address is None and variable is None and active is None:
+        return channel
     before = _facts_of(channel)
+    _check_variable(variable or "")
     if address is not None or variable is not None:
         _set_address(channel, address or "", variable or "")
     if active is not None:
@@ -87,6 +96,7 @@ def change_channel(
 def delete_channel(channel: Channel, *, user: User) -> None:
     """Delete a channel and its deliveries; raise ConflictingRequest if a rule uses the channel."""
     policy.require(user, Action.ADMINISTER)
+    channel = _locked_channel(channel)
     try:
         channel.delete()
     except ProtectedError:
@@ -99,7 +109,9 @@ def delete_channel(channel: Channel, *, user: User) -> None:
 def send_test(channel: Channel, *, user: User) -> Delivery:
     """Queue a test message, which the next round sends."""
     policy.require(user, Action.ALERTS)
-    now = timezone.now()
+    if not _locked_channel(channel).active:
+        raise ConflictingRequest({"": "The channel is paused: it sends no message."})
+    now = database_now()
     Channel.objects.filter(pk=channel.pk).update(retry_at=None)
     delivery = Delivery.objects.create(
         channel=channel,
@@ -116,10 +128,13 @@ def send_test(channel: Channel, *, user: User) -> Delivery:
 def resend(delivery: Delivery, *, user: User) -> Delivery:
     """Send a delivery again, with the same id and body, for one more day."""
     policy.require(user, Action.ALERTS)
-    delivery = Delivery.objects.select_for_update().get(pk=delivery.pk)
+    locked = Delivery.objects.select_for_update().filter(pk=delivery.pk).first()
+    if locked is None:
+        raise Http404(f"There is no delivery {delivery.key}.")
+    delivery = locked
     if delivery.state not in (DeliveryState.DELIVERED, DeliveryState.FAILED):
         raise ConflictingRequest({"": "The delivery is still to be sent."})
-    now = timezone.now()
+    now = database_now()
     delivery.state, delivery.send_at, delivery.give_up_at = (
         DeliveryState.WAITING,
         now,
@@ -137,8 +152,15 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
     """Create a rule, or change the named fields of one. A new rule begins with the next event."""
     policy.require(user, Action.ALERTS)
     _check_rule(fields, exclude=alert_rule)
+    if channel := fields.get("channel"):
+        _locked_channel(channel)
     if alert_rule is None:
-        alert_rule = AlertRule.objects.create(position=end_of_feed(), **fields)
+        try:
+            with transaction.atomic():
+                alert_rule = AlertRule.objects.create(position=end_of_feed(), **fields)
+        except IntegrityError:
+            message = f"There is an alert rule {fields['name']!r} already."
+            raise InvalidRequest({"name": message}) from None
         audit.record(user, "create", "alert rule", alert_rule.name, rule_facts(alert_rule))
         return alert_rule
     alert_rule = _locked(alert_rule)
@@ -166,6 +188,20 @@ def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     close_messages(alert_rule)
     audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
     alert_rule.delete()
+
+
+def _locked_channel(channel: Channel) -> Channel:
+    """Return the channel as it is now, locked; raise Http404 if the channel is deleted."""
+    locked = Channel.objects.select_for_update(no_key=True).filter(pk=channel.pk).first()
+    if locked is None:
+        raise Http404(f"There is no channel {channel.name!r}.")
+    return locked
+
+
+def _check_variable(variable: str) -> None:
+    if variable and not re.fullmatch(VARIABLE_PATTERN, variable):
+        message = f"The name is {VARIABLE_PREFIX} with capital letters, digits and _ after it."
+        raise InvalidRequest({"variable": message})
 
 
 def _locked(alert_rule: AlertRule) -> AlertRule:

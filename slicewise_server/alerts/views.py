@@ -44,8 +44,12 @@ def channel_test(request: HttpRequest, name: str) -> HttpResponse:
     channel = Channel.objects.filter(name=name).first()
     if channel is None:
         raise Http404(f"There is no channel {name!r}.")
-    send_test(channel, user=_person(request))
-    messages.success(request, f"Test message to {name} queued. Its delivery is listed below.")
+    try:
+        send_test(channel, user=_person(request))
+    except ConflictingRequest as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"Test message to {name} queued. Its delivery is listed below.")
     return redirect("alerts:alerts")
 
 

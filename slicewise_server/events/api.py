@@ -14,6 +14,7 @@ from slicewise_server.serving.long_poll import ASK_AGAIN, POSITION
 from slicewise_server.web.api.filtering import refuse_unknown_parameters
 from slicewise_server.web.api.pages import MAX_PAGE_SIZE, PAGE_SIZE, read_page_size
 from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.storable import is_storable
 
 # A web process that ends lets requests under way finish for 20 seconds.
 LONGEST_WAIT_SECONDS = 15
@@ -87,7 +88,7 @@ class EventsView(ApiView):
         """
         refuse_unknown_parameters(request, _PARAMETERS)
         wait, size = _wait_seconds(request), read_page_size(request)
-        kinds = _kinds(request)
+        kinds, assets = _kinds(request), _assets(request)
         text = request.query_params.get("after", "")
         if text == _END:
             return Response({"cursor": str(end_of_feed()), "results": []})
@@ -95,7 +96,6 @@ class EventsView(ApiView):
         position = _position(request.META.get(POSITION) or text)
         # The end is read before the events: an event that comes in between is not passed over.
         end = end_of_feed()
-        assets = request.query_params.getlist("asset")
         events = list(events_after(position, kinds=kinds, assets=assets)[:size])
         reached = events[-1].position if events else max(position, end)
         body = {"cursor": str(reached), "results": EventSerializer(events, many=True).data}
@@ -110,6 +110,13 @@ def _kinds(request: Request) -> list[str]:
             {"kind": f"{unknown[0]!r} is no kind; there are {', '.join(EventKind.values)}."}
         )
     return kinds
+
+
+def _assets(request: Request) -> list[str]:
+    assets = request.query_params.getlist("asset")
+    if not all(map(is_storable, assets)):
+        raise InvalidRequest({"asset": "Names hold no NUL or surrogate characters."})
+    return assets
 
 
 def _position(text: str) -> int:

@@ -62,7 +62,9 @@ WHERE state = 'succeeded' AND trigger <> 'backfill' AND (
 ) = 'failed'
 UNION ALL
 SELECT CASE severity WHEN 'error' THEN 'validation_failed' ELSE 'validation_warned' END,
-       asset, id, backfill_id, left(message, %(length)s), jsonb_build_object('validations', names)
+       asset, id, backfill_id, CASE WHEN length(message) <= %(length)s THEN message
+           ELSE coalesce(substring(left(message, %(length)s) FROM '^.*[[:space:]]'), '') || '…' END,
+       jsonb_build_object('validations', names)
 FROM failed_validations JOIN ended ON ended.id = failed_validations.run_id
 """
 

@@ -67,6 +67,11 @@ def test_a_test_message_and_a_second_sending(admin_api: APIClient) -> None:
         ("channels", HOOK | {"kind": "pigeon"}, "kind"),
         ("channels", HOOK | {"adress": "x"}, "adress"),
         ("channels", HOOK | {"address": 1}, "address"),
+        ("channels", {"kind": "message", "variable": "SLICEWISE_ALERT_"}, "variable"),
+        ("channels", {"kind": "message", "variable": "SLICEWISE_ALERT_a b"}, "variable"),
+        ("channels", {"kind": "message", "variable": "SLICEWISE_ALERT_A\nB"}, "variable"),
+        ("alert-rules", {"channel": "hook", "kinds": ["run_fialed"]}, "kinds.0"),
+        ("alert-rules", {"channel": "hook", "kinds": ["run_failed"] * 2}, "kinds"),
         ("alert-rules", {"name": "x", "channel": "nowhere"}, "channel"),
         ("alert-rules", {"name": "x", "channel": "hook", "tags": "prod"}, "tags"),
         ("alert-rules", {"name": "x", "channel": "hook", "gather_seconds": "5"}, "gather_seconds"),
@@ -96,3 +101,50 @@ def test_viewers_and_operators_read_and_change_nothing(
         assert client.post("/api/v1/channels/", {}, format="json").status_code == 403
         assert client.post("/api/v1/channels/hook/test/").status_code == 403
         assert client.delete("/api/v1/channels/hook/").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\nb", "a\x85b", "a\x7f", ""])
+def test_a_name_that_is_no_part_of_an_address_is_refused(admin_api: APIClient, name: str) -> None:
+    admin_api.post("/api/v1/channels/", HOOK, format="json")
+    for address, body in (("channels", HOOK), ("alert-rules", {"channel": "hook"})):
+        answer = admin_api.post(f"/api/v1/{address}/", body | {"name": name}, format="json")
+        assert answer.status_code == 400
+        assert list(answer.json()["errors"]) == ["name"]
+
+
+def test_a_change_of_nothing_leaves_no_trace(admin_api: APIClient) -> None:
+    admin_api.post("/api/v1/channels/", HOOK, format="json")
+    admin_api.post("/api/v1/alert-rules/", {"name": "x", "channel": "hook"}, format="json")
+    Channel.objects.update(failures=3)
+    before = AuditEntry.objects.count()
+    for address in ("channels/hook", "alert-rules/x"):
+        assert admin_api.patch(f"/api/v1/{address}/", {}, format="json").status_code == 200
+    assert AuditEntry.objects.count() == before
+    assert Channel.objects.get().failures == 3
+
+
+def test_a_paused_channel_sends_no_test_message(admin_api: APIClient) -> None:
+    admin_api.post("/api/v1/channels/", HOOK, format="json")
+    admin_api.patch("/api/v1/channels/hook/", {"active": False}, format="json")
+    assert admin_api.post("/api/v1/channels/hook/test/").status_code == 409
+    assert not Delivery.objects.exists()
+
+
+def test_a_nul_character_names_nothing(admin_api: APIClient) -> None:
+    answer = admin_api.get("/api/v1/events/?asset=%00")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["asset"])
+    assert admin_api.get("/api/v1/channels/%00/").status_code == 404
+    assert admin_api.get("/api/v1/alert-rules/%00/").status_code == 404
+
+
+def test_names_that_are_taken_meanwhile_are_refused(
+    admin_api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"name": "x", "channel": "hook"}
+    admin_api.post("/api/v1/channels/", HOOK, format="json")
+    admin_api.post("/api/v1/alert-rules/", fields, format="json")
+    # The look before the write finds nothing, as while another transaction is under way.
+    monkeypatch.setattr("django.db.models.query.QuerySet.exists", lambda _: False)
+    for address, body in (("channels", HOOK), ("alert-rules", fields)):
+        answer = admin_api.post(f"/api/v1/{address}/", body, format="json")
+        assert (answer.status_code, list(answer.json()["errors"])) == (400, ["name"])

@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             ("variable", ""),
-                            ("variable__startswith", "SLICEWISE_ALERT_"),
+                            ("variable__regex", "^SLICEWISE_ALERT_[A-Z0-9_]+$"),
                             _connector="OR",
                         ),
                         name="channel_variable",
