@@ -76,10 +76,14 @@ def retire_bundles(configured: Collection[str]) -> None:
     for bundle in unnamed_bundles if configured else ():
         with transaction.atomic():
             retired = Bundle.objects.select_for_update().get(pk=bundle.pk)
+            errors_before = _errors_of(retired)
             retired.assets.filter(active=True).update(active=False)
             stop_schedules(retired)
             Bundle.objects.filter(pk=retired.pk).update(
                 current_version=None, error="", checked_at=timezone.now()
+            )
+            bundle_synced.send(
+                sender=None, name=retired.name, errors_before=errors_before, errors=[]
             )
         log.warning(
             "bundle retired: SLICEWISE_BUNDLES does not name it", extra={"bundle": bundle.name}

@@ -139,10 +139,10 @@ def _rows_to_join(idle: Sequence[TickResult]) -> dict[int, int]:
 
 def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: datetime) -> None:
     """Record partitions that one upstream write made due and did not queue, or that one tick did
-    not refresh. The same partitions again update the same row.
+    not refresh. The same partitions again update the same row, and are announced once.
     """
     hull = left_out.hull
-    row, _ = LeftOut.objects.update_or_create(
+    row, created = LeftOut.objects.update_or_create(
         asset_id=asset.pk,
         first=left_out[0].text,
         last=left_out[-1].text,
@@ -154,7 +154,8 @@ def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: d
             "end": "" if hull is None else left_out[-1].time.text,
         },
     )
-    partitions_left_out.send(sender=None, left_out=row)
+    if created:
+        partitions_left_out.send(sender=None, left_out=row)
 
 
 def forget_ticks(now: datetime) -> int:

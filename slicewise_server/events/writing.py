@@ -1,5 +1,6 @@
 """Writers of events, called inside the transaction of the change."""
 
+import re
 from collections.abc import Sequence
 
 from django.db import connection
@@ -11,6 +12,8 @@ from slicewise_server.events.models import Event, EventKind
 ERROR_LENGTH = 2_000
 MOST_ASSETS = 100
 """The number of assets that the event of a backfill names."""
+# The spaces stay in the parts.
+_SPACES = re.compile(r"(\s)")
 _BACKFILL_KINDS = {
     BackfillState.SUCCEEDED: EventKind.BACKFILL_SUCCEEDED,
     BackfillState.PARTIALLY_FAILED: EventKind.BACKFILL_FAILED,
@@ -21,6 +24,7 @@ _BACKFILL_KINDS = {
 # Failed runs; runs of a schedule or of a person that succeed where the asset's last run of these
 # kinds had failed; and validations that did not pass, one event for each run and severity. Of the
 # asset's earlier runs a hundred are read: the cost must not grow with a backfill's million runs.
+# Errors are cut like `shortened` cuts them.
 _ENDED_RUNS = """
 WITH ended AS MATERIALIZED (
     SELECT run.id, run.asset_id, run.state, run.trigger, run.error, run.error_kind, run.selection,
@@ -42,7 +46,8 @@ WITH ended AS MATERIALIZED (
     GROUP BY attempt.run_id, result.severity
 )
 INSERT INTO events_event (kind, asset, run_id, backfill_id, error, detail)
-SELECT 'run_failed', asset, id, backfill_id, left(error, %(length)s),
+SELECT 'run_failed', asset, id, backfill_id, CASE WHEN length(error) <= %(length)s THEN error
+           ELSE coalesce(substring(left(error, %(length)s) FROM '^.*[[:space:]]'), '') || '…' END,
        jsonb_build_object('trigger', trigger, 'error_kind', error_kind,
                           'partitions', partition_count, 'selection', left(selection, 200))
 FROM ended WHERE state = 'failed'
@@ -69,6 +74,18 @@ FROM failed_validations JOIN ended ON ended.id = failed_validations.run_id
 """
 
 
+def shortened(text: str) -> str:
+    """Return the begin of a long text, without the word that the cut meets.
+
+    Secrets are masked when the text is read: half an address no longer looks like an address, and
+    its password would be shown.
+    """
+    if len(text) <= ERROR_LENGTH:
+        return text
+    *whole_words, _cut_word = _SPACES.split(text[:ERROR_LENGTH])
+    return "".join(whole_words) + "…"
+
+
 def write_ended_runs(run_ids: Sequence[int]) -> None:
     """Write the events of runs that have just ended: one statement for all runs."""
     with connection.cursor() as cursor:
@@ -88,7 +105,7 @@ def write_ended_backfill(backfill: Backfill) -> None:
         kind=_BACKFILL_KINDS[BackfillState(backfill.state)],
         asset=backfill.asset.name if backfill.is_of_one else "",
         backfill_id=backfill.pk,
-        error=backfill.error[:ERROR_LENGTH],
+        error=shortened(backfill.error),
         detail={
             "name": backfill.name,
             "state": backfill.state,
@@ -101,7 +118,7 @@ def write_ended_backfill(backfill: Backfill) -> None:
 def write_bundle(name: str, *, errors: Sequence[str]) -> None:
     """Write that a bundle has new import errors or, without errors, that the bundle loads again."""
     kind = EventKind.BUNDLE_BROKEN if errors else EventKind.BUNDLE_MENDED
-    text = "\n".join(errors)[:ERROR_LENGTH]
+    text = shortened("\n".join(errors))
     Event.objects.create(kind=kind, bundle=name, error=text, detail={"errors": len(errors)})
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.catalogue.services import sync_bundle
+from assets_app.catalogue.services import retire_bundles, sync_bundle
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.validations import ResultKeeper
@@ -19,6 +19,8 @@ from assets_app.scheduling.recording import record_left_out
 from backfills_app.services import create_backfill, request_from_text
 from slicewise_server.events.feed import Calm, publish_events
 from slicewise_server.events.models import Event, EventKind
+from slicewise_server.events.serializers import EventSerializer
+from slicewise_server.events.writing import ERROR_LENGTH, shortened
 from tests.attempts import begin_next, publish
 from tests.backfills.scenes import run_all
 from tests.factories import DAILY_2013, asset
@@ -105,6 +107,7 @@ def test_a_backfill_is_one_event_with_its_counts_beside_its_failed_runs(
     assert ended.detail["state"] == "partially_failed"
     counts = {"total": 3, "succeeded": 2, "failed": 1, "canceled": 0, "skipped": 0}
     assert ended.detail["partitions"] == counts
+    assert ended.detail["assets"] == ["raw_flights"]
 
 
 def test_an_event_goes_with_its_transaction(alice: User, gateway: Gateway) -> None:
@@ -134,10 +137,37 @@ def test_a_bundle_that_breaks_and_loads_again_is_two_events(
     assert "division by zero" in broken.error
 
 
+def test_a_bundle_that_is_retired_has_no_errors_any_more(bundle: Callable[..., Path]) -> None:
+    folder = bundle(good="from slicewise import asset\n\n@asset()\ndef greeting(): ...\n")
+    (folder / "bad.py").write_text("1 / 0\n")
+    sync_bundle("trials", folder)
+    retire_bundles(["another"])
+    retire_bundles(["another"])
+    assert kinds(bundle="trials") == [EventKind.BUNDLE_BROKEN, EventKind.BUNDLE_MENDED]
+
+
+@pytest.mark.parametrize("before", ["", "\n", "ValueError: ", "word " * 300])
+def test_a_cut_error_shows_no_password(alice: User, gateway: Gateway, before: str) -> None:
+    text = f"{before}postgres://ann:{'s3cret' * 400}@db/x"
+    failing = attempt_at(asset("sales"), alice, gateway)
+    ending.fail(failing.row, Failure(error=text))
+    event = Event.objects.get()
+    assert event.error == before + "…" == shortened(text)
+    assert "s3cret" not in EventSerializer(event).data["error"]
+
+
+def test_an_error_of_the_greatest_length_is_whole(alice: User, gateway: Gateway) -> None:
+    text = "ValueError: " + "x" * (ERROR_LENGTH - 12)
+    failing = attempt_at(asset("sales"), alice, gateway)
+    ending.fail(failing.row, Failure(error=text))
+    assert Event.objects.get().error == text == shortened(text)
+
+
 def test_left_out_partitions_are_an_event() -> None:
     raw = asset("raw_flights", DAILY_2013)
     partitions = DAILY_2013.select("2013-01-01..2013-01-10")
     record_left_out(raw, partitions, queued=5, now=timezone.now())
+    record_left_out(raw, partitions, queued=6, now=timezone.now())
     (event,) = Event.objects.all()
     assert (event.kind, event.asset) == ("schedule_truncated", "raw_flights")
     assert event.detail["partitions"] == len(partitions)
