@@ -50,6 +50,8 @@ class Event(models.Model):
                 name="event_without_position",
             ),
             models.Index(fields=("at",), name="event_by_time"),
+            models.Index(fields=("asset", "position"), name="event_by_asset"),
+            models.Index(fields=("kind", "position"), name="event_by_kind"),
             models.Index(
                 fields=("backfill_id", "id"),
                 condition=models.Q(kind="run_failed"),

@@ -16,7 +16,6 @@ class AdvisoryLock(IntEnum):
     SYNC = 7_303
     TICK = 7_304
     EVENTS = 7_305
-    ALERTS = 7_306
 
 
 def lock_until_commit(lock: AdvisoryLock, row_id: int) -> None:
