@@ -149,9 +149,14 @@ def test_a_link_out_of_the_hierarchy_is_refused(tree: Tree, tmp_path: Path) -> N
 def test_a_group_of_another_user_is_refused() -> None:
     with open_folder() as folder:
         tree = Tree(folder / "cgroup")
-        for path in (*tree.root.rglob("*"), tree.root):
+        paths = [tree.root, *tree.root.rglob("*")]
+        for path in paths:
             path.chmod(0o555 if path.is_dir() else 0o444)
-        assert "may not write there: give that user the folder" in refusal_for_another(tree)
+        try:
+            assert "may not write there: give that user the folder" in refusal_for_another(tree)
+        finally:
+            for path in paths:
+                path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def refusal_for_another(tree: Tree) -> str:
