@@ -17,7 +17,7 @@ SALES = SimpleNamespace(asset="raw_sales", name="sales")
 
 @validation
 def sums_up(frame: Any) -> bool:
-    """Require that sales are the sum of their parts."""
+    """Sales are the sum of their parts."""
     return bool(frame)
 
 
