@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import django_filters
-from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +11,7 @@ from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.policy import Action
 from slicewise_server.alerts import services
+from slicewise_server.alerts.lookups import channel_named, delivery_with, rule_named
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
 from slicewise_server.alerts.serializers import (
     AlertRuleChangeSerializer,
@@ -24,7 +24,6 @@ from slicewise_server.alerts.serializers import (
     NewChannelSerializer,
 )
 from slicewise_server.web.api.schema import problems
-from slicewise_server.web.storable import is_storable
 
 
 class ChannelsView(ApiList[Channel]):
@@ -60,7 +59,7 @@ class ChannelView(ApiView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Return the channel, without secrets."""
-        return Response(ChannelSerializer(_channel(name)).data)
+        return Response(ChannelSerializer(channel_named(name)).data)
 
     @extend_schema(
         operation_id="channels_change",
@@ -71,7 +70,7 @@ class ChannelView(ApiView):
     def patch(self, request: Request, name: str) -> Response:
         """Change the address, or pause the channel. Deliveries of a paused channel wait."""
         policy.require(signed_in(request), Action.ADMINISTER)
-        channel = _channel(name)
+        channel = channel_named(name)
         body = ChannelChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         changed = services.change_channel(channel, **body.validated_data, user=signed_in(request))
@@ -86,7 +85,7 @@ class ChannelView(ApiView):
     def delete(self, request: Request, name: str) -> Response:
         """Delete a channel that no alert rule uses, and its deliveries."""
         policy.require(signed_in(request), Action.ADMINISTER)
-        services.delete_channel(_channel(name), user=signed_in(request))
+        services.delete_channel(channel_named(name), user=signed_in(request))
         return Response(status=204)
 
 
@@ -104,7 +103,7 @@ class ChannelTestView(ApiView):
         paused channel sends no message.
         """
         policy.require(signed_in(request), Action.ALERTS)
-        delivery = services.send_test(_channel(name), user=signed_in(request))
+        delivery = services.send_test(channel_named(name), user=signed_in(request))
         return Response(DeliverySerializer(delivery).data, status=202)
 
 
@@ -138,7 +137,7 @@ class AlertRuleView(ApiView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Return the rule."""
-        return Response(AlertRuleSerializer(_rule(name)).data)
+        return Response(AlertRuleSerializer(rule_named(name)).data)
 
     @extend_schema(
         operation_id="alert_rules_change",
@@ -149,7 +148,7 @@ class AlertRuleView(ApiView):
     def patch(self, request: Request, name: str) -> Response:
         """Change the given fields. A rule that is active again begins with the next event."""
         policy.require(signed_in(request), Action.ALERTS)
-        alert_rule = _rule(name)
+        alert_rule = rule_named(name)
         body = AlertRuleChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         changed = services.save_rule(alert_rule, body.validated_data, user=signed_in(request))
@@ -164,7 +163,7 @@ class AlertRuleView(ApiView):
     def delete(self, request: Request, name: str) -> Response:
         """Delete a rule. Deliveries that it has made stay, and are sent."""
         policy.require(signed_in(request), Action.ALERTS)
-        services.delete_rule(_rule(name), user=signed_in(request))
+        services.delete_rule(rule_named(name), user=signed_in(request))
         return Response(status=204)
 
 
@@ -197,23 +196,5 @@ class DeliveryResendView(ApiView):
     def post(self, request: Request, delivery_id: UUID) -> Response:
         """Send the message again, with the same id and the same body."""
         policy.require(signed_in(request), Action.ALERTS)
-        delivery = Delivery.objects.select_related("channel").filter(key=delivery_id).first()
-        if delivery is None:
-            raise Http404(f"There is no delivery {delivery_id}.")
-        delivery = services.resend(delivery, user=signed_in(request))
+        delivery = services.resend(delivery_with(delivery_id), user=signed_in(request))
         return Response(DeliverySerializer(delivery).data, status=202)
-
-
-def _channel(name: str) -> Channel:
-    channel = Channel.objects.filter(name=name).first() if is_storable(name) else None
-    if channel is None:
-        raise Http404(f"There is no channel {name!r}.")
-    return channel
-
-
-def _rule(name: str) -> AlertRule:
-    alert_rules = AlertRule.objects.select_related("channel")
-    alert_rule = alert_rules.filter(name=name).first() if is_storable(name) else None
-    if alert_rule is None:
-        raise Http404(f"There is no alert rule {name!r}.")
-    return alert_rule

@@ -6,13 +6,14 @@ from zlib import crc32
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
+from slicewise_server.alerts.lookups import channel_named, delivery_with
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
 from slicewise_server.alerts.services import resend, send_test
 from slicewise_server.web.listing import page_of_rows, unchanged
@@ -41,9 +42,7 @@ def alerts_listed(request: HttpRequest) -> HttpResponse:
 @posts_need(Action.ALERTS)
 def channel_test(request: HttpRequest, name: str) -> HttpResponse:
     """Send a test message to a channel."""
-    channel = Channel.objects.filter(name=name).first()
-    if channel is None:
-        raise Http404(f"There is no channel {name!r}.")
+    channel = channel_named(name)
     try:
         send_test(channel, user=_person(request))
     except ConflictingRequest as error:
@@ -58,9 +57,7 @@ def channel_test(request: HttpRequest, name: str) -> HttpResponse:
 @posts_need(Action.ALERTS)
 def delivery_resend(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     """Send a delivery again."""
-    delivery = Delivery.objects.filter(key=delivery_id).first()
-    if delivery is None:
-        raise Http404(f"There is no delivery {delivery_id}.")
+    delivery = delivery_with(delivery_id)
     try:
         resend(delivery, user=_person(request))
     except ConflictingRequest as error:
