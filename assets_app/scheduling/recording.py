@@ -10,6 +10,7 @@ from django.db import connection
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
 from assets_app.signals import partitions_left_out
 from slicewise.partitions import PartitionRow, PartitionSet
+from slicewise_server.web.deletion import delete_oldest
 from slicewise_server.web.row_ids import reserve_ids
 
 _IDLE = (TickReason.NOTHING_ENDED, TickReason.UPSTREAM)
@@ -170,8 +171,7 @@ def forget_ticks(now: datetime) -> int:
     too_old = ScheduleTick.objects.filter(last_at__lt=since)
     total = 0
     for _ in range(_MOST_STEPS):
-        step = too_old.order_by("id").values("id")[:_FORGOTTEN_AT_ONCE]
-        deleted, _by_model = ScheduleTick.objects.filter(pk__in=step).delete()
+        deleted = delete_oldest(too_old, _FORGOTTEN_AT_ONCE)
         total += deleted
         if deleted < _FORGOTTEN_AT_ONCE:
             break

@@ -16,6 +16,7 @@ from django.db.models import F, Min, Q
 from assets_app.queries.clock import database_now
 from slicewise_server.alerts.models import Channel, Delivery, DeliveryState
 from slicewise_server.alerts.sending import Answer, failure, send
+from slicewise_server.web.deletion import delete_oldest
 
 log = logging.getLogger(__name__)
 
@@ -163,8 +164,5 @@ def storable(text: str) -> str:
 def forget_deliveries(before: datetime) -> int:
     """Delete deliveries that have ended before a time; return the number of deleted rows."""
     ended = (DeliveryState.DELIVERED, DeliveryState.FAILED)
-    too_old = Delivery.objects.filter(state__in=ended, created_at__lt=before).order_by("id")
-    deleted, _by_model = Delivery.objects.filter(
-        pk__in=too_old.values("pk")[:_DELETED_AT_ONCE]
-    ).delete()
-    return deleted
+    too_old = Delivery.objects.filter(state__in=ended, created_at__lt=before)
+    return delete_oldest(too_old, _DELETED_AT_ONCE)

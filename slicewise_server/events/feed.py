@@ -11,6 +11,7 @@ from django.db.models import Max, QuerySet
 from assets_app.models.gateways import GATEWAY_SILENCE
 from slicewise_server.events.models import Event
 from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
+from slicewise_server.web.deletion import delete_oldest
 
 _AT_ONCE = 5_000
 _DELETED_AT_ONCE = 5_000
@@ -96,6 +97,4 @@ def forget_events(now: datetime) -> int:
     too_old = Event.objects.filter(
         at__lt=now - timedelta(days=settings.EVENT_DAYS), position__lt=end_of_feed()
     )
-    ids = too_old.order_by("id").values("id")[:_DELETED_AT_ONCE]
-    deleted, _by_model = Event.objects.filter(pk__in=ids).delete()
-    return deleted
+    return delete_oldest(too_old, _DELETED_AT_ONCE)
