@@ -15,6 +15,7 @@ from knox.models import AuthToken
 
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
+from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, Role, may
 from accounts_app.services.sign_in_limits import unlock
 from slicewise.texts import masked_json, masked_text
@@ -120,13 +121,7 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
         self, request: HttpRequest, action: str, obj: _Row, detail: dict[str, Any] | None = None
     ) -> None:
         kind = obj._meta.model_name or ""
-        audit.record(requesting_user(request), action, kind, self.audit_subject(obj), detail)
-
-
-def requesting_user(request: HttpRequest) -> User:
-    """Return the user of a request that the admin site has admitted."""
-    assert isinstance(request.user, User)  # noqa: S101  (AdminSite.has_permission)
-    return request.user
+        audit.record(person_of(request), action, kind, self.audit_subject(obj), detail)
 
 
 admin.site.unregister([Group, AuthToken, AccessAttempt, AccessLog, AccessFailureLog])
@@ -163,7 +158,7 @@ class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
     @admin.action(description="Unlock sign-in", permissions=["change"])
     def unlock(self, request: HttpRequest, users: QuerySet[User]) -> None:
         for user in users:
-            unlock(user, by=requesting_user(request))
+            unlock(user, by=person_of(request))
             messages.success(request, f"{user} can sign in again.")
 
 

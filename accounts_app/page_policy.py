@@ -6,6 +6,7 @@ from functools import wraps
 from django.http import HttpRequest, HttpResponse
 
 from accounts_app import policy
+from accounts_app.models import User
 
 View = Callable[..., HttpResponse]
 
@@ -29,3 +30,9 @@ def posts_need(action: policy.Action, *, on_some_asset: bool = False) -> Callabl
         return checked
 
     return decorate
+
+
+def person_of(request: HttpRequest) -> User:
+    """Return the user of a request that ``login_required`` or the admin site has let through."""
+    assert isinstance(request.user, User)  # noqa: S101
+    return request.user

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts_app.forms import OwnPasswordForm, SignInForm
 from accounts_app.models import User
+from accounts_app.page_policy import person_of
 from accounts_app.services.passwords import change_own_password
 from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
 from accounts_app.services.tokens import revoke_token, tokens_of
@@ -45,7 +46,7 @@ def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     """Show the user's account and tokens, and change the password."""
-    person = _person(request)
+    person = person_of(request)
     form = OwnPasswordForm(request, person, request.POST if request.method == "POST" else None)
     if form.is_valid() and (changed := _change_password(person, form)):
         update_session_auth_hash(request, changed)
@@ -62,7 +63,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def sign_out_all(request: HttpRequest) -> HttpResponse:
     """End all sessions, including the present session, and revoke all tokens."""
-    _person(request).sign_out_everywhere()
+    person_of(request).sign_out_everywhere()
     logout(request)
     messages.success(request, "You are signed out everywhere, and your tokens are revoked.")
     return redirect("accounts:sign-in")
@@ -72,7 +73,7 @@ def sign_out_all(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke(request: HttpRequest, key: str) -> HttpResponse:
     """Revoke a token of the user."""
-    person = _person(request)
+    person = person_of(request)
     token = get_object_or_404(tokens_of(person), token_key=key)
     revoke_token(token, by=person)
     messages.success(request, f"Token {key[:8]}… revoked.")
@@ -88,8 +89,3 @@ def _change_password(person: User, form: OwnPasswordForm) -> User | None:
     except ConflictingRequest as conflict:
         form.add_error(None, str(conflict))
         return None
-
-
-def _person(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user

@@ -15,9 +15,9 @@ from accounts_app.admin import (
     ReadOnlyAdmin,
     ReadOnlyInline,
     masked_column,
-    requesting_user,
 )
 from accounts_app.models import Grant
+from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, may
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.queue.control import cancel_run
@@ -67,7 +67,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
 
     def _set_paused(self, request: HttpRequest, assets: QuerySet[Asset], paused: bool) -> None:
         for asset in assets:
-            set_paused(asset, paused, user=requesting_user(request))
+            set_paused(asset, paused, user=person_of(request))
         state = "paused" if paused else "unpaused"
         messages.success(request, f"{', '.join(asset.name for asset in assets)}: {state}.")
 
@@ -165,7 +165,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         for run in runs.select_related("asset"):
             try:
                 messages.success(
-                    request, f"{cancel_run(run, user=requesting_user(request))} is canceled."
+                    request, f"{cancel_run(run, user=person_of(request))} is canceled."
                 )
             except InvalidRequest as error:
                 messages.error(request, str(error))

@@ -5,7 +5,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, masked_column, requesting_user
+from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, masked_column
+from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, reach
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
@@ -99,7 +100,7 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     def _do(self, action: str, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
         backfill_ids = list(backfills.order_by("pk").values_list("pk", flat=True))
         try:
-            result = in_bulk(action, backfill_ids, user=requesting_user(request))
+            result = in_bulk(action, backfill_ids, user=person_of(request))
         except (InvalidRequest, PermissionDenied) as refusal:
             messages.error(request, str(refusal))
             return

@@ -10,8 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts_app.models import User
-from accounts_app.page_policy import posts_need
+from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
@@ -72,7 +71,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             return _redirect_to_runs(
-                request, asset, materialize(_request(asset, form), user=_person(request))
+                request, asset, materialize(_request(asset, form), user=person_of(request))
             )
         except InvalidRequest as refused:
             form.refuse(refused)
@@ -152,11 +151,6 @@ def selection_preview(asset: Asset, selection: str) -> dict[str, Any] | None:
 
 def _of_last_attempt(results: list[ValidationResult]) -> list[ValidationResult]:
     return [result for result in results if result.attempt_id == results[0].attempt_id]
-
-
-def _person(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user
 
 
 def _window(asset: Asset, key: str) -> Any:

@@ -8,8 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from accounts_app.models import User
-from accounts_app.page_policy import posts_need
+from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action
 from assets_app.catalogue.services import set_paused
 from assets_app.queries.clock import database_now
@@ -23,7 +22,7 @@ from assets_app.views.assets import asset_for_page
 def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Pause the asset: the schedule queues nothing any more."""
     asset = asset_for_page(name)
-    set_paused(asset, True, user=_person(request))
+    set_paused(asset, True, user=person_of(request))
     messages.success(request, f"{name} paused. Manual runs and backfills still work.")
     return _back(name, {})
 
@@ -35,7 +34,7 @@ def unpause(request: HttpRequest, name: str) -> HttpResponse:
     """Unpause the asset from now on, and offer a backfill for missed partitions."""
     asset = asset_for_page(name)
     missed = missed_by(asset, database_now())
-    set_paused(asset, False, user=_person(request))
+    set_paused(asset, False, user=person_of(request))
     messages.success(request, f"{name} unpaused. Missed partitions do not run automatically.")
     # For a schedule by assets the tab computes the missed partitions by itself.
     ends: dict[str, str] = {}
@@ -47,8 +46,3 @@ def unpause(request: HttpRequest, name: str) -> HttpResponse:
 def _back(name: str, parameters: dict[str, str]) -> HttpResponseRedirect:
     query = urlencode({"tab": "schedule", **parameters})
     return HttpResponseRedirect(f"{reverse('assets:asset', args=[name])}?{query}")
-
-
-def _person(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user

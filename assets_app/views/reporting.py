@@ -7,8 +7,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from accounts_app.models import User
-from accounts_app.page_policy import posts_need
+from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
@@ -58,7 +57,6 @@ def _form(asset: Asset, request: HttpRequest) -> ReportWriteForm:
 
 
 def _record_report(request: HttpRequest, asset: Asset, form: ReportWriteForm) -> HttpResponse:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
     values = form.cleaned_data
     write = ReportedWrite(
         asset=asset,
@@ -67,7 +65,7 @@ def _record_report(request: HttpRequest, asset: Asset, form: ReportWriteForm) ->
         bytes=values["bytes"],
         metadata=values["metadata"] or {},
     )
-    report = report_write(write, user=request.user)
+    report = report_write(write, user=person_of(request))
     count = report.partition_count
     if asset.definition is None:
         messages.success(request, f"Materialization of {asset.name} recorded.")

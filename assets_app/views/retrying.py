@@ -10,8 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from accounts_app.models import User
-from accounts_app.page_policy import posts_need
+from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action
 from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
@@ -30,7 +29,7 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return render(request, "assets_app/run_retry.html", {"run": run, **_versions(run)})
     try:
-        retry_run(run, code=_code(request), user=_user(request))
+        retry_run(run, code=_code(request), user=person_of(request))
         messages.success(request, f"Retrying run {pk}.")
     except InvalidRequest as refused:
         messages.error(request, str(refused))
@@ -46,7 +45,7 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return render(request, "assets_app/run_rerun.html", {"run": run, **_versions(run)})
     try:
-        group = rerun(run, code=_code(request), user=_user(request))
+        group = rerun(run, code=_code(request), user=person_of(request))
     except InvalidRequest as refused:
         messages.error(request, str(refused))
         return redirect("assets:run", pk)
@@ -72,7 +71,7 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
         context = {"runs": runs[:MOST_SHOWN], "ids": ids, "runs_cut": len(runs) > MOST_SHOWN}
         return render(request, "assets_app/runs_retry.html", context)
     try:
-        retried = retry_runs(ids, code=_code(request), user=_user(request))
+        retried = retry_runs(ids, code=_code(request), user=person_of(request))
     except InvalidRequest as refused:
         messages.error(request, str(refused))
         return redirect("assets:runs")
@@ -111,11 +110,6 @@ def _versions(run: Run) -> dict[str, Any]:
 
 def _code(request: HttpRequest) -> str:
     return request.POST.get("code", Code.SAME.value)
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user
 
 
 def _is_id(text: str) -> bool:

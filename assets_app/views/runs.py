@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts_app.models import AuditEntry, User
-from accounts_app.page_policy import posts_need
+from accounts_app.models import AuditEntry
+from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.retrying import can_retry
@@ -151,9 +151,8 @@ def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     run_row = _run(pk)
     if request.method != "POST":
         return render(request, "assets_app/run_cancel.html", {"run": run_row})
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
     try:
-        canceled = cancel_run(run_row, user=request.user)
+        canceled = cancel_run(run_row, user=person_of(request))
         messages.success(request, f"Run {pk} is {canceled.get_state_display().lower()}.")
     except InvalidRequest as refused:
         messages.error(request, str(refused))

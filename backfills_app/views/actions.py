@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts_app.models import User
+from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, require_for_some
 from backfills_app.forms import ChangeForm
 from backfills_app.models import Backfill
@@ -97,14 +97,14 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
         if not operation.asks:
             return redirect("backfills:backfill", pk)
         return _confirmation_page(request, [backfill], action)
-    require_control(backfill, operation.needs, _user(request))
+    require_control(backfill, operation.needs, person_of(request))
     how: dict[str, Any] = {}
     if operation.chooses_code:
         how["canceled"] = "canceled" in request.POST
         if "code" in request.POST:
             how["code"] = request.POST["code"]
     try:
-        operation.act(backfill, user=_user(request), **how)
+        operation.act(backfill, user=person_of(request), **how)
         messages.success(request, f"{backfill.name}: {operation.done}.")
     except InvalidRequest as refusal:
         messages.error(request, str(refusal))
@@ -117,7 +117,7 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
     """Apply an action to all selected backfills."""
     operation = DEEDS[action]
-    require_for_some(_user(request), operation.needs)
+    require_for_some(person_of(request), operation.needs)
     ids = [int(text) for text in request.POST.getlist("id") if text.isdecimal() and len(text) < 19]
     if not ids:
         messages.error(request, "No backfill selected.")
@@ -126,7 +126,7 @@ def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
         selected = list(Backfill.objects.listed().filter(pk__in=ids).order_by("-id"))
         return _confirmation_page(request, selected, action, several=True)
     try:
-        result = in_bulk(action, ids, user=_user(request))
+        result = in_bulk(action, ids, user=person_of(request))
     except InvalidRequest as refusal:
         messages.error(request, str(refusal))
         return _redirect_back(request)
@@ -147,14 +147,14 @@ def backfill_change(request: HttpRequest, pk: int) -> HttpResponse:
     """Show or save the limit of active runs, the priority, the order and the description."""
     backfill = _backfill(pk)
     if request.method == "POST":
-        require_control(backfill, Action.BACKFILL, _user(request))
+        require_control(backfill, Action.BACKFILL, person_of(request))
     present_values = ChangeForm.present(backfill)
     form = (
         ChangeForm(request.POST) if request.method == "POST" else ChangeForm(initial=present_values)
     )
     if request.method == "POST" and form.is_valid():
         try:
-            change_backfill(backfill, user=_user(request), **form.changes())
+            change_backfill(backfill, user=person_of(request), **form.changes())
             messages.success(request, f"{backfill.name} updated.")
             return redirect("backfills:backfill", pk)
         except InvalidRequest as refusal:
@@ -212,8 +212,3 @@ def _redirect_back(request: HttpRequest, pk: int | None = None) -> HttpResponseR
 
 def _backfill(pk: int) -> Backfill:
     return get_object_or_404(Backfill.objects.listed(), pk=pk)
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user

@@ -10,8 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts_app.models import User
-from accounts_app.page_policy import posts_need
+from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
 from slicewise_server.alerts.lookups import channel_named, delivery_with
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
@@ -44,7 +43,7 @@ def channel_test(request: HttpRequest, name: str) -> HttpResponse:
     """Send a test message to a channel."""
     channel = channel_named(name)
     try:
-        send_test(channel, user=_person(request))
+        send_test(channel, user=person_of(request))
     except ConflictingRequest as error:
         messages.error(request, str(error))
     else:
@@ -59,7 +58,7 @@ def delivery_resend(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     """Send a delivery again."""
     delivery = delivery_with(delivery_id)
     try:
-        resend(delivery, user=_person(request))
+        resend(delivery, user=person_of(request))
     except ConflictingRequest as error:
         messages.error(request, str(error))
     else:
@@ -87,8 +86,3 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "may_change": may(request.user, Action.ALERTS),
         "version": f"{crc32(repr(polled_values).encode()):08x}",
     }
-
-
-def _person(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user
