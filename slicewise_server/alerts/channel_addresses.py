@@ -26,7 +26,7 @@ _LOCAL_PLUGINS = frozenset(
     f"apprise.plugins.{name}"
     for name in ("blink1", "dbus", "glib", "gnome", "macosx", "syslog", "windows")
 )
-_CONNECT_SECONDS, _READ_SECONDS = 5.0, 10.0
+CONNECT_SECONDS, READ_SECONDS = 5.0, 10.0
 
 
 class UnfitAddress(ValueError):
@@ -81,7 +81,7 @@ def service_of(address: str) -> apprise.NotifyBase:
     if type(service).__module__ in _LOCAL_PLUGINS:
         raise UnfitAddress("The address names no service of the network.")
     service.retry, service.redirects = 0, False
-    service.socket_connect_timeout, service.socket_read_timeout = _CONNECT_SECONDS, _READ_SECONDS
+    service.socket_connect_timeout, service.socket_read_timeout = CONNECT_SECONDS, READ_SECONDS
     return service
 
 

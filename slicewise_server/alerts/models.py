@@ -11,7 +11,9 @@ from slicewise_server.events.models import EventKind
 # The only variables of a worker's environment that a channel may name: all others may be secrets
 # of another kind.
 VARIABLE_PREFIX = "SLICEWISE_ALERT_"
-VARIABLE_PATTERN = r"^SLICEWISE_ALERT_[A-Z0-9_]+$"
+VARIABLE_PATTERN = rf"^{VARIABLE_PREFIX}[A-Z0-9_]+$"
+VARIABLE_LENGTH = 100
+VARIABLE_FORM = f"The name is {VARIABLE_PREFIX} with capital letters, digits and _ after it."
 # Events of single runs, of which one backfill may have a million.
 _OF_RUNS = (EventKind.RUN_FAILED, EventKind.VALIDATION_FAILED, EventKind.VALIDATION_WARNED)
 
@@ -33,7 +35,7 @@ class Channel(models.Model):
     kind = models.CharField(max_length=10, choices=ChannelKind)
     # The address, encrypted; empty where `variable` names a variable of the worker's environment.
     address = models.BinaryField(default=b"")
-    variable = models.CharField(max_length=100, blank=True, default="")
+    variable = models.CharField(max_length=VARIABLE_LENGTH, blank=True, default="")
     # The address without secrets, for people.
     shown_address = models.CharField(max_length=500, blank=True, default="")
     # The key that signs the requests of a webhook, encrypted.

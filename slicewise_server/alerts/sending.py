@@ -19,13 +19,18 @@ from typing import Any
 import apprise
 import requests
 
-from slicewise_server.alerts.channel_addresses import UnfitAddress, service_of, web_address
+from slicewise_server.alerts.channel_addresses import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    UnfitAddress,
+    service_of,
+    web_address,
+)
 from slicewise_server.alerts.models import Channel, ChannelKind
 from slicewise_server.alerts.secrets import SecretUnreadable, decrypt
 from slicewise_server.alerts.stragglers import StillUnderWay, result_within
 from slicewise_server.alerts.watched_sockets import ending_after
 
-CONNECT_SECONDS, READ_SECONDS = 5.0, 10.0
 # Until when an answer is waited for; the claim of a delivery lasts longer.
 WEBHOOK_SECONDS, MESSAGE_SECONDS = 15.0, 30.0
 # The first sentence whose types have an error of the chain is the one that is shown.

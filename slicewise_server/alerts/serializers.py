@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from slicewise_server.alerts.models import (
+    VARIABLE_FORM,
     VARIABLE_PATTERN,
     AlertRule,
     Channel,
@@ -27,9 +28,7 @@ _MOST_NAMES = 1_000
 named = RegexValidator(
     r"\A[^/\x00-\x1f\x7f-\x9f]+\Z", "A name holds neither / nor control characters."
 )
-named_variable = RegexValidator(
-    VARIABLE_PATTERN, "The name is SLICEWISE_ALERT_ with capital letters, digits and _ after it."
-)
+named_variable = RegexValidator(VARIABLE_PATTERN, VARIABLE_FORM)
 
 
 class ChannelSerializer(serializers.ModelSerializer[Channel]):

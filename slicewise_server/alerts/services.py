@@ -17,8 +17,9 @@ from assets_app.queries.clock import database_now
 from slicewise_server.alerts.channel_addresses import UnfitAddress, shown_address
 from slicewise_server.alerts.matching import KEPT_FOR, close_messages
 from slicewise_server.alerts.models import (
+    VARIABLE_FORM,
+    VARIABLE_LENGTH,
     VARIABLE_PATTERN,
-    VARIABLE_PREFIX,
     AlertRule,
     Channel,
     ChannelKind,
@@ -27,7 +28,7 @@ from slicewise_server.alerts.models import (
 )
 from slicewise_server.alerts.secrets import encrypt
 from slicewise_server.events.feed import end_of_feed
-from slicewise_server.events.models import EventKind
+from slicewise_server.events.models import unknown_kind
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 LONGEST_GATHERING = timedelta(hours=1)
@@ -55,7 +56,6 @@ def create_channel(
     if kind == ChannelKind.WEBHOOK:
         signing_key = random_secrets.token_urlsafe(32)
         channel.signing_key = encrypt(signing_key)
-    _check_variable(variable)
     try:
         with transaction.atomic():
             channel.save()
@@ -80,7 +80,6 @@ def change_channel(
     if address is None and variable is None and active is None:
         return channel
     before = _facts_of(channel)
-    _check_variable(variable or "")
     if address is not None or variable is not None:
         _set_address(channel, address or "", variable or "")
     if active is not None:
@@ -198,12 +197,6 @@ def _locked_channel(channel: Channel) -> Channel:
     return locked
 
 
-def _check_variable(variable: str) -> None:
-    if variable and not re.fullmatch(VARIABLE_PATTERN, variable):
-        message = f"The name is {VARIABLE_PREFIX} with capital letters, digits and _ after it."
-        raise InvalidRequest({"variable": message})
-
-
 def _locked(alert_rule: AlertRule) -> AlertRule:
     """Return the rule as it is now, locked; raise Http404 if the rule is deleted."""
     alert_rules = AlertRule.objects.select_for_update(of=("self",), no_key=True)
@@ -228,8 +221,8 @@ def _check_rule(fields: Mapping[str, Any], *, exclude: AlertRule | None) -> None
     same_name = AlertRule.objects.filter(name=fields.get("name"))
     if same_name.exclude(name=exclude.name if exclude else "").exists():
         errors["name"] = f"There is an alert rule {fields['name']!r} already."
-    if unknown := sorted(set(fields.get("kinds", ())) - set(EventKind.values)):
-        errors["kinds"] = f"{unknown[0]!r} is no kind; there are {', '.join(EventKind.values)}."
+    if objection := unknown_kind(fields.get("kinds", ())):
+        errors["kinds"] = objection
     seconds, longest = fields.get("gather_seconds", 0), int(LONGEST_GATHERING.total_seconds())
     if not 0 <= seconds <= longest:
         errors["gather_seconds"] = f"Give a whole number from 0 to {longest}."
@@ -241,9 +234,8 @@ def _set_address(channel: Channel, address: str, variable: str) -> None:
     if bool(address) == bool(variable):
         raise InvalidRequest({"address": "Give an address, or a variable that holds the address."})
     if variable:
-        is_name = re.fullmatch(r"[A-Za-z0-9_]{1,100}", variable)
-        if not is_name or not variable.startswith(VARIABLE_PREFIX):
-            raise InvalidRequest({"variable": f"The name must begin with {VARIABLE_PREFIX}."})
+        if len(variable) > VARIABLE_LENGTH or not re.fullmatch(VARIABLE_PATTERN, variable):
+            raise InvalidRequest({"variable": VARIABLE_FORM})
         channel.variable, channel.address, channel.shown_address = variable, b"", f"${variable}"
         return
     try:

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from accounts_app.api.base import ApiView
 from slicewise_server.events.feed import end_of_feed, events_after
-from slicewise_server.events.models import EventKind
+from slicewise_server.events.models import EventKind, unknown_kind
 from slicewise_server.events.serializers import EventPageSerializer, EventSerializer
 from slicewise_server.serving.long_poll import ASK_AGAIN, POSITION
 from slicewise_server.web.api.filtering import refuse_unknown_parameters
@@ -105,10 +105,8 @@ class EventsView(ApiView):
 
 def _kinds(request: Request) -> list[str]:
     kinds = request.query_params.getlist("kind")
-    if unknown := sorted(set(kinds) - set(EventKind.values)):
-        raise InvalidRequest(
-            {"kind": f"{unknown[0]!r} is no kind; there are {', '.join(EventKind.values)}."}
-        )
+    if objection := unknown_kind(kinds):
+        raise InvalidRequest({"kind": objection})
     return kinds
 
 

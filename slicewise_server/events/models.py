@@ -1,5 +1,7 @@
 """Events, in the order in which the feed gives them out."""
 
+from collections.abc import Iterable
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -18,6 +20,14 @@ class EventKind(models.TextChoices):
     BUNDLE_BROKEN = "bundle_broken", "Bundle has import errors"
     BUNDLE_MENDED = "bundle_mended", "Bundle loads again"
     SCHEDULE_TRUNCATED = "schedule_truncated", "Schedule left out partitions"
+
+
+def unknown_kind(kinds: Iterable[str]) -> str:
+    """Return a sentence about the first text that is no kind; empty if all are kinds."""
+    unknown = sorted(set(kinds) - set(EventKind.values))
+    if not unknown:
+        return ""
+    return f"{unknown[0]!r} is no kind; there are {', '.join(EventKind.values)}."
 
 
 class Event(models.Model):
