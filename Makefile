@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test faults cgroups soak year lint check bench help dev lock chromium jdbc reference
+.PHONY: setup demo up test faults cgroups soak year lint check bench help dev lock chromium jdbc prometheus reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +25,7 @@ demo: $(STAMP) ## backfill the flights of 2013 and show the pages (ONCE=1: end a
 up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 	$(BIN)/slicewise up
 
-test: $(DEV_STAMP) chromium jdbc ## all tests, on real servers and a real browser (ARGS="-k …" for some)
+test: $(DEV_STAMP) chromium jdbc prometheus ## all tests, on real servers and a real browser (ARGS="-k …" for some)
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 # LONG_RUN_SECONDS, 600 unless told: how long the run lasts in which PostgreSQL is restarted.
@@ -39,8 +39,8 @@ soak: $(DEV_STAMP) ## kill processes for ten minutes, check what was made (ARGS=
 	$(BIN)/python -m bench.soak $(ARGS)
 	$(MAKE) year ARGS=
 
-# FAMILIES, 9 unless told: how often there are the 23 kinds of assets; one family takes some twenty minutes.
-year: $(DEV_STAMP) ## simulate a year of 200 assets, and compare the record with a simple reference (some hours)
+# FAMILIES, 9 unless told: how often there are the 52 kinds of assets; one family takes some half an hour.
+year: $(DEV_STAMP) ## simulate a year of 470 assets, and compare the record with a simple reference (some hours)
 	SIMULATED=year $(BIN)/python -m pytest tests/simulation -s $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff, mypy, import-linter, the limits of tests/house, and no migration missing
@@ -54,8 +54,16 @@ lint: $(DEV_STAMP) ## ruff, mypy, import-linter, the limits of tests/house, and 
 check: lint ## lint, and all tests that need no server: for use while working
 	$(BIN)/python -m pytest -n 2 --dist loadscope --without-servers -q $(ARGS)
 
+.PHONY: migrations
+migrations: $(DEV_STAMP) ## write the migrations that the models lack; no server needed (ARGS="--name …")
+	$(LINT_ENV) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations $(ARGS)
+
 bench: $(DEV_STAMP) ## measure, and print the table of the figures to reach
 	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: shots
+shots: $(DEV_STAMP) chromium ## pictures of all pages, in build/shots (ARGS="--catalogue busy" for some)
+	$(BIN)/python -m tests.shots $(ARGS)
 
 reference: $(DEV_STAMP) ## write docs/reference/sdk.md anew from the docstrings of slicewise
 	$(BIN)/python -m tests.docs.sdk_reference
@@ -83,6 +91,9 @@ $(DEV_STAMP): $(BIN)/python
 
 jdbc:
 	@./bin/ensure-jdbc >/dev/null
+
+prometheus:
+	@./bin/ensure-prometheus >/dev/null || true
 
 chromium:
 	@./bin/ensure-chromium

@@ -2,7 +2,10 @@
 
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -14,6 +17,8 @@ from slicewise_server.web.storable import is_storable
 log = logging.getLogger(__name__)
 
 _API = "/api/"
+# Read by static/connection.js.
+_SIGN_IN_HEADER = "Slicewise-Sign-In"
 
 
 class AuditOriginMiddleware:
@@ -43,6 +48,27 @@ class StorableAddressMiddleware:
         return render(request, "400.html", status=400)
 
 
+class SessionEndMiddleware:
+    """Middleware that answers 401 to a script of a page whose session has ended.
+
+    The script would follow a redirect, and put the sign-in page into a part of the page. A header
+    has the address of the sign-in page, which leads back to the page.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        htmx = request.htmx  # type: ignore[attr-defined]
+        if not htmx or not _leads_to_sign_in(response):
+            return response
+        refusal = HttpResponse(status=401)
+        page = htmx.current_url_abs_path or settings.LOGIN_REDIRECT_URL
+        refusal[_SIGN_IN_HEADER] = redirect_to_login(page).url
+        return refusal
+
+
 class DatabaseAwayMiddleware:
     """Middleware that answers 503 while the database is away: the page itself is not at fault."""
 
@@ -65,3 +91,8 @@ class DatabaseAwayMiddleware:
 def _is_storable(request: HttpRequest) -> bool:
     texts = [text for name, values in request.GET.lists() for text in (name, *values)]
     return all(map(is_storable, [request.path_info, *texts]))
+
+
+def _leads_to_sign_in(response: HttpResponse) -> bool:
+    is_redirect = response.status_code == HTTPStatus.FOUND
+    return is_redirect and response["Location"].startswith(f"{settings.LOGIN_URL}?")

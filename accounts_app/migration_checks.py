@@ -7,6 +7,7 @@ has in part: `migrate` changes nothing of the app and succeeds, or fails at a ta
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from django.apps import apps
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
@@ -40,12 +41,13 @@ def _errors(loader: MigrationLoader, applied: set[MigrationKey]) -> Iterator[Che
 
 
 def _error(app: str, first_missing: str, last_replaced: str) -> CheckMessage:
+    folder = apps.get_app_config(app).name.replace(".", "/")
     return Error(
         f"The database has some of the old migrations of {app}, but not {first_missing}: this "
         "version cannot migrate it. Nothing was changed.",
         hint=(
             f"Run `manage.py migrate` with the last version of Slicewise that has the file "
-            f"{app}/migrations/{last_replaced}.py, then migrate with this version. "
+            f"{folder}/migrations/{last_replaced}.py, then migrate with this version. "
             "See docs/guides/operating.md, When Slicewise is upgraded."
         ),
         id="slicewise.E001",

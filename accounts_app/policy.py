@@ -94,7 +94,7 @@ def may(user: AnyUser, action: Action) -> bool:
 def require(user: AnyUser, action: Action) -> None:
     """Raise ``PermissionDenied`` with a sentence unless the user may perform the action."""
     if not may(user, action):
-        name = user.get_username() or "Nobody who is not signed in"
+        name = user.get_username() or "An anonymous user"
         raise PermissionDenied(
             f"{name} may not {action.value}: this needs the role {_min_role(action)}."
         )
@@ -150,11 +150,9 @@ def require_for_assets(user: AnyUser, action: Action, assets: Iterable[NamedAsse
     named = ", ".join(refused_names[:_MOST_NAMED])
     if len(refused_names) > _MOST_NAMED:
         named += f" and {len(refused_names) - _MOST_NAMED} more"
-    name = user.get_username() or "Nobody who is not signed in"
+    name = user.get_username() or "An anonymous user"
     granting = [permission for permission, actions in GRANTED.items() if action in actions]
-    on_each = (
-        f", or the permission {granting[0]} on each of them or on its group" if granting else ""
-    )
+    on_each = f", or the permission {granting[0]} on each asset or its group" if granting else ""
     raise PermissionDenied(
         f"{name} may not {action.value} {named}: this needs the role {_min_role(action)}{on_each}."
     )

@@ -1,22 +1,33 @@
-"""Pages for signing in, signing out and the user's account."""
+"""Pages for signing in, signing out, the user's account, and the audit log."""
 
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import LoginView, LogoutView
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts_app.forms import OwnPasswordForm, SignInForm
-from accounts_app.models import User
+from accounts_app.models import AuditEntry, User
 from accounts_app.page_policy import person_of
+from accounts_app.policy import opens_admin
 from accounts_app.services.passwords import change_own_password
 from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
 from accounts_app.services.tokens import revoke_token, tokens_of
+from slicewise_server.web.listing import address_of, page_of_rows
 from slicewise_server.web.request_errors import ConflictingRequest
+
+# The columns that the fields of the page search, by the name in the address.
+_AUDIT_FIELDS = {
+    "person": "actor_name__icontains",
+    "action": "action__icontains",
+    "subject": "subject__icontains",
+}
 
 
 class SignIn(LoginView):
@@ -89,3 +100,27 @@ def _change_password(person: User, form: OwnPasswordForm) -> User | None:
     except ConflictingRequest as conflict:
         form.add_error(None, str(conflict))
         return None
+
+
+@login_required
+@require_safe
+def audit_log(request: HttpRequest) -> HttpResponse:
+    """Show the audit entries, newest first; only to people who may open the admin site."""
+    if not opens_admin(request.user):
+        raise PermissionDenied("The audit log needs the role admin.")
+    context = {
+        "page": page_of_rows(request, _matching(request)),
+        "filtered": any(request.GET.get(name) for name in _AUDIT_FIELDS),
+        "again": address_of(request, tuple(_AUDIT_FIELDS)),
+        "fields": [(name, name.capitalize(), request.GET.get(name, "")) for name in _AUDIT_FIELDS],
+    }
+    return render(request, "accounts_app/audit.html", context)
+
+
+def _matching(request: HttpRequest) -> QuerySet[AuditEntry]:
+    words = {
+        column: text
+        for name, column in _AUDIT_FIELDS.items()
+        if (text := request.GET.get(name, "").strip())
+    }
+    return AuditEntry.objects.filter(**words).order_by("-id")

@@ -118,16 +118,16 @@ class MaterializationAdmin(ReadOnlyAdmin[Materialization]):
 
     list_display = ("id", "asset", "key", "version", "run", "report", "rows", "bytes", "created_at")
     list_filter = ("created_at",)
-    search_fields = ("=slice__key", "=slice__asset__name")
-    list_select_related = ("slice__asset", "run", "report")
+    search_fields = ("=partition__key", "=partition__asset__name")
+    list_select_related = ("partition__asset", "run", "report")
 
     @admin.display
     def asset(self, materialization: Materialization) -> str:
-        return materialization.slice.asset.name
+        return materialization.partition.asset.name
 
     @admin.display
     def key(self, materialization: Materialization) -> str:
-        return materialization.slice.key
+        return materialization.partition.key
 
 
 class AttemptsInline(ReadOnlyInline[RunAttempt, Run]):
@@ -152,8 +152,9 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     search_fields = ("=id", "=asset__name")
     list_select_related = ("asset",)
     inlines = (AttemptsInline,)
-    exclude = ("error",)
-    readonly_fields = ("masked_error",)
+    exclude = ("error", "params")
+    readonly_fields = ("masked_params", "masked_error")
+    masked_params = masked_column("params")
     masked_error = masked_column("error")
     actions = ("cancel",)
 

@@ -43,8 +43,11 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     )  # fmt: skip
     list_select_related = ("asset", "submitted_by", "group")
     inlines = (AssetsInline,)
-    exclude = ("origin_code", "error", "stalled_error")
-    readonly_fields = ("code_without_passwords", "masked_error", "masked_stalled_error")
+    exclude = ("origin_code", "params", "error", "stalled_error")
+    readonly_fields = (
+        "code_without_passwords", "masked_params", "masked_error", "masked_stalled_error",
+    )  # fmt: skip
+    masked_params = masked_column("params")
     masked_error = masked_column("error")
     masked_stalled_error = masked_column("stalled_error")
     actions = ("pause", "resume", "cancel", "retry", "delete")

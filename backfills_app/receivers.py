@@ -4,11 +4,14 @@ Services are imported when a signal arrives: a command that only reads starts wi
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from django.dispatch import receiver
 
-from assets_app.signals import retry_requested, runs_ended, runs_retried
+from assets_app.models import RunAttempt, Trigger
+from assets_app.signals import attempt_opened, retry_requested, runs_ended, runs_retried
+from backfills_app.models import Backfill
 
 
 @receiver(runs_ended)
@@ -30,3 +33,16 @@ def hear_of_retried_runs(run_ids: Sequence[int], **_: Any) -> None:
     from backfills_app.services.control.retrying_failed import follow_retried
 
     follow_retried(run_ids)
+
+
+@receiver(attempt_opened)
+def name_backfill(attempt: RunAttempt, **_: Any) -> dict[str, int]:
+    """Return the backfill of the attempt's run, for log lines."""
+    run = attempt.run
+    return {"backfill": _backfill_of(run.group_id)} if run.trigger == Trigger.BACKFILL else {}
+
+
+@lru_cache(maxsize=1_000)
+def _backfill_of(group_id: int) -> int:
+    """Return the backfill of a group, which never changes."""
+    return Backfill.objects.values_list("pk", flat=True).get(group=group_id)

@@ -16,12 +16,13 @@ urlpatterns = [
             {"action": action},
             name=f"backfills-{action}",
         )
-        for action in actions.DEEDS
+        for action in actions.OPERATIONS
     ),
     path("backfills/<int:pk>/", backfill.backfill, name="backfill"),
     path("backfills/<int:pk>/progress/", backfill.backfill_progress, name="backfill-progress"),
     path("backfills/<int:pk>/details/", backfill.backfill_details, name="backfill-details"),
     path("backfills/<int:pk>/cells/", backfill.backfill_cells, name="backfill-cells"),
+    path("backfills/<int:pk>/record/", backfill.backfill_record, name="backfill-record"),
     path("backfills/<int:pk>/change/", actions.backfill_change, name="backfill-change"),
     *(
         path(
@@ -30,6 +31,6 @@ urlpatterns = [
             {"action": action},
             name=f"backfill-{action}",
         )
-        for action in actions.DEEDS
+        for action in actions.OPERATIONS
     ),
 ]

@@ -1,5 +1,5 @@
-"""Measures what Slicewise promises to be fast at: ``python -m bench`` (`make bench`).
+"""Measures the speed of Slicewise: ``python -m bench`` (`make bench`).
 
-Every figure that has a bare counterpart is taken beside it, in turns, in the same run: on a noisy
-machine the ratio holds where seconds do not. Nothing here is a test; nothing fails for being slow.
+Work with a bare counterpart is measured in turns with the counterpart, in one process: on a noisy
+machine the ratio is stable where seconds are not. A slow measurement is no failure.
 """

@@ -1,4 +1,4 @@
-"""``python -m bench [--only 6,7] [--times 5]``: measures, and prints the table."""
+"""``python -m bench [--only 6,7] [--times 5]``: measure, and print the table."""
 
 import argparse
 import os
@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from bench import arithmetic, database, flights, layers, lists, trivial
+from bench import arithmetic, commands, database, flights, layers, lists, trivial
 from bench.figures import Figure, line, show
 
-IN_DATABASE = {1, 2, 3, 5, 10, 14, 15, 16}
+IN_DATABASE = {1, 2, 3, 5, 10, 14, 15, 16, 19}
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Measure the chosen rows, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--only", metavar="ROWS", help="some rows: 1,2 or 6", default="")
-    parser.add_argument("--times", type=int, default=5, help="how often each is measured")
+    parser.add_argument("--times", type=int, default=5, help="number of measurements of each row")
     parser.add_argument("--days", type=int, default=30, help="days in each turn of row 6")
     parser.add_argument(
         "--history",
@@ -36,11 +36,12 @@ def main() -> None:
         ({8, 9}, lambda: layers.measure(options.history)),
         ({4}, lambda: trivial.measure(times, options.runs, options.history)),
         ({17}, lists.measure),
+        ({20}, lambda: commands.measure(times)),
         (IN_DATABASE, lambda: database.measure(times, wanted or IN_DATABASE, options.history)),
     ]
     console = Console()
     figures: list[Figure] = []
-    # Asked to end, it still removes its folders, and shows what it has.
+    # On SIGTERM the process still removes folders, and prints the figures so far.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         for rows, measure in groups:

@@ -15,16 +15,17 @@ THOUSAND = 1_000
 
 
 def measure(times: int) -> Iterator[Figure]:
-    """Measure each case ``times`` times in processes of its own.
+    """Measure each case ``times`` times, each time in a new process.
 
-    The definition is there; what it needs to reckon is not, but for its zone where it has bounds.
+    The definition exists before the measurement; cached values do not, except the zone of a
+    definition with bounds.
     """
     for row, work, case, reach in (
         (11, "list 527,040 minute windows", minute_windows, 0.3),
         (11, "list 525,888 five-minute windows", five_minute_windows, 0.3),
         (12, "count 10 years of 0 */2 * * *", count_ten_years, 1e-3),
         (12, "the window of an instant", window_of_an_instant, 1e-3),
-        (12, "one slice out of a million", one_out_of_a_million, 1e-3),
+        (12, "one partition out of a million", one_out_of_a_million, 1e-3),
         (13, "map a set of 43,824 fragments hourly to daily", map_fragments, 50e-3),
         (13, "one membership test in such a set, the very first", membership, 10e-6),
         (13, "one of the first 1,000 tests", thousand_memberships, 10e-6),
@@ -75,25 +76,25 @@ def _definition(schedule: str, start: str, end: str) -> Any:
 
 
 def minute_windows() -> Callable[[], object]:
-    """All minutes of a leap year."""
+    """Iterate over all minutes of a leap year."""
     definition = _definition("* * * * *", "2020-01-01", "2021-01-01")
     return lambda: _expect(527_040, list(definition.keys()))
 
 
 def five_minute_windows() -> Callable[[], object]:
-    """All steps of five minutes of five years."""
+    """Iterate over all steps of five minutes of five years."""
     definition = _definition("*/5 * * * *", "2013-01-01", "2018-01-01")
     return lambda: _expect(525_888, list(definition.keys()))
 
 
 def count_ten_years() -> Callable[[], object]:
-    """The number of two-hour windows of ten years."""
+    """Count the two-hour windows of ten years."""
     definition = _definition("0 */2 * * *", "2013-01-01", "2023-01-01")
     return lambda: _expect(43_824, range(definition.count()))
 
 
 def window_of_an_instant() -> Callable[[], object]:
-    """The two-hour window in which an instant lies."""
+    """Find the two-hour window of an instant."""
     from datetime import UTC, datetime
 
     definition = _definition("0 */2 * * *", "2013-01-01", "2023-01-01")
@@ -102,13 +103,13 @@ def window_of_an_instant() -> Callable[[], object]:
 
 
 def one_out_of_a_million() -> Callable[[], object]:
-    """One key in the middle of a million."""
+    """Find one key in the middle of a million."""
     definition = _definition("* * * * *", "2020-01-01", "2022-01-01")
     return lambda: definition.keys()[654_321]
 
 
 def map_fragments() -> Callable[[], object]:
-    """Every other hour of ten years, to days."""
+    """Map every other hour of ten years to days."""
     import slicewise
 
     hours, days, fragments = _fragments()
@@ -116,14 +117,14 @@ def map_fragments() -> Callable[[], object]:
 
 
 def membership() -> Callable[[], object]:
-    """Whether an hour is among every other hour of ten years."""
+    """Look for an hour among every other hour of ten years."""
     hours, _, fragments = _fragments()
     key = hours.keys()[50_000]
     return lambda: key in fragments
 
 
 def thousand_memberships() -> Callable[[], object]:
-    """The same for 1,000 different hours, none of which was asked for before."""
+    """Look for 1,000 different hours among every other hour of ten years."""
     hours, _, fragments = _fragments()
     keys = list(hours.keys())[::87][:THOUSAND]
     return lambda: _expect(THOUSAND // 2, [key for key in keys if key in fragments])
@@ -140,12 +141,12 @@ def _fragments() -> tuple[Any, Any, Any]:
 
 
 def walk_minutes() -> Callable[[], object]:
-    """croniter over minutes."""
+    """Iterate over minutes with croniter."""
     return _walk("* * * * *")
 
 
 def walk_five_minutes() -> Callable[[], object]:
-    """croniter over steps of five minutes."""
+    """Iterate over steps of five minutes with croniter."""
     return _walk("*/5 * * * *")
 
 

@@ -1,7 +1,7 @@
-"""``python -m bench.backfills``: a year of flights by each strategy, and what scheduled runs wait.
+"""``python -m bench.backfills``: a year of flights by each strategy, and waits of scheduled runs.
 
-The data of the strategies is compared, value by value. The waiting of scheduled runs, from the due
-instant to running, is taken on the same stack without a backfill, and then beside one.
+The data of the strategies is compared, value by value. The wait of a scheduled run, from the due
+instant to the start, is measured on the same stack without a backfill, and then beside a backfill.
 """
 
 import argparse
@@ -26,17 +26,17 @@ from bench.running import BUNDLES, backfill, data_folder, sign_in, stack, wait_f
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import Stack
 
-# The first ones once more, when runs of their kind can tell how long they take.
+# The first days again, when past runs of the same kind give an estimate.
 STRATEGIES: tuple[str | int, ...] = ("partition", 31, "range", 31, "partition")
 ASSET = "daily_delays"
 _WATCHED_SECONDS = 30
 
 
 def main() -> int:
-    """Measure both; the exit status says whether the strategies made the same."""
+    """Measure both; return exit status 1 if the strategies wrote different data."""
     parser = argparse.ArgumentParser(prog="python -m bench.backfills", description=__doc__)
-    parser.add_argument("--first", default=YEAR[0], help="the first day that is made")
-    parser.add_argument("--last", default=YEAR[1], help="the last one")
+    parser.add_argument("--first", default=YEAR[0], help="the first day")
+    parser.add_argument("--last", default=YEAR[1], help="the last day")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with data_folder() as folder, stack(folder) as whole:
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def compare_strategies(client: Client, lake: Path, first: str, last: str) -> bool:
-    """Make the days by each strategy; whether the data is the same each time."""
+    """Materialize the days by each strategy; return whether the data is equal."""
     table = Table(title=f"{ASSET} from {first} to {last}")
     for title in ("strategy", "announced", "seconds", "rows", "digest of the data"):
         table.add_column(title)
@@ -72,7 +72,7 @@ def compare_strategies(client: Client, lake: Path, first: str, last: str) -> boo
 
 
 def data_of(folder: Path) -> tuple[int, str]:
-    """How many rows lie there, and a digest of all their values and of their partitions' names."""
+    """Return the number of rows in a folder, and a digest of all values and partition names."""
     files = [str(file) for file in folder.rglob("*.parquet")]
     read = pyarrow.dataset.dataset(files, format="parquet", partitioning="hive").to_table()
     rows = read.to_pandas().astype(str).sort_values(sorted(read.column_names))
@@ -81,7 +81,7 @@ def data_of(folder: Path) -> tuple[int, str]:
 
 
 def compare_waiting(whole: Stack, client: Client, first: str, last: str) -> None:
-    """What scheduled runs wait when nothing else is asked for, and beside a backfill."""
+    """Measure the waits of scheduled runs without other work, and beside a backfill."""
     table = Table(title="From the due instant to running, scheduled runs of one a second")
     for title in ("beside it", "runs", "median", "worst"):
         table.add_column(title)
@@ -99,7 +99,7 @@ def compare_waiting(whole: Stack, client: Client, first: str, last: str) -> None
 
 
 def waits(whole: Stack, seconds: float) -> tuple[str, str, str]:
-    """Number, median and worst of the scheduled runs of the next seconds."""
+    """Return number, median and worst wait of the scheduled runs of the next seconds."""
     with psycopg.connect(whole.environment()["DATABASE_URL"]) as connection:
         before = len(connection.execute(DUE).fetchall())
         time.sleep(seconds)

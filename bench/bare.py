@@ -1,8 +1,8 @@
-"""The same work on Spark without Slicewise: ``python -m bench.bare``, told what to do by lines.
+"""The same work on Spark without Slicewise: ``python -m bench.bare`` reads jobs from lines.
 
-It imports pyspark once and forks a process for each job, which opens a Spark Connect session,
-reads, aggregates, writes, and gives the session back: the least that isolated runs on one server
-can cost.
+The process imports pyspark once and forks a process for each job, which opens a Spark Connect
+session, reads, aggregates, writes, and releases the session: the least cost of isolated runs on one
+server.
 """
 
 import json
@@ -21,7 +21,7 @@ _PRELOADED = ("pyspark.sql.connect.session", "pyspark.sql.connect.functions", "p
 
 
 def main() -> None:
-    """Read jobs as JSON lines, and answer each with the seconds it took."""
+    """Read jobs as JSON lines, and answer each with the duration in seconds."""
     for name in _PRELOADED:
         import_module(name)
     remote, lake = os.environ["SPARK_REMOTE"], Path(os.environ["LAKE"])

@@ -1,5 +1,5 @@
-"""Rows 1, 2, 3, 5 and 10: what is accepted, expanded, previewed, recorded and canceled, as the
-database does it.
+"""Rows 1, 2, 3, 5 and 10: accepting, expanding, previewing, recording and canceling, as work of the
+database.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ WHERE asset.name = 'minutes'
 
 
 def measure(times: int, password: str) -> Iterator[Figure]:
-    """Measure all of it; the first account has this password."""
+    """Measure all rows; the first account has this password."""
     desk = Desk(password)
     yield from (accept(desk, size, times) for size in (1, 1_000_000))
     yield expanded(desk, 100_000, 1, times)
@@ -54,7 +54,7 @@ def measure(times: int, password: str) -> Iterator[Figure]:
 
 
 class Desk:
-    """Where requests are handed in: the API, in this process."""
+    """A client of the API, in this process."""
 
     def __init__(self, password: str) -> None:
         self.user = User.objects.get()
@@ -67,7 +67,7 @@ class Desk:
         self._client = Client(headers={"host": "localhost", "authorization": f"Bearer {token}"})
 
     def ask(self, size: int, since: int = 0, **options: Any) -> Backfill:
-        """Ask for a backfill of so many partitions, from one place on."""
+        """Create a backfill of so many partitions, from position ``since`` on."""
         body = {
             "asset": "minutes",
             "start": self.keys[since].text,
@@ -77,7 +77,7 @@ class Desk:
         return Backfill.objects.get(pk=self._post("/api/v1/backfills/", body)["id"])
 
     def preview(self, size: int) -> None:
-        """Ask what a backfill of so many partitions would do."""
+        """Request the preview of a backfill of so many partitions."""
         body = {
             "asset": "minutes",
             "start": self.keys[0].text,
@@ -96,7 +96,7 @@ class Desk:
 
 
 def accept(desk: Desk, size: int, times: int) -> Figure:
-    """Row 1: the request as the API takes it, beside one INSERT and its commit."""
+    """Measure row 1: a request through the API, beside one INSERT with commit."""
     desk.ask(size)
     pairs = in_turns(lambda: seconds(lambda: desk.ask(size)), _one_insert, times)
     Backfill.objects.all().delete()
@@ -114,7 +114,7 @@ def accept(desk: Desk, size: int, times: int) -> Figure:
 
 
 def expanded(desk: Desk, size: int, reach: float, times: int) -> Figure:
-    """Row 2: the intent of each partition written down, beside copying such rows with indexes."""
+    """Measure row 2: the expansion into rows of partitions, beside a copy of such rows."""
     pairs = [_expansion(desk, size) for _ in range(times)]
     middle, ratio = medians(pairs)
     return Figure(
@@ -131,7 +131,7 @@ def expanded(desk: Desk, size: int, reach: float, times: int) -> Figure:
 
 
 def previewed(desk: Desk, size: int, times: int) -> Figure:
-    """Row 3: the preview as the API gives it, of partitions of which every tenth has failed."""
+    """Measure row 3: a preview through the API, with every tenth partition failed."""
     with connection.cursor() as cursor:
         cursor.execute(_SOME_THERE, [size, desk.keys[0].start])
     took = median(seconds(lambda: desk.preview(size)) for _ in range(times))
@@ -151,7 +151,7 @@ def previewed(desk: Desk, size: int, times: int) -> Figure:
 
 
 def recorded(desk: Desk, size: int, times: int) -> Figure:
-    """Row 5: the partitions of one range run, from the intent to publish to the last count."""
+    """Measure row 5: partitions of one range run, from the intent to publish to the last count."""
     took = median(_recording(desk, size, number * size) for number in range(times))
     return Figure(
         row=5,
@@ -165,7 +165,7 @@ def recorded(desk: Desk, size: int, times: int) -> Figure:
 
 
 def canceled(desk: Desk, size: int, times: int) -> Figure:
-    """Row 10: a backfill canceled of which so many runs are in the queue."""
+    """Measure row 10: the cancellation of a backfill with so many queued runs."""
     took = median(_cancelation(desk, size) for _ in range(times))
     return Figure(
         row=10,
@@ -264,7 +264,7 @@ def _cancelation(desk: Desk, size: int) -> float:
 
 
 def _forget(backfill: Backfill) -> None:
-    """Gone without Django's walk over every row."""
+    """Delete a backfill without Django's walk over every row."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {_TABLE}")
     backfill.delete()

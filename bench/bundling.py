@@ -1,4 +1,4 @@
-"""Row 16: a bundle of 1,000 files and 5,000 assets synced, and looked at again."""
+"""Row 16: the sync of a bundle of 1,000 files and 5,000 assets, and of the same bundle again."""
 
 import tempfile
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ HOURLY = PartitionByInterval("@hourly", start=date(2024, 1, 1))
 
 
 def measure(times: int) -> Iterator[Figure]:
-    """A new bundle, the same once more, and then with one file changed."""
+    """Measure the sync of a new bundle, of the same bundle, and after a change of one file."""
     with tempfile.TemporaryDirectory(prefix="slicewise-bench-bundle-") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
@@ -60,7 +60,7 @@ def measure(times: int) -> Iterator[Figure]:
 
 
 def write_bundle(folder: Path) -> None:
-    """The files: of each area a source, two that read it, one that follows, and one by hand."""
+    """Write the files: each area has a source, two readers, one follower and one manual asset."""
     shared = folder / "shared"
     shared.mkdir()
     (shared / "__init__.py").write_text("")
@@ -85,9 +85,9 @@ def _synced(folder: Path, *, changed: bool) -> float:
     found = []
     took = seconds(lambda: found.append(sync_bundle("areas", folder)))
     (report,) = found
-    there = Asset.objects.filter(bundle__name="areas", active=True).count()
-    if report.changed != changed or report.errors or there != FILES * ASSETS_OF_FILE:
-        raise ValueError(f"{there} assets, {report.errors[:1]}")
+    asset_count = Asset.objects.filter(bundle__name="areas", active=True).count()
+    if report.changed != changed or report.errors or asset_count != FILES * ASSETS_OF_FILE:
+        raise ValueError(f"{asset_count} assets, {report.errors[:1]}")
     return took
 
 

@@ -1,4 +1,4 @@
-"""Starts the servers for what is measured in this process: no worker is beside them."""
+"""Starts the servers for measurements in this process, without workers."""
 
 import os
 import secrets
@@ -11,13 +11,13 @@ from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.services import Services
 
 _SERVERS = ("postgresql", "redis")
-_OF_ALL_AGES = {14, 15}
+_OF_ALL_AGES = {14, 15, 19}
 
 
 def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
-    """Start the database and the broker, make tables and account, and measure those rows.
+    """Start the database and the broker, create tables and account, and measure the rows.
 
-    ``history`` is how many materializations are on record for rows 14 and 15.
+    ``history`` is the number of materializations on record for rows 14 and 15.
     """
     with data_folder() as folder:
         services = Services(folder, env=scrubbed(os.environ))
@@ -32,7 +32,7 @@ def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
                 "LOG_LEVEL": "WARNING",
             }
             prepare.main()
-            # Models can be imported only now: Django reads its settings from the environment.
+            # Models can be imported only now: Django reads settings from the environment.
             import slicewise_server.wsgi  # noqa: F401  (loads and freezes what a web process does)
             from bench import bookkeeping, bundling
 
@@ -47,14 +47,16 @@ def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
 
 
 def _of_all_ages(times: int, rows: set[int], history: int) -> Iterator[Figure]:
-    """What is measured on an empty record, and again with materializations on it."""
-    from bench import grids, ticks
+    """Measure the rows of an empty record, and again with materializations on record."""
+    from bench import grids, overdue, ticks
     from bench.history import load
 
     if 14 in rows:
         grids.declare()
-    if 15 in rows:
+    if rows & {15, 19}:
         ticks.declare()
+    if 19 in rows:
+        overdue.declare()
     for age, record in enumerate(("an empty record", f"{history:,} materializations on record")):
         if age:
             load(history)
@@ -62,3 +64,5 @@ def _of_all_ages(times: int, rows: set[int], history: int) -> Iterator[Figure]:
             yield from grids.measure(times, record)
         if 15 in rows:
             yield from ticks.measure(record, age)
+        if 19 in rows:
+            yield from overdue.measure(times, record)

@@ -1,19 +1,15 @@
-"""``python -m bench.dispatching``: how long a look takes that fills ten slots from a million queued
-runs, and how long runs wait while a large request is being queued, and while it is being canceled.
+"""``python -m bench.dispatching``: the duration of a look that fills ten slots from a million
+queued runs, and the waits of runs during the queueing and the cancellation of a large request.
 """
 
 import argparse
-import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from bench.running import BUNDLES, data_folder
-from slicewise_server.stack import prepare
-from slicewise_server.stack.process import scrubbed
-from slicewise_server.stack.services import Services
+from bench.running import BUNDLES
+from bench.served import prepared_database
 
 _QUEUE = """
 INSERT INTO assets_app_run
@@ -37,27 +33,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000_000, help="runs in the queue")
     parser.add_argument("--canceled", type=int, default=_CANCELED_RUNS, help="runs canceled")
     options = parser.parse_args()
-    with data_folder() as folder:
-        services = Services(folder, env=scrubbed(os.environ))
-        try:
-            services.start(("postgresql", "redis"))
-            os.environ |= {
-                **services.environment(),
-                "SLICEWISE_BUNDLES": f"bench={BUNDLES / 'minutes'}",
-                "DJANGO_SUPERUSER_USERNAME": "admin",
-                "DJANGO_SUPERUSER_PASSWORD": secrets.token_urlsafe(),
-                "LOG_LEVEL": "WARNING",
-            }
-            prepare.main()
-            for line in measure(options.runs, options.canceled):
-                print(line, flush=True)
-        finally:
-            services.stop()
+    with prepared_database(SLICEWISE_BUNDLES=f"bench={BUNDLES / 'minutes'}"):
+        for line in measure(options.runs, options.canceled):
+            print(line, flush=True)
 
 
 def measure(run_count: int, canceled_count: int) -> Iterator[str]:
-    """Measure both, on a database that is empty."""
-    # Models can be imported only now: Django reads its settings from the environment.
+    """Measure both, on an empty database."""
+    # Models can be imported only now: Django reads settings from the environment.
     from assets_app.models import Asset
     from bench import ticks
 
@@ -83,7 +66,7 @@ def measure(run_count: int, canceled_count: int) -> Iterator[str]:
 
 
 def fill(asset_ids: list[int], runs: int) -> list[int]:
-    """Queue so many runs of each asset, each asset in a group of its own; the groups."""
+    """Queue so many runs of each asset, with a group for each asset; return the groups."""
     from django.db import connection
 
     from assets_app.models import GroupKind, Queue, RunGroup
@@ -100,7 +83,7 @@ def fill(asset_ids: list[int], runs: int) -> list[int]:
 
 
 def timed_dispatch() -> float:
-    """Seconds of one look that fills ten slots, all of which were free."""
+    """Return the seconds of one look that fills ten free slots."""
     from django.utils import timezone
 
     from assets_app.execution.queue.dispatch import dispatch
@@ -121,7 +104,7 @@ def timed_dispatch() -> float:
 
 
 def worst_delay_while_canceling(asset_id: int, run_count: int) -> tuple[float, float]:
-    """Seconds that canceling a group of so many runs takes, and of the slowest look meanwhile."""
+    """Return the seconds of the cancellation of a group, and of the slowest look meanwhile."""
     from accounts_app.models import User
     from assets_app.execution.queue.control import cancel_group
     from assets_app.models import RunGroup
@@ -134,7 +117,7 @@ def worst_delay_while_canceling(asset_id: int, run_count: int) -> tuple[float, f
 
 
 def worst_delay_while_queueing(asset_id: int, run_count: int) -> tuple[float, float]:
-    """Seconds of one statement that queues so many runs, and of the slowest look meanwhile."""
+    """Return the seconds of a statement that queues runs, and of the slowest look meanwhile."""
     from django.db import connection
 
     from assets_app.models import GroupKind, Queue, RunGroup
@@ -149,7 +132,7 @@ def worst_delay_while_queueing(asset_id: int, run_count: int) -> tuple[float, fl
 
 
 def worst_delay_during(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of the work, and of the slowest look at the queue during it and right after it."""
+    """Return the seconds of the work, and of the slowest look until just afterwards."""
     from django.db import connections
 
     took_work: list[float] = []

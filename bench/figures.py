@@ -1,4 +1,4 @@
-"""What was measured, and the table that shows it."""
+"""Figures, and the table of figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One row: what was measured, beside what, and the figure to reach.
+    """One row: the measured work, the bare counterpart, and the figure to reach.
 
-    ``seconds`` and ``bare`` are medians of ``times`` measurements; ``measured`` says the same for
-    people. ``ratio`` is the median of the ratios of pairs taken one after the other.
+    ``seconds`` and ``bare`` are medians of ``times`` measurements; ``measured`` is the same as
+    text. ``ratio`` is the median of the ratios of consecutive pairs.
     """
 
     row: int
@@ -37,12 +37,12 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """How many times the bare work's time ours took."""
+        """The time of Slicewise, divided by the time of the bare work."""
         return self.ours / self.bare
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Return the duration of a call in seconds."""
     began = perf_counter()
     work()
     return perf_counter() - began
@@ -51,9 +51,9 @@ def seconds(work: Callable[[], object]) -> float:
 def in_turns(
     ours: Callable[[], float], bare: Callable[[], float], times: int, *, warm_up: bool = False
 ) -> list[Pair]:
-    """Both measured ``times`` times in turns, each first of a pair by turns too.
+    """Measure both ``times`` times in turns, each first in every other pair.
 
-    ``warm_up`` does each once before, unmeasured: a Java server is slow at first.
+    ``warm_up`` calls each once before, unmeasured: a Java server is slow at first.
     """
     if warm_up:
         bare()
@@ -70,13 +70,13 @@ def in_turns(
 
 
 def medians(pairs: Sequence[Pair]) -> tuple[Pair, float]:
-    """The medians of both sides, and the median of the ratios."""
+    """Return the medians of both sides, and the median of the ratios."""
     middle = Pair(median(pair.ours for pair in pairs), median(pair.bare for pair in pairs))
     return middle, median(pair.ratio for pair in pairs)
 
 
 def duration(value: float) -> str:
-    """Seconds for people: three figures and a fitting unit."""
+    """Return seconds as text, with three digits and a fitting unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"
@@ -84,7 +84,7 @@ def duration(value: float) -> str:
 
 
 def line(figure: Figure) -> str:
-    """A figure on one line, for whoever waits for the table."""
+    """Return a figure on one line, for people who wait for the table."""
     ratio = "" if figure.ratio is None else f", {figure.ratio:.2f} x {figure.bare}"
     return f"{figure.row:>3}  {figure.work}: {figure.measured}{ratio}"
 

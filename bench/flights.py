@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 300
 
 
 def measure(times: int, days: int) -> Iterator[Figure]:
-    """Start a stack, and measure on it; ``days`` are made by each turn of row 6."""
+    """Start a stack and measure; each turn of row 6 materializes ``days`` days."""
     with data_folder() as folder, stack(folder) as whole:
         yield first_partition(whole)
         client = sign_in(whole)
@@ -28,7 +28,7 @@ def measure(times: int, days: int) -> Iterator[Figure]:
 
 @contextmanager
 def bare_beside(whole: Stack) -> Iterator[Bare]:
-    """The process that does the bare work, ended afterwards."""
+    """Enter the process of the bare work, and end the process afterwards."""
     bare = Bare(whole)
     try:
         yield bare
@@ -37,7 +37,7 @@ def bare_beside(whole: Stack) -> Iterator[Bare]:
 
 
 def first_partition(whole: Stack) -> Figure:
-    """Row 18: start everything, ask for the demo's first layer, and wait for the first of it."""
+    """Measure row 18: start everything, request the demo's first layer, wait for the first run."""
     began = time.monotonic()
     whole.start()
     client = sign_in(whole)
@@ -65,7 +65,7 @@ def first_partition(whole: Stack) -> Figure:
 
 
 def isolated_runs(client: Client, bare: Bare, times: int, days: int) -> Figure:
-    """Row 6: each day a run of its own, through API, rows, Celery, runner, publication, record."""
+    """Measure row 6: a run for each day, through API, rows, Celery, runner, publication, record."""
     first = date(2013, 3, 1)
     each = [(first + timedelta(days=number)).isoformat() for number in range(days)]
     pairs = in_turns(
@@ -83,7 +83,7 @@ def isolated_runs(client: Client, bare: Bare, times: int, days: int) -> Figure:
 
 
 def range_run(client: Client, bare: Bare, times: int) -> Figure:
-    """Row 7: all days in one run, beside one job in one session that writes the same folders."""
+    """Measure row 7: all days in one run, beside one job that writes the same folders."""
     pairs = in_turns(
         lambda: backfill(client, "delays_by_day", *YEAR, strategy="range"),
         lambda: bare.do("all days"),

@@ -19,7 +19,7 @@ from partitions_app.models import PartitionDefinition
 from slicewise.partitions.rows import partition_rows
 
 _MOST_BYTES = 150_000
-_SLICES = """
+_PARTITIONS = """
 COPY assets_app_assetpartition
     (asset_id, identity, key, window_start, window_end, segment, bucket, state, version, due_again)
 FROM STDIN
@@ -46,7 +46,7 @@ def _minutes(end: date) -> slicewise.PartitionDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Two assets that are cut alike, one into some thousand partitions and one into a million."""
+    """Create two assets with equal windows, with some thousand and with a million partitions."""
 
     name: str
     small: slicewise.PartitionDefinition
@@ -77,7 +77,7 @@ KINDS = (
 
 
 def declare() -> None:
-    """A small and a large asset of each kind, whose partitions are all on record."""
+    """Create a small and a large asset of each kind, with all partitions on record."""
     bundle = Bundle.objects.create(name="grids", path="/nowhere")
     for kind in KINDS:
         _declare(bundle, f"small {kind.name}", kind.small)
@@ -87,7 +87,7 @@ def declare() -> None:
 
 
 def measure(times: int, record: str) -> Iterator[Figure]:
-    """The slowest page of each kind, of all its zooms at all its places."""
+    """Return the slowest page of each kind, over all zooms and all positions."""
     browser = Client(headers={"host": "localhost"})
     browser.force_login(User.objects.get(), backend="django.contrib.auth.backends.ModelBackend")
     for kind in KINDS:
@@ -113,7 +113,7 @@ def _figure(browser: Client, kind: Kind, times: int, record: str) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The time of the slowest page and its address, and the size of the largest one."""
+    """Return the time and address of the slowest page, and the size of the largest page."""
 
     seconds: float
     address: str
@@ -141,12 +141,19 @@ def _size(browser: Client, address: str) -> int:
 
 
 def _declare(bundle: Bundle, name: str, definition: slicewise.PartitionDefinition) -> None:
-    """An asset of which every tenth partition has failed, and the others are there."""
+    """Create an asset with every tenth partition failed and all others materialized."""
     rule = PartitionDefinition.of(definition.to_json())
     asset = Asset.objects.create(name=name, bundle=bundle, partition_definition=rule)
+    record_partitions(asset)
+
+
+def record_partitions(asset: Asset) -> None:
+    """Put all partitions of an asset on record: every tenth has failed, the others are there."""
+    definition = asset.definition
+    assert definition is not None
     states = ("failed", *["materialized"] * 9)
     with connection.cursor() as cursor:
-        with cursor.copy(_SLICES) as copy:
+        with cursor.copy(_PARTITIONS) as copy:
             for number, row in enumerate(partition_rows(definition, definition.keys())):
                 state = states[number % len(states)]
                 values: list[Any] = [asset.pk, asset.identity, row.key, row.start, row.end]

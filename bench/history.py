@@ -1,7 +1,7 @@
 """Very many materializations on record: ``python -m bench.history 10000000``, in the database of
 DATABASE_URL.
 
-They are of an asset that nothing else is asked of, a thousand of each of its slices.
+The materializations belong to an asset without other work, a thousand for each partition.
 """
 
 import os
@@ -12,32 +12,32 @@ from datetime import UTC, datetime
 
 from slicewise_server.stack.process import scrubbed
 
-_OF_EACH_SLICE = 1000
+_OF_EACH_PARTITION = 1000
 _BEGAN = datetime(2024, 7, 1, tzinfo=UTC)
 
-# Looked up row by row, constraints are the larger part of the work: they are taken away and given
-# back in the same transaction, which checks them for all rows at once.
+# Looked up row by row, constraints are the larger part of the work: one transaction drops
+# and creates the constraints, and so checks all rows at once.
 _CONSTRAINTS = """
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE contype = 'f' AND conrelid = 'assets_app_materialization'::regclass
 """
-_SLICES = """
+_PARTITIONS = """
 INSERT INTO assets_app_assetpartition
     (asset_id, identity, key, segment, state, version, due_again)
 SELECT %(asset)s, 'history', 'p' || number, '', 'materialized', %(each)s, false
-FROM generate_series(1, %(slices)s) AS number
+FROM generate_series(1, %(partitions)s) AS number
 """
 _MATERIALIZATIONS = """
 INSERT INTO assets_app_materialization
-    (slice_id, version, run_id, attempt_id, producer_version_id, metadata, created_at)
-SELECT slice.id, made.version, %(run)s, %(attempt)s, %(version)s, '{}', now()
-FROM assets_app_assetpartition AS slice, generate_series(1, %(each)s) AS made(version)
-WHERE slice.asset_id = %(asset)s
+    (partition_id, version, run_id, attempt_id, producer_version_id, metadata, created_at)
+SELECT partition.id, made.version, %(run)s, %(attempt)s, %(version)s, '{}', now()
+FROM assets_app_assetpartition AS partition, generate_series(1, %(each)s) AS made(version)
+WHERE partition.asset_id = %(asset)s
 """
 
 
 def remember(environment: Mapping[str, str], count: int) -> None:
-    """Have a process with these settings load them."""
+    """Load the materializations in a process with these settings."""
     subprocess.run(
         [sys.executable, "-m", "bench.history", str(count)],
         env={**scrubbed(os.environ), **environment},
@@ -46,19 +46,19 @@ def remember(environment: Mapping[str, str], count: int) -> None:
 
 
 def load(count: int) -> None:
-    """So many materializations, by one run of an asset of its own; Django is set up."""
+    """Create so many materializations, by one run of a separate asset. Needs Django's set-up."""
     from django.db import connection, transaction
 
-    ids = _made_by(count // _OF_EACH_SLICE)
-    numbers = {**ids, "each": _OF_EACH_SLICE, "slices": count // _OF_EACH_SLICE}
+    ids = _made_by(count // _OF_EACH_PARTITION)
+    numbers = {**ids, "each": _OF_EACH_PARTITION, "partitions": count // _OF_EACH_PARTITION}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_CONSTRAINTS)
         constraints = cursor.fetchall()
         for name, _ in constraints:
             cursor.execute(f'ALTER TABLE assets_app_materialization DROP CONSTRAINT "{name}"')
-        cursor.execute(_SLICES, numbers)
+        cursor.execute(_PARTITIONS, numbers)
         cursor.execute(_MATERIALIZATIONS, numbers)
-        # What is still to be checked of the slices keeps the table from being altered.
+        # What is still to be checked of the partitions keeps the table from being altered.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         for name, rule in constraints:
             cursor.execute(f'ALTER TABLE assets_app_materialization ADD CONSTRAINT "{name}" {rule}')
@@ -66,7 +66,7 @@ def load(count: int) -> None:
         cursor.execute("VACUUM ANALYZE")
 
 
-def _made_by(slices: int) -> dict[str, int]:
+def _made_by(partitions: int) -> dict[str, int]:
     from assets_app import models
 
     bundle = models.Bundle.objects.create(name="history", path="/nowhere")
@@ -88,7 +88,7 @@ def _made_by(slices: int) -> dict[str, int]:
         trigger=models.Trigger.MANUAL,
         queue=models.Queue.SCHEDULED,
         state=models.RunState.SUCCEEDED,
-        partition_count=slices,
+        partition_count=partitions,
         ended_at=_BEGAN,
     )
     attempt = run.attempts.create(
@@ -103,7 +103,7 @@ def _made_by(slices: int) -> dict[str, int]:
 
 
 def main() -> None:
-    """Load as many as the command line says."""
+    """Load the number of materializations that the command line names."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")

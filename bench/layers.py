@@ -1,4 +1,4 @@
-"""Rows 8 and 9: how long what is due waits, on a whole stack whose slots are idle."""
+"""Rows 8 and 9: the waits of due partitions, on a whole stack with idle slots."""
 
 import os
 import time
@@ -16,61 +16,61 @@ from slicewise_server.stack.stack import Stack
 _WARM_UP, _WATCHED = 5, 20
 _LONGEST_BACKLOG = 300
 
-# From the end of a window, at which it is due, to the start of the run that makes it.
+# From the end of a window, the due instant, to the start of the window's run.
 DUE = """
-SELECT extract(epoch FROM run.started_at - piece.window_end)
+SELECT extract(epoch FROM run.started_at - partition.window_end)
 FROM assets_app_run AS run
 JOIN assets_app_runpartition AS made ON made.run_id = run.id
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
 WHERE run.trigger = 'schedule' AND run.started_at IS NOT NULL
-ORDER BY piece.window_start
+ORDER BY partition.window_start
 """
-# From the record of the last upstream partition to the start of the run that needed it.
+# From the record of the last upstream partition to the start of the downstream run.
 _LAYER = """
 SELECT extract(epoch FROM run.started_at - max(read_made.created_at))
 FROM assets_app_run AS run
 JOIN assets_app_runattempt AS attempt ON attempt.run_id = run.id AND attempt.number = 1
 JOIN assets_app_attemptinput AS read ON read.attempt_id = attempt.id
 JOIN assets_app_materialization AS read_made
-    ON read_made.slice_id = read.slice_id AND read_made.version = read.version
+    ON read_made.partition_id = read.partition_id AND read_made.version = read.version
 WHERE run.trigger = 'upstream' AND run.started_at IS NOT NULL
 GROUP BY run.id ORDER BY run.id
 """
-# While much is loaded, tables are locked and what is due piles up; nothing of that is left once the
-# run of the newest window starts on time and none waits.
+# During a large load, tables are locked and due partitions pile up. No such partition is left once
+# the run of the newest window starts on time and no run waits.
 _IS_CALM = """
-SELECT coalesce(max(piece.window_end) > now() - interval '2 seconds', false)
+SELECT coalesce(max(partition.window_end) > now() - interval '2 seconds', false)
    AND NOT EXISTS (
        SELECT FROM assets_app_run WHERE state = 'queued' AND queued_at < now() - interval '1 second'
    )
 FROM assets_app_run AS run
 JOIN assets_app_runpartition AS made ON made.run_id = run.id
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
 WHERE run.trigger = 'schedule' AND run.started_at IS NOT NULL
 """
 
 
 def measure(history: int = 0) -> Iterator[Figure]:
-    """Let the assets of the bundle beat for some seconds, and read the rows; and again with so many
+    """Run the schedules of the bundle for some seconds, and read the rows; repeat with so many
     materializations on record, if any.
     """
     with data_folder() as folder:
         whole = Stack(folder, bundles={"beat": BUNDLES / "beat"}, env=scrubbed(os.environ))
         whole.start()
         try:
-            before = _waits(whole)
+            before = waits_by_row(whole)
             yield from _figures(before)
             if history:
                 remember(whole.environment(), history)
-                _wait_for_calm(whole)
-                after = _waits(whole)
+                wait_for_calm(whole)
+                after = waits_by_row(whole)
                 yield from _figures(after, before, f", {history:,} materializations on record")
         finally:
             whole.stop()
 
 
-def _wait_for_calm(whole: Stack) -> None:
-    """Until the stack has worked off what piled up. Raises TimeoutError where it does not."""
+def wait_for_calm(whole: Stack) -> None:
+    """Wait until no run is overdue on the stack. Raises TimeoutError after too long a wait."""
     until = time.monotonic() + _LONGEST_BACKLOG
     with psycopg.connect(whole.environment()["DATABASE_URL"], autocommit=True) as connection:
         while time.monotonic() < until:
@@ -81,8 +81,8 @@ def _wait_for_calm(whole: Stack) -> None:
     raise TimeoutError(f"what is due still waits after {_LONGEST_BACKLOG} s")
 
 
-def _waits(whole: Stack) -> list[list[float]]:
-    """How long runs of some seconds from now on have waited, by both rows."""
+def waits_by_row(whole: Stack) -> list[list[float]]:
+    """Return the waits of the runs of the next seconds, by both rows."""
     with psycopg.connect(whole.environment()["DATABASE_URL"], autocommit=True) as connection:
         seen = [len(connection.execute(query).fetchall()) for query in (DUE, _LAYER)]
         time.sleep(_WARM_UP + _WATCHED)

@@ -1,4 +1,4 @@
-"""Row 17: list pages of the API, asked for by many at once."""
+"""Row 17: list pages of the API, with many clients at once."""
 
 import time
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _LISTS = (
 
 
 def measure() -> Iterator[Figure]:
-    """Fifty clients, each of which asks once a second, on a stack with some hundred runs."""
+    """Measure fifty clients with one request a second each, on a stack with some hundred runs."""
     with data_folder() as folder:
         env = {**with_lake(folder), "GRANIAN_WORKERS": str(_WORKERS)}
         whole = Stack(folder, bundles={"trivial": BUNDLES / "trivial"}, env=env)
@@ -39,14 +39,14 @@ def measure() -> Iterator[Figure]:
 
 
 def _waits(client: Client) -> list[float]:
-    """How long each answer took, in seconds. Raises ApiError for an answer that is none."""
+    """Return the seconds of each answer. Raises ApiError for an error of the API."""
     began = time.monotonic()
 
     def ask(number: int) -> list[float]:
-        """One list after the other, at a moment of the second of its own."""
+        """Request one list after the other, each client at another moment of the second."""
         took = []
         for second in range(_WARM_UP_SECONDS + _SECONDS):
-            # From when it was due: who waits for an answer asks no other meanwhile.
+            # From the due moment: a client that waits for an answer sends no other request.
             due = began + second + number / _CLIENTS
             time.sleep(max(0.0, due - time.monotonic()))
             client.get(_LISTS[(number + second) % len(_LISTS)])

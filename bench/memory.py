@@ -1,4 +1,4 @@
-"""How much memory the processes of a stack take, looked at again and again beside the work."""
+"""The memory of the processes of a stack, sampled beside the work."""
 
 import os
 import threading
@@ -12,10 +12,10 @@ _MB = 1024 * 1024
 
 
 class Memory:
-    """The most that a process of each kind has had to itself, while it is entered.
+    """The highest private memory of a process of each kind, within the context.
 
-    What processes share, as PostgreSQL's do their buffers and runners their parent's pages, would
-    else be counted once for each. Spark's own are left out.
+    Shared memory, such as PostgreSQL's buffers and pages of the warm parent, would otherwise count
+    once for each process. Processes of Spark are left out.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Memory:
 
 
 def _kind(words: list[str]) -> str:
-    """What a process is, by its command; empty for Spark's and for what is gone."""
+    """Return the kind of a process, by the command; empty for Spark and for ended processes."""
     name = Path(words[0]).name if words else ""
     if name in ("", "java"):
         return ""

@@ -1,9 +1,9 @@
-"""``python -m bench.million``: a backfill of a million partitions through its whole life.
+"""``python -m bench.million``: a backfill of a million partitions from preview to cancellation.
 
-Previewed, created, looked at while it runs, steered while its runs are claimed and recorded,
-paused, changed, resumed and canceled; what each took, how long scheduled runs of the same asset
-waited meanwhile, and how much memory any process but Spark's had. With ``--run-size 50000`` each
-claim and each record is of 50,000 partitions.
+The backfill is previewed, created, read while running, controlled while runs are claimed and
+recorded, paused, changed, resumed and canceled. Measured are the time of each request, the waits
+of scheduled runs of the same asset, and the memory of each process except Spark. With
+``--run-size 50000`` each claim and each record is of 50,000 partitions.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from bench.memory import Memory
 from bench.running import BUNDLES, data_folder, sign_in
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.stack import Stack
-from tests.faults.pages import Pages
+from tests.faults.page_visits import Pages
 
 ASSET = "pulse"
 _FIRST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -39,11 +39,13 @@ console = Console(highlight=False)
 
 
 def main() -> int:
-    """Live through it; the exit status says whether memory stayed below the limit."""
+    """Measure the life of the backfill; return exit status 1 if memory exceeded the limit."""
     parser = argparse.ArgumentParser(prog="python -m bench.million", description=__doc__)
-    parser.add_argument("--partitions", type=int, default=1_000_000, help="how many it is of")
+    parser.add_argument(
+        "--partitions", type=int, default=1_000_000, help="partitions of the backfill"
+    )
     parser.add_argument("--run-size", type=int, default=1, help="partitions of a run")
-    parser.add_argument("--seconds", type=int, default=60, help="how long it runs before the pause")
+    parser.add_argument("--seconds", type=int, default=60, help="seconds before the pause")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with data_folder() as folder:
@@ -64,7 +66,7 @@ def main() -> int:
 
 
 class Life:
-    """One backfill, and what each of its stations took."""
+    """One backfill, and the time of each request."""
 
     def __init__(self, whole: Stack, partitions: int, seconds: int, run_size: int) -> None:
         self._whole, self._client = whole, sign_in(whole)
@@ -81,7 +83,7 @@ class Life:
         self._address = ""
 
     def live(self) -> None:
-        """Go through all of it."""
+        """Send all requests in order."""
         client = self._client
         for name in ("echo", "bars"):
             client.post(f"/assets/{name}/pause/")
@@ -133,7 +135,7 @@ class Life:
             raise ValueError(f"some partitions are neither made nor canceled: {counts}")
 
     def _steer(self) -> None:
-        """What requests take at any moment of claiming and recording, going on in between."""
+        """Measure requests while runs are claimed and recorded, with progress in between."""
         asks: dict[str, Callable[[], Any]] = {
             "pause": lambda: self._client.post(self._address + "pause/"),
             "change order": lambda: self._client.patch(self._address, order="newest"),
@@ -155,12 +157,12 @@ class Life:
             )
 
     def _waits(self, beside: str) -> None:
-        """What scheduled runs of the asset wait, one a second, from the due instant to running."""
+        """Measure the waits of scheduled runs, one a second, from the due instant to the start."""
         number, middle, worst = waits(self._whole, _WAITS_SECONDS)
         console.print(f"scheduled runs beside {beside}: {number}, median {middle}, worst {worst}")
 
     def _look(self, when: str, times: int) -> None:
-        """How long the page and what it asks for again and again take to come."""
+        """Measure the page of the backfill and the requests that the page repeats."""
         for name, path in (("page", ""), ("progress", "progress/")):
             took = []
             for _ in range(times):

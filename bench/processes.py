@@ -1,4 +1,4 @@
-"""Processes of this machine, as /proc tells of them; what is gone tells nothing."""
+"""Processes of the machine, read from /proc; ended processes have no values."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,7 +8,7 @@ _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """Return the child processes of a process."""
     with suppress(*_GONE):
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(child) for task in tasks for child in _text(task / "children").split()]
@@ -16,24 +16,24 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """These, and those that they have started."""
+    """Yield the children of a process, and all descendants."""
     for child in children(pid):
         yield child
         yield from descendants(child)
 
 
 def command(pid: int) -> list[str]:
-    """The words of its command."""
+    """Return the words of the command of a process."""
     return _text(Path(f"/proc/{pid}/cmdline")).rstrip("\0").split("\0")
 
 
 def is_warm_parent(pid: int) -> bool:
-    """Whether a child of a worker is what its runners are forked from."""
+    """Return whether a process is the warm parent of a worker."""
     return "slicewise.runner" in " ".join(command(pid))
 
 
 def own_bytes(pid: int) -> int:
-    """The memory that would be free without it: what it shares with others does not count."""
+    """Return the private memory of a process: shared memory does not count."""
     lines = _text(Path(f"/proc/{pid}/smaps_rollup")).splitlines()
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 

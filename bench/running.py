@@ -1,4 +1,4 @@
-"""A stack to measure on, and the work that is asked of it through the public API."""
+"""A stack for measurements, and requests through the public API."""
 
 import json
 import os
@@ -24,12 +24,12 @@ _ENDED = {"succeeded", "partially_failed", "failed", "canceled"}
 
 
 class WorkFailedError(Exception):
-    """What was asked for did not succeed, so there is nothing to measure."""
+    """The requested work did not succeed, so there is nothing to measure."""
 
 
 @contextmanager
 def data_folder() -> Iterator[Path]:
-    """A folder that is removed afterwards, which PostgreSQL's user can reach even for root."""
+    """Create a folder, removed afterwards, which PostgreSQL's user can reach even for root."""
     folder = Path(tempfile.mkdtemp(prefix="slicewise-bench-"))
     folder.chmod(0o711)
     try:
@@ -39,16 +39,16 @@ def data_folder() -> Iterator[Path]:
 
 
 def with_lake(folder: Path) -> dict[str, str]:
-    """The environment of a stack whose assets' data lies below ``lake``."""
+    """Return the environment of a stack with the data of assets below ``lake``."""
     lake = str(folder / "lake")
     return {**scrubbed(os.environ), "LAKE": lake, "SLICEWISE_RUNNER_ENV": "LAKE"}
 
 
 @contextmanager
 def stack(folder: Path) -> Iterator[Stack]:
-    """All of Slicewise on the flights example and one asset more; its data lies below ``lake``.
+    """Return a whole stack with the flights example and one asset more, and data below ``lake``.
 
-    It is not started yet.
+    The stack is not started yet.
     """
     definitions = folder / "definitions"
     shutil.copytree(PROJECT / "examples" / "nyc_flights", definitions)
@@ -61,21 +61,23 @@ def stack(folder: Path) -> Iterator[Stack]:
 
 
 def sign_in(whole: Stack) -> Client:
-    """A client of the running stack's API."""
+    """Return a client of the running stack's API."""
     return Client(whole.web_url, ADMIN, whole.admin_password)
 
 
 def backfill(client: Client, asset: str, start: str, end: str, **options: Any) -> float:
-    """Have partitions made, those that are there as well; seconds from request to record.
+    """Materialize partitions, also materialized ones; return the seconds from request to record.
 
-    Raises WorkFailedError unless every partition was made.
+    Raises WorkFailedError unless every partition was materialized.
     """
     asked = client.post("/backfills/", asset=asset, start=start, end=end, existing="all", **options)
     return wait_for(client, asked)
 
 
 def wait_for(client: Client, made: dict[str, Any]) -> float:
-    """Wait for the end of a backfill; seconds from request to record. Raises WorkFailedError."""
+    """Wait for the end of a backfill; return the seconds from request to record.
+
+    Raises WorkFailedError."""
     while made["state"] not in _ENDED:
         time.sleep(_LOOK_SECONDS)
         made = client.get(f"/backfills/{made['id']}/")
@@ -109,7 +111,7 @@ class Bare:
         self._answer()
 
     def do(self, job: str, *, days: list[str] | None = None, at_once: int = 1) -> float:
-        """Do a job; the seconds it took."""
+        """Do a job; return the seconds."""
         assert self._process.stdin is not None
         line = json.dumps({"job": job, "days": days, "at_once": at_once})
         self._process.stdin.write(line + "\n")

@@ -1,4 +1,4 @@
-"""Row 15: a tick with very many assets, none due and all due, and what history adds to it."""
+"""Row 15: a tick with very many assets, none due and all due, and the cost of history."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ _BUNDLE = "many"
 
 
 def measure(record: str, turn: int) -> Iterator[Figure]:
-    """Ticks of 10,000 assets, two days later each turn."""
+    """Measure ticks of 10,000 assets, each turn two days later."""
     since = BEGAN + timedelta(days=2 * turn)
     for what, now, reach in (
         ("none due", since + timedelta(hours=12), 0.5),
@@ -56,7 +56,7 @@ def measure(record: str, turn: int) -> Iterator[Figure]:
 
 
 def declare() -> None:
-    """Ten thousand assets, a partition a day of each."""
+    """Create ten thousand assets, each with a partition a day."""
     bundle = Bundle.objects.create(name=_BUNDLE, path="/nowhere")
     loaded = BundleVersion.objects.create(bundle=bundle, digest="0" * 64, archive=b"")
     rule = PartitionDefinition.of(DAILY.to_json())

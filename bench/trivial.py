@@ -1,4 +1,4 @@
-"""Row 4: trivial runs, each in a process of its own, from the request by the API to the record."""
+"""Row 4: trivial runs, each in a separate process, from the request by the API to the record."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -14,28 +14,29 @@ _FIRST = datetime(2024, 1, 1)
 
 
 def measure(times: int, runs: int, history: int) -> Iterator[Figure]:
-    """So many runs, some times over; and again with so many materializations on record, if any.
+    """Measure so many runs, some times over; repeat with materializations on record, if any.
 
-    The ratio is that of the times after to those before.
+    The ratio divides the times after by the times before.
     """
     with data_folder() as folder:
         bundles = {"trivial": BUNDLES / "trivial"}
         whole = Stack(folder, bundles=bundles, env=with_lake(folder), slots=_SLOTS)
         whole.start()
         try:
-            _some(whole, 2 * _SLOTS)  # the first forks of a parent are slower
-            before = [_some(whole, runs) for _ in range(times)]
+            timed_runs(whole, 2 * _SLOTS)  # the first forks of a parent are slower
+            before = [timed_runs(whole, runs) for _ in range(times)]
             yield _figure(runs, before, "an empty record")
             if history:
                 remember(whole.environment(), history)
-                after = [_some(whole, runs) for _ in range(times)]
+                after = [timed_runs(whole, runs) for _ in range(times)]
                 ratio = median(after) / median(before)
                 yield _figure(runs, after, f"{history:,} materializations on record", ratio)
         finally:
             whole.stop()
 
 
-def _some(whole: Stack, runs: int) -> float:
+def timed_runs(whole: Stack, runs: int) -> float:
+    """Return the seconds of so many runs. Raises ValueError if files of runs are missing."""
     last = _FIRST + timedelta(minutes=runs - 1)
     took = backfill(
         sign_in(whole),
@@ -44,9 +45,9 @@ def _some(whole: Stack, runs: int) -> float:
         f"{last:%Y-%m-%dT%H:%MZ}",
         max_active_runs=10 * _SLOTS,
     )
-    there = len(list((whole.data / "lake" / "trivial").iterdir()))
-    if there < runs:
-        raise ValueError(f"{there} files of {runs}")
+    file_count = len(list((whole.data / "lake" / "trivial").iterdir()))
+    if file_count < runs:
+        raise ValueError(f"{file_count} files of {runs}")
     return took
 
 

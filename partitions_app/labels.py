@@ -4,7 +4,7 @@ Only this module makes labels, so that a partition has one name on every page an
 Addresses, folders and selections use the key text, which pages also show.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -54,6 +54,45 @@ def label_of_key(key: PartitionKey) -> str:
         return _COMPONENT_SEPARATOR.join(label_of_key(component) for component in key.parts)
     label = key.label
     return label if _is_visible(label) else key.text
+
+
+def key_named(definition: PartitionDefinition, text: str) -> PartitionKey | None:
+    """Return the one partition with this key text or this label; None where there is none.
+
+    Components of a product are looked up one by one, with or without blanks around the bars.
+    """
+    try:
+        return definition.parse(text)
+    except ValueError:
+        pass
+    if len(definition.dimensions) < 2:
+        return _key_with_label(definition, text)
+    components = text.split(_COMPONENT_SEPARATOR.strip())
+    if len(components) != len(definition.dimensions):
+        return None
+    keys = [
+        key_named(dimension.definition, component.strip())
+        for dimension, component in zip(definition.dimensions, components, strict=True)
+    ]
+    component_texts = [key.text for key in keys if key is not None]
+    if len(component_texts) < len(components):
+        return None
+    try:
+        return definition.parse(_COMPONENT_SEPARATOR.strip().join(component_texts))
+    except ValueError:
+        return None
+
+
+def _key_with_label(definition: PartitionDefinition, text: str) -> PartitionKey | None:
+    candidates: Iterable[PartitionKey]
+    if isinstance(definition, PartitionByTime):
+        try:
+            candidates = definition.select(text)[:2]
+        except ValueError:
+            return None
+    else:
+        candidates = definition.keys()
+    return next((key for key in candidates if label_of_key(key) == text), None)
 
 
 def selection_label(definition: PartitionDefinition | None, text: str) -> str:

@@ -1,21 +1,18 @@
 """Models of partition definitions and runtime partitions."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import connection, models
+from django.db import connection, models, transaction
 from django.utils import timezone
 
 import slicewise
+from partitions_app.key_revisions import EMPTY, digest_in, digest_of, new_revision
 from slicewise.keys import key_from_json, key_to_json
-
-# Definitions of runtime partitions with all keys, at the revision that was last read: there may be
-# a hundred thousand keys, and a new revision with each run that finds a key.
-_definitions_with_keys: dict[int, tuple[str, UUID | None, slicewise.PartitionDefinition]] = {}
 
 # A key that exists already keeps its first label and run; a removed key is restored.
 _ADD = """
@@ -27,7 +24,7 @@ ORDER BY key COLLATE "C"
 ON CONFLICT (definition_id, key) DO UPDATE
     SET removed_at = NULL, added_by = EXCLUDED.added_by, added_at = EXCLUDED.added_at
     WHERE known.removed_at IS NOT NULL
-RETURNING key
+RETURNING id, key
 """
 
 
@@ -61,10 +58,10 @@ class PartitionDefinition(models.Model):
         """The definition as a value of the SDK, with the present keys of runtime partitions.
 
         The keys are the keys at the time when this row was read. To read the row again costs no
-        more than any row: a process reads the keys once per revision.
+        more than any row: a process reads each key once, and all keys again after a removal.
         """
         if self.kind == slicewise.PartitionAtRuntime.kind:
-            return _definition_with_keys(self.pk, self.fingerprint, self.revision)
+            return _definition_with_keys(self)
         return _parsed(_Version(self.fingerprint, self.revision, self))
 
     def relabel(self, spec: dict[str, Any]) -> None:
@@ -88,14 +85,26 @@ class PartitionDefinition(models.Model):
             cursor.execute(
                 _ADD, [self.pk, run_id, timezone.now(), list(labeled_keys), contents, labels]
             )
-            new_texts = [row[0] for row in cursor.fetchall()]
-        if new_texts:
-            self.revise()
-        return new_texts
+            new_rows: list[tuple[int, str]] = cursor.fetchall()
+        if new_rows:
+            self.revise(added=[row_id for row_id, _ in new_rows])
+        return [text for _, text in new_rows]
 
-    def revise(self) -> None:
-        """Set a new revision, since the runtime keys have changed and cached keys are outdated."""
-        self.revision = uuid4()
+    @transaction.atomic
+    def revise(self, *, added: Sequence[int] = ()) -> None:
+        """Set a new revision, since the runtime keys have changed and cached keys are outdated.
+
+        ``added`` are the rows of the added keys, if no other key has changed: the rows of all other
+        keys are not read then.
+        """
+        # Under the lock, so that of two transactions the later one adds to the digest of the other.
+        locked = PartitionDefinition.objects.select_for_update().filter(pk=self.pk)
+        revision = locked.values_list("revision", flat=True).get()
+        digest = digest_in(revision) if added else None
+        if digest is None:
+            keys = RuntimePartition.objects.filter(definition=self.pk, removed_at=None)
+            digest, added = EMPTY, list(keys.values_list("pk", flat=True))
+        self.revision = new_revision(digest_of(added, digest))
         self.save(update_fields=["revision"])
 
     @classmethod
@@ -188,25 +197,56 @@ class RuntimePartition(models.Model):
         return f"{self.definition_id} {self.key}"
 
 
-def _definition_with_keys(
-    definition_id: int, fingerprint: str, revision: UUID | None
-) -> slicewise.PartitionDefinition:
-    """Return a definition of runtime partitions with all keys, read once per revision."""
-    cached = _definitions_with_keys.get(definition_id)
-    if cached is not None and cached[:2] == (fingerprint, revision):
-        return cached[2]
-    definition = _read_with_keys(definition_id, revision)
-    _definitions_with_keys[definition_id] = (fingerprint, revision, definition)
-    return definition
+@dataclass(frozen=True, slots=True)
+class _KeySet:
+    """A definition of runtime partitions with all keys, as a process has read the keys."""
+
+    row_id: int
+    fingerprint: str
+    revision: UUID | None
+    definition: slicewise.PartitionAtRuntime
+    digest: int = EMPTY
+    last_id: int = 0
+
+    def grown(self, revision: UUID | None) -> "_KeySet":
+        """Return the set at a revision, with the keys that were added after the last one."""
+        keys_of_set = RuntimePartition.objects.filter(definition=self.row_id, removed_at=None)
+        added = keys_of_set.filter(pk__gt=self.last_id).order_by("pk")
+        rows = list(added.values_list("pk", "content"))
+        if not rows:
+            return replace(self, revision=revision)
+        keys = [key_from_json(content) for _, content in rows]
+        return replace(
+            self,
+            revision=revision,
+            definition=self.definition.known((*self.definition.values.keys, *keys)),
+            digest=digest_of((row_id for row_id, _ in rows), self.digest),
+            last_id=rows[-1][0],
+        )
 
 
-def _read_with_keys(definition_id: int, revision: UUID | None) -> slicewise.PartitionDefinition:
-    """Read a definition of runtime partitions with all keys, in the order of discovery."""
-    spec = PartitionDefinition.objects.get(pk=definition_id).spec
-    definition = slicewise.PartitionDefinition.from_json(spec)
+# By the id of the definition, at the revision that was last read: there may be a hundred thousand
+# keys, and a new revision with each run that finds a key.
+_key_sets: dict[int, _KeySet] = {}
+
+
+def _definition_with_keys(row: PartitionDefinition) -> slicewise.PartitionDefinition:
+    """Return a definition of runtime partitions with all keys. Only keys that were added since the
+    last reading are read, unless other keys have changed too.
+    """
+    cached = _key_sets.get(row.pk)
+    if cached is None or cached.fingerprint != row.fingerprint:
+        cached = _no_keys(row)
+    elif cached.revision == row.revision:
+        return cached.definition
+    key_set = cached.grown(row.revision) if row.revision else _no_keys(row)
+    if key_set.digest != digest_in(row.revision) and cached.last_id:
+        key_set = _no_keys(row).grown(row.revision)
+    _key_sets[row.pk] = key_set
+    return key_set.definition
+
+
+def _no_keys(row: PartitionDefinition) -> _KeySet:
+    definition = slicewise.PartitionDefinition.from_json(row.spec)
     assert isinstance(definition, slicewise.PartitionAtRuntime)  # noqa: S101
-    if revision is None:
-        return definition.known(())
-    rows = RuntimePartition.objects.filter(definition=definition_id, removed_at=None)
-    contents = rows.order_by("id").values_list("content", flat=True)
-    return definition.known(key_from_json(content) for content in contents)
+    return _KeySet(row.pk, row.fingerprint, None, definition.known(()))

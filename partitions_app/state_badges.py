@@ -32,8 +32,12 @@ SKIPPED = StateBadge(
     "skipped", "Skipped", "player-skip-forward", "neutral", "Skipped, with a reason."
 )
 
+OVERDUE = StateBadge("overdue", "Overdue", "alert-triangle", "bad", "Not materialized in time.")
+LATE = StateBadge("late", "Late", "hourglass", "warn", "Missing, and overdue soon.")
+
 PARTITION_LOOKS = (
-    MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
+    MISSING, LATE, OVERDUE, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED,
+    SKIPPED,
 )  # fmt: skip
 
 # States of runs, attempts, partitions of runs, and backfills, beside the states of partitions.
@@ -45,6 +49,9 @@ _LOOKS: dict[str, StateBadge] = {look.name: look for look in PARTITION_LOOKS} | 
     "publishing": StateBadge("running", "Publishing", "loader-2", "info"),
     "canceling": StateBadge("running", "Canceling", "loader-2", "warn"),
     "succeeded": StateBadge("materialized", "Succeeded", "check", "good"),
+    # Of steps of an attempt.
+    "stopped": StateBadge("canceled", "Stopped", "ban", "warn"),
+    "not_run": StateBadge("skipped", "Not run", "player-skip-forward", "warn"),
     "lost": StateBadge("failed", "Lost", "alert-triangle", "warn"),
     "creating": StateBadge("queued", "Creating", "clock", "info"),
     "scheduled": StateBadge("queued", "Scheduled", "clock", "info"),
@@ -63,15 +70,24 @@ def badge_of(state: str) -> StateBadge:
     return _LOOKS[state]
 
 
+def waits_for_slot(run_state: str) -> bool:
+    """Return whether a run in this state has not begun, so that its partitions are queued."""
+    return run_state in _HELD_AS_QUEUED
+
+
 def badge_of_backfill_partition(state: str, run_state: str | None) -> StateBadge:
     """Return the look of a partition of a backfill; an active partition looks like the run."""
     return badge_of_partition(state, run_state) if state == "active" else _LOOKS[state]
 
 
 def badge_of_partition(
-    state: str, run_state: str | None = None, *, is_stale: bool = False
+    state: str, run_state: str | None = None, *, is_stale: bool = False, lateness: str = ""
 ) -> StateBadge:
-    """Return the look of a partition: a claiming run comes before the settled state."""
+    """Return the look of a partition: a claiming run comes before the settled state. ``lateness``
+    is "late" or "overdue" for a partition without data that is not there in time.
+    """
     if run_state is None:
+        if lateness and state == MISSING.name:
+            return _LOOKS[lateness]
         return STALE if is_stale and state == MATERIALIZED.name else _LOOKS[state]
-    return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING
+    return QUEUED if waits_for_slot(run_state) else RUNNING

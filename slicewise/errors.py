@@ -5,6 +5,10 @@ class DefinitionError(ValueError):
     """A declaration is impossible: a bad cron, an unknown zone, end before start."""
 
 
+class PartitionError(ValueError):
+    """A run has several partitions, or none of a kind, where exactly one is asked for."""
+
+
 class PartitionKeyError(ValueError):
     """A text or value names no partition of the definition."""
 

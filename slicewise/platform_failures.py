@@ -1,10 +1,11 @@
 """Tests that distinguish failures of the platform from failures of an asset's code."""
 
 import sys
+from collections.abc import Iterator
 from types import TracebackType
 
 # The Spark server is gone or was replaced, or lost the session: not the fault of the asset's code.
-_PLATFORM_CONDITIONS = {
+_LOST_CONDITIONS = {
     "INVALID_HANDLE.SESSION_NOT_FOUND",
     "INVALID_HANDLE.SESSION_CHANGED",
     "INVALID_HANDLE.SESSION_CLOSED",
@@ -16,6 +17,8 @@ _PLATFORM_CONDITIONS = {
     # The client has closed the session, because another server answers now. Code of a run cannot
     # close the session of the run: see `slicewise.runner.session`.
     "NO_ACTIVE_SESSION",
+}
+_PLATFORM_CONDITIONS = _LOST_CONDITIONS | {
     "CANNOT_LOAD_STATE_STORE",
     # A read was planned before a partition was swapped: the planned files are gone.
     "FAILED_READ_FILE.FILE_NOT_EXIST",
@@ -36,6 +39,20 @@ class PlatformError(ConnectionError):
     """A service of the platform that a run needs is gone, or never existed."""
 
 
+def is_spark_lost(error: BaseException) -> bool:
+    """Return whether an error says that the connection to Spark, the server or the session was lost
+    during a run.
+
+    A session that could not be opened is no such error.
+    """
+    return any(
+        not isinstance(cause, PlatformError)
+        and _is_platform_error(cause)
+        and _condition(cause) not in _PLATFORM_CONDITIONS - _LOST_CONDITIONS
+        for cause in _causes(error)
+    )
+
+
 def is_platform_failure(error: BaseException) -> bool:
     """Return whether an error, or a cause of the error, is a platform failure: a retry may succeed.
 
@@ -43,12 +60,19 @@ def is_platform_failure(error: BaseException) -> bool:
     that user code raises while it handles another error, unless the code writes ``from``; Spark's
     own errors often lack a ``from``.
     """
+    return any(map(_is_platform_error, _causes(error)))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes."""
     chain: BaseException | None = error
     while chain is not None:
-        if _is_platform_error(chain):
-            return True
+        yield chain
         chain = chain.__cause__ or (chain.__context__ if _is_of_spark(chain) else None)
-    return False
+
+
+def _condition(error: BaseException) -> object:
+    return getattr(error, "getCondition", lambda: None)()
 
 
 def _is_platform_error(error: BaseException) -> bool:
@@ -60,8 +84,7 @@ def _is_platform_error(error: BaseException) -> bool:
         return True
     if any(sentence in str(error) for sentence in _STOPPING):
         return True
-    condition = getattr(error, "getCondition", lambda: None)()
-    if condition in _PLATFORM_CONDITIONS:
+    if _condition(error) in _PLATFORM_CONDITIONS:
         return True
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
     return getattr(code() if callable(code) else code, "name", None) in _PLATFORM_GRPC_CODES

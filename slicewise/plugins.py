@@ -85,8 +85,8 @@ def find(group: str, kind: object) -> Any:
         plugin = _installed(group).get(str(kind))
         if (group, str(kind)) in _duplicates:
             raise DuplicatePluginError(
-                f"the {_WHAT[group]} {kind!r} is declared by several packages, so that none is"
-                f" used: {_duplicates[group, str(kind)]} ({group}); remove all but one"
+                f"the {_WHAT[group]} {kind!r} is declared by several packages, so that no"
+                f" package is used: {_duplicates[group, str(kind)]} ({group}); remove all but one"
             )
         if plugin is None:
             raise PluginError(

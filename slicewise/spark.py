@@ -110,7 +110,7 @@ def open_application(tag: str | None = None) -> "ClassicSession":
         if any(name in reason for name in _REFUSED_CONF):
             raise ValueError(f"Spark refuses its configuration: {reason}") from error
         if "stopped SparkContext" in reason:
-            reason = "the master does not answer or has refused it, as the log says"
+            reason = "the master does not answer or has refused the application; see the log"
         raise ApplicationNotStartedError(
             f"no Spark application could be started: {reason}"
         ) from error
@@ -122,6 +122,11 @@ def open_application(tag: str | None = None) -> "ClassicSession":
 def close_session(session: "SparkSession | ClassicSession") -> None:
     """Release the session's memory on the server, or end the process's own application."""
     session.stop()
+
+
+def interrupt_work(session: "SparkSession | ClassicSession") -> None:
+    """Interrupt all work of a session of this process, which stays open."""
+    session.interruptAll()
 
 
 def interrupt(remote: str, session_id: str) -> None:

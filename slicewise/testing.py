@@ -1,17 +1,19 @@
 """Trial runs of an asset's function without a server, in unit tests and notebooks."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from slicewise.declaring.decorator import Asset, MultiAsset, ProducedAsset
-from slicewise.declaring.signatures import inlet_parameters
+from slicewise.declaring.step_functions import parameters_of_inlets
 from slicewise.errors import DefinitionError
 from slicewise.partitions.discovery import Discoveries
 from slicewise.running.context import PartitionContext, RunContext
-from slicewise.running.invoke import all_inlet_validations, invoke, write_returned
+from slicewise.running.invoke import all_inlet_validations
+from slicewise.running.steps import RunSteps
 from slicewise.running.trials import (
     Frame,
     FrameHandle,
@@ -25,6 +27,7 @@ from slicewise.running.trials import (
     unknown_keys,
 )
 from slicewise.running.written_handles import Outlets
+from slicewise.texts.tracebacks import one_line
 from slicewise.validations import ValidationFailedError, check_all, refuse_failed
 
 __all__ = ["ValidationFailedError", "materialize"]
@@ -43,7 +46,8 @@ def materialize(
     """Run an asset's function in this process; return its result or, if None, the data it wrote.
 
     Nothing is written to the asset; no server is contacted, and Spark is used only if the function
-    or a validation uses it.
+    or a validation uses Spark. Set-up and tear-down are called around the function, the tear-down
+    also after an error; a failure of the tear-down is a warning.
 
     - ``asset``: an asset under ``@asset``; or the assets under ``@asset.multi``, or one of them, to
       materialize all of them: the result is a mapping of names to frames.
@@ -70,13 +74,30 @@ def materialize(
     inputs = trial.inputs(upstream or {})
     context = trial.context(inputs, params or {})
     trial.check_inlets(inputs)
-    returned = invoke(trial.producer, context, trial.own, inputs, trial.session)
-    write_returned(trial.producer, trial.own, returned)
-    trial.check_outlets()
+    steps = RunSteps(trial.producer, context, trial.own, trial.session)
+    with _torn_down(steps):
+        returned = steps.make(inputs)
+        trial.check_outlets()
     if discovered is not None:
         for name, keys in context.discovered.items():
             discovered.setdefault(name, []).extend(key.value for key in keys)
     return trial.written() if returned is None else returned
+
+
+@contextmanager
+def _torn_down(steps: RunSteps) -> Iterator[None]:
+    """Call the tear-down at the end of the block, whatever happens there."""
+    try:
+        yield
+    except BaseException as error:
+        outcome = "failed" if isinstance(error, Exception) else "canceled"
+        failure = steps.tear_down(outcome, one_line(error) if outcome == "failed" else None)
+        if failure is not None:
+            error.add_note(f"The teardown failed too: {one_line(failure)}")
+        raise
+    failure = steps.tear_down("succeeded", None)
+    if failure is not None:
+        warnings.warn(f"the teardown failed: {one_line(failure)}", stacklevel=4)
 
 
 class _Trial:
@@ -115,7 +136,7 @@ class _Trial:
     def inputs(self, frames: Mapping[Any, Frame]) -> dict[str, FrameHandle]:
         """Return a handle for each upstream asset."""
         named = {key if isinstance(key, str) else key.name: frame for key, frame in frames.items()}
-        parameters = inlet_parameters(self.producer.function, self.producer.options.inlets)
+        parameters = parameters_of_inlets(self.producer.function, self.producer.options)
         inlet_names = list(parameters.values())
         for name in inlet_names:
             if name not in named:
@@ -126,8 +147,8 @@ class _Trial:
         unknown_names = [name for name in named if name not in inlet_names]
         if unknown_names:
             raise DefinitionError(
-                f"{self.producer.name} does not read {unknown_names[0]!r}; it reads"
-                f" {', '.join(inlet_names) or 'nothing'}"
+                f"{self.producer.name} does not read {unknown_names[0]!r}; the inlets are"
+                f" {', '.join(inlet_names) or 'none'}"
             )
         passed_assets = {key.name: key for key in frames if isinstance(key, Asset)}
         self._known = {**reachable_assets(self.producer), **passed_assets}

@@ -8,6 +8,7 @@ from assets_app.api import (
     assets,
     events,
     gateways,
+    graph,
     orphans,
     retrying,
     runs,
@@ -21,8 +22,11 @@ from slicewise_server.alerts import api as alerts
 from slicewise_server.api_docs import DocsView, SchemaView
 from slicewise_server.api_health import HealthView
 from slicewise_server.events.api import EventsView
+from slicewise_server.lineage.api import LineageView
 
 v1 = [
+    path("asset-graph/", graph.AssetGraphView.as_view(), name="asset-graph"),
+    path("asset-graph/states/", graph.AssetGraphStatesView.as_view(), name="asset-graph-states"),
     path("assets/", assets.AssetsView.as_view(), name="assets"),
     path("assets/<str:name>/", assets.AssetView.as_view(), name="asset"),
     path("assets/<str:name>/partitions/", assets.PartitionsView.as_view(), name="partitions"),
@@ -81,6 +85,9 @@ v1 = [
         alerts.DeliveryResendView.as_view(),
         name="delivery-resend",
     ),
+    path("lineage/", LineageView.as_view(), name="lineage"),
+    # Clients of OpenLineage append this to the address of the server.
+    path("lineage", LineageView.as_view(schema=None), name="lineage-of-clients"),
     path("gateways/", gateways.GatewaysView.as_view(), name="gateways"),
     path("backfills/", backfills.BackfillsView.as_view(), name="backfills"),
     path("backfills/preview/", backfills.BackfillPreviewView.as_view(), name="backfill-preview"),

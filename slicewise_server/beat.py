@@ -29,6 +29,7 @@ class SteadyScheduler(Scheduler):
         self._wall = wall
         self._offset = wall() - time.monotonic()
         super().__init__(*args, **kwargs)
+        log.info("beat started", extra={"tasks": len(self.schedule)})
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send the messages that are due; return the seconds until the next tick."""

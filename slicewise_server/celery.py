@@ -9,9 +9,10 @@ import os
 from typing import Any
 
 from celery import Celery, bootsteps
-from celery.signals import setup_logging, worker_ready
+from celery.signals import celeryd_init, setup_logging, worker_ready
 
 from slicewise.process import freeze_loaded_objects
+from slicewise_server.process_output import log_other_output
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
 
@@ -21,7 +22,7 @@ LOOK_SECONDS = 0.02
 class LookAgain(bootsteps.StartStopStep):
     """A boot step by which a full worker asks for the next message as soon as a slot is free.
 
-    Without prefetch a full worker stops asking. The event loop is not told of a thread that has
+    Without prefetch a full worker stops asking. The event loop gets no notice of a thread that has
     finished and would sleep up to a second: one task per second and slot, however short.
     """
 
@@ -44,6 +45,13 @@ app.steps["worker"].add(LookAgain)
 @setup_logging.connect
 def keep_django_logging(**_: Any) -> None:
     """Keep the logging of the settings; Celery would otherwise replace the root handlers."""
+    log_other_output()
+
+
+@celeryd_init.connect
+def log_from_the_start(**_: Any) -> None:
+    """Log the warnings of a worker that starts."""
+    log_other_output()
 
 
 @worker_ready.connect

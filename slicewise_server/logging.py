@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from slicewise.texts import masked_json, masked_text
+from slicewise_server.web.log_context import current_facts
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
 
+_TRUE = ("true", "on", "ok", "y", "yes", "1")
 _OWN = (
     "accounts_app",
     "assets_app",
@@ -45,6 +49,7 @@ class EventFormatter(logging.Formatter):
                 structlog.stdlib.add_log_level,
                 structlog.stdlib.add_logger_name,
                 _with_own_extra(structlog.stdlib.ExtraAdder()),
+                _with_facts,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
             ],
             processors=[
@@ -76,6 +81,23 @@ def _with_own_extra(add_extra: Processor) -> Processor:
         return add_extra(logger, name, event) if is_own else event  # type: ignore[return-value]
 
     return add
+
+
+def _with_facts(logger: Any, name: str, event: EventDict) -> EventDict:
+    """Add the facts of the work that the thread does; a line's own facts are stronger."""
+    for fact, value in current_facts().items():
+        event.setdefault(fact, value)
+    return event
+
+
+def is_json(env: Mapping[str, str]) -> bool:
+    """Return whether LOG_JSON asks for lines that machines read, as the settings read it."""
+    return env.get("LOG_JSON", "").lower().strip() in _TRUE
+
+
+def line_formatter() -> EventFormatter:
+    """Return the formatter of a process without settings: of granian, before it starts Django."""
+    return EventFormatter(is_json(os.environ))
 
 
 def configure(level: str, as_json: bool) -> dict[str, Any]:

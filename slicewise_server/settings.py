@@ -15,9 +15,10 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from slicewise_server import logging as log_lines
-from slicewise_server.bounds import above_zero, at_least_one, memory
+from slicewise_server.metrics_token import metrics_token
 from slicewise_server.name_value_pairs import pairs
 from slicewise_server.networks import networks
+from slicewise_server.number_settings import above_zero, at_least_one, memory
 from slicewise_server.redis_urls import cache_url
 from slicewise_server.web_addresses import web_address
 
@@ -46,6 +47,9 @@ JAVA_HOME = env.str("JAVA_HOME", default="")
 SPARK_UI_URL = web_address("SPARK_UI_URL", env.str("SPARK_UI_URL", default=""))
 # The address at which people open the pages, for links in messages.
 SLICEWISE_URL = web_address("SLICEWISE_URL", env.str("SLICEWISE_URL", default=""))
+# The namespace of jobs, and of assets without a URI, in events of OpenLineage. Further variables of
+# that name are read by its client.
+OPENLINEAGE_NAMESPACE = env.str("OPENLINEAGE_NAMESPACE", default="slicewise")
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
@@ -70,6 +74,13 @@ MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
 MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", default=50_000)
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 EVENT_DAYS = env.int("EVENT_DAYS", default=30)
+# Networks of receivers of alerts, beside those that are blocked without a setting.
+ALERT_ALLOWED_NETWORKS = networks(
+    "ALERT_ALLOWED_NETWORKS", env.list("ALERT_ALLOWED_NETWORKS", default=[])
+)
+ALERT_BLOCKED_NETWORKS = networks(
+    "ALERT_BLOCKED_NETWORKS", env.list("ALERT_BLOCKED_NETWORKS", default=[])
+)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
 # Limits of one run.
@@ -79,6 +90,8 @@ RUN_PROCESSES = at_least_one(env, "SLICEWISE_RUN_PROCESSES", default=4096)
 RUN_CGROUP = env.str("SLICEWISE_RUN_CGROUP", default="")
 RUN_OPEN_FILES = at_least_one(env, "SLICEWISE_RUN_OPEN_FILES", default=65_536)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
+# The time that a tear-down has, from the end of the function or the request to end it.
+TEARDOWN_SECONDS = above_zero(env, "TEARDOWN_SECONDS", default=60.0)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
 # Outages that a run survives: a failover of the database takes up to a minute, Spark may be away
 # for hours. docs/adr/ has the reasons.
@@ -136,6 +149,9 @@ INSTALLED_APPS = [
     "backfills_app",
     "slicewise_server.events",
     "slicewise_server.alerts",
+    "slicewise_server.lineage",
+    "slicewise_server.metrics",
+    "slicewise_server.tracing",
 ]
 
 if IS_COMMAND:
@@ -146,12 +162,15 @@ if IS_COMMAND:
         "knox",
         *(app for app in INSTALLED_APPS if app.endswith("s_app")),
         "slicewise_server.events",
+        "slicewise_server.lineage",
     ]
 
 MIDDLEWARE = [
+    "slicewise_server.metrics.request_counting.MeasuringMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "slicewise_server.web.request_checks.PermissionsPolicyMiddleware",
     "slicewise_server.static_files.StaticFilesMiddleware",
+    "slicewise_server.web.compression.CompressedPagesMiddleware",
     "csp.middleware.CSPMiddleware",
     # Before each middleware that reads a body.
     "slicewise_server.web.request_checks.BoundedBodyMiddleware",
@@ -162,6 +181,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "accounts_app.middleware.SessionEndMiddleware",
     "accounts_app.middleware.StorableAddressMiddleware",
     "accounts_app.middleware.AuditOriginMiddleware",
     "accounts_app.middleware.DatabaseAwayMiddleware",
@@ -273,13 +293,27 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = BEHIND_TLS
 # Load balancers and supervisors send plain HTTP, to the address of a container.
 HEALTH_ADDRESS = "/api/v1/health/"
-SECURE_REDIRECT_EXEMPT = [rf"^{HEALTH_ADDRESS[1:]}\Z"]
+# Prometheus sends its requests so as well, with a token or from a named network.
+METRICS_ADDRESS = "/metrics"
+SECURE_REDIRECT_EXEMPT = [rf"^{address[1:]}\Z" for address in (HEALTH_ADDRESS, METRICS_ADDRESS)]
 SECURE_HSTS_SECONDS = 31_536_000 if BEHIND_TLS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # No page accepts files: a form with a file is refused before anything is written to disk.
 FILE_UPLOAD_HANDLERS = ["slicewise_server.web.uploads.RefusingFiles"]
+
+METRICS_TOKEN = metrics_token("METRICS_TOKEN", env.str("METRICS_TOKEN", default=""))
+# With a token, or behind a proxy, which may be on this host, this host has no special rights.
+METRICS_NETWORKS = networks(
+    "METRICS_NETWORKS",
+    env.list(
+        "METRICS_NETWORKS",
+        default=[] if METRICS_TOKEN or BEHIND_TLS else ["127.0.0.0/8", "::1"],
+    ),
+)
+# Asset groups that have a label value of their own; all others share one.
+METRICS_GROUPS = at_least_one(env, "METRICS_GROUPS", default=50)
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -312,7 +346,7 @@ REST_KNOX = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Slicewise",
-    "DESCRIPTION": "Partition-aware data assets: what exists, what is due, and how to make it.",
+    "DESCRIPTION": "Partition-aware data assets: partitions, schedules, runs and backfills.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -345,6 +379,8 @@ CELERY_IMPORTS = [
     "backfills_app.tasks",
     "slicewise_server.events.tasks",
     "slicewise_server.alerts.tasks",
+    "slicewise_server.lineage.tasks",
+    "slicewise_server.metrics.tasks",
 ]
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
@@ -369,9 +405,14 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"queue": "control"},
     },
     "check queue heads": {
-        "task": "assets_app.scheduling.tasks.check_queues",
+        "task": "assets_app.execution.tasks.check_queues",
         "schedule": 60.0,
         "options": {"queue": "control"},
+    },
+    "watch freshness": {
+        "task": "assets_app.scheduling.tasks.watch",
+        "schedule": 2.0,
+        "options": {"queue": "bulk"},
     },
     "advance backfills": {
         "task": "backfills_app.tasks.advance",
@@ -401,6 +442,21 @@ CELERY_BEAT_SCHEDULE = {
     "forget old deliveries": {
         "task": "slicewise_server.alerts.tasks.forget",
         "schedule": 600.0,
+        "options": {"queue": "bulk"},
+    },
+    "send lineage": {
+        "task": "slicewise_server.lineage.tasks.send",
+        "schedule": 1.0,
+        "options": {"queue": "bulk"},
+    },
+    "forget old lineage": {
+        "task": "slicewise_server.lineage.tasks.forget",
+        "schedule": 600.0,
+        "options": {"queue": "bulk"},
+    },
+    "count runs": {
+        "task": "slicewise_server.metrics.tasks.count",
+        "schedule": 2.0,
         "options": {"queue": "bulk"},
     },
     "delete expired sessions": {

@@ -27,7 +27,7 @@ def collect_static_files() -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except PermissionError as error:
         raise ImproperlyConfigured(
-            f"{error}: this user may not make the folder of static files. Name one in STATIC_FOLDER"
+            f"{error}: this user may not create the folder. Name one in STATIC_FOLDER"
             " that the web server may write to."
         ) from None
     with (folder / _LOCK).open("w") as lock:

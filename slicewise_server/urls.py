@@ -14,6 +14,8 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("slicewise_server.home.urls")),
     path("", include("slicewise_server.alerts.urls")),
+    path("", include("slicewise_server.lineage.urls")),
+    path("", include("slicewise_server.metrics.urls")),
     path("", include("accounts_app.urls")),
     path("", include("backfills_app.urls")),
     path("", include("partitions_app.urls")),

@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 def web_address(name: str, text: str) -> str:
     """Return the address, or an empty text; raise ImproperlyConfigured for an invalid address."""
     try:
-        url_parts = urlsplit(text)
-        is_address = url_parts.scheme in ("http", "https") and bool(url_parts.hostname)
+        url = urlsplit(text)
+        is_address = url.scheme in ("http", "https") and bool(url.hostname)
     except ValueError:
         is_address = False
     if text and not is_address:

@@ -15,7 +15,7 @@ from slicewise_server.static_collection import collect_static_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
 
-if "SLICEWISE_TETHERED" in os.environ:
+if "SLICEWISE_BOUND_TO_PARENT" in os.environ:
     # granian serves from a child, which would go on serving when granian itself is killed.
     die_with_parent(signal.SIGKILL, os.getppid())
 

@@ -1,35 +1,35 @@
-// Parts of a page that are asked for again and again. Nobody looks at a hidden tab, so nothing is
+// Fragments of a page that are polled. Nobody looks at a hidden tab, so nothing is
 // asked there; and who reads or selects is not moved by what is put in the place of the old.
 const again = "seen-again";
 
-function polled(element) {
+export function polled(element) {
   return element.getAttribute("hx-trigger")?.includes("every ");
 }
 
 // The first row in sight, if the reader has come down to it: at the top, news are welcome.
-function rowInSight(part) {
+function rowInSight(fragment) {
   if (window.scrollY === 0) return null;
-  return [...part.querySelectorAll("tr[id]")].find((row) => row.getBoundingClientRect().top >= 0);
+  return [...fragment.querySelectorAll("tr[id]")].find((row) => row.getBoundingClientRect().top >= 0);
 }
 
-function selecting(part) {
+function selecting(fragment) {
   const selection = document.getSelection();
-  return !selection.isCollapsed && part.contains(selection.anchorNode);
+  return !selection.isCollapsed && fragment.contains(selection.anchorNode);
 }
 
-// What has to be put back once `part` has been exchanged for its successor of the same id.
-function placeIn(part) {
-  const row = rowInSight(part);
-  const focused = part.contains(document.activeElement) ? document.activeElement : null;
+// What has to be put back once `fragment` has been exchanged for its successor of the same id.
+function placeIn(fragment) {
+  const row = rowInSight(fragment);
+  const focused = fragment.contains(document.activeElement) ? document.activeElement : null;
   return {
-    id: part.id,
+    id: fragment.id,
     row: row?.id,
     top: row?.getBoundingClientRect().top,
     href: focused?.getAttribute("href"),
     button: focused?.matches("button[id]") ? focused.id : null,
-    ticked: [...part.querySelectorAll("input:checked")].map((box) => box.value),
+    ticked: [...fragment.querySelectorAll("input:checked")].map((box) => box.value),
     box: focused?.matches("input") ? focused.value : null,
-    sideways: [...part.querySelectorAll(".table-responsive")].map((box) => box.scrollLeft),
+    sideways: [...fragment.querySelectorAll(".table-responsive")].map((box) => box.scrollLeft),
   };
 }
 
@@ -39,19 +39,26 @@ function stayAt(place) {
 }
 
 function putBack(place) {
-  const part = document.getElementById(place.id);
-  if (!part) return;
-  part.querySelectorAll(".table-responsive").forEach((box, at) => {
+  const fragment = document.getElementById(place.id);
+  if (!fragment) return;
+  fragment.querySelectorAll(".table-responsive").forEach((box, at) => {
     box.scrollLeft = place.sideways[at] ?? 0;
   });
   stayAt(place);
-  for (const box of part.querySelectorAll("input[type=checkbox]")) {
+  for (const box of fragment.querySelectorAll("input[type=checkbox]")) {
     box.checked = place.ticked.includes(box.value);
     if (box.value === place.box) box.focus({ preventScroll: true });
   }
   if (place.button) document.getElementById(place.button)?.focus({ preventScroll: true });
-  const links = place.href ? [...part.querySelectorAll("a[href]")] : [];
+  const links = place.href ? [...fragment.querySelectorAll("a[href]")] : [];
   links.find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
+}
+
+// "… is being canceled." is no longer true once the page shows the end of it.
+const readable = 8_000;
+function dropPassing() {
+  if (performance.now() < readable) return;
+  for (const message of document.querySelectorAll(".alert[data-passing]")) message.remove();
 }
 
 export function keepAlive() {
@@ -68,7 +75,9 @@ export function keepAlive() {
     else place = placeIn(target);
   });
   document.addEventListener("htmx:afterSwap", () => {
-    if (place) putBack(place);
+    if (!place) return;
+    putBack(place);
+    dropPassing();
   });
   // Times are told in the reader's zone by then, which may make rows lower or higher.
   document.addEventListener("htmx:afterSettle", () => {
@@ -77,8 +86,8 @@ export function keepAlive() {
   });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
-    for (const part of document.querySelectorAll(`[hx-trigger*="${again}"]`)) {
-      part.dispatchEvent(new CustomEvent(again));
+    for (const fragment of document.querySelectorAll(`[hx-trigger*="${again}"]`)) {
+      fragment.dispatchEvent(new CustomEvent(again));
     }
   });
 }

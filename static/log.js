@@ -9,7 +9,8 @@ export function keepAtEnd() {
   for (const log of followers()) log.scrollTop = log.scrollHeight;
   document.addEventListener("htmx:beforeSwap", () => {
     for (const log of followers()) {
-      log.dataset.atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < near ? "1" : "";
+      const follow = document.getElementById("follow")?.checked ?? true;
+      log.dataset.atEnd = follow && log.scrollHeight - log.scrollTop - log.clientHeight < near ? "1" : "";
     }
   });
   document.addEventListener("htmx:afterSwap", () => {

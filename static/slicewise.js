@@ -1,22 +1,41 @@
-// The one entry of all pages: each part acts only where its elements are.
+// The one entry of all pages: each module acts only where its elements are.
+import { watchConnection } from "./connection.js";
 import { datePickers } from "./dates.js";
-import { selectable, showNames } from "./grid.js";
+import { partitionDrawer } from "./drawer.js";
+import { countOn, startCounting } from "./elapsed.js";
+import { keepInAddress, keepTyped } from "./form.js";
+import { arrowKeys, selectable, showNames } from "./grid.js";
+import { watchKeys } from "./keys.js";
+import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
 import { keepAtEnd } from "./log.js";
 import { offerAll } from "./ticks.js";
-import { showTimes } from "./times.js";
+import { keepTimes, showTimes, zoneSwitch } from "./times.js";
 
-function show(part) {
-  showTimes(part);
-  showNames(part);
-  offerAll(part);
-  if (window.flatpickr) datePickers(part);
+function show(root) {
+  showTimes(root);
+  startCounting(root);
+  showNames(root);
+  offerAll(root);
+  labelCells(root);
+  for (const grid of root.querySelectorAll("[data-cells]")) arrowKeys(grid);
+  if (window.flatpickr) datePickers(root);
 }
 
 document.addEventListener("htmx:load", (event) => show(event.target.parentElement ?? document));
 show(document);
+keepTimes();
+countOn();
+watchConnection();
+watchKeys();
+zoneSwitch();
 if (document.querySelector("[hx-trigger*='every ']")) keepAlive();
 for (const grid of document.querySelectorAll("[data-select]")) selectable(grid);
+for (const form of document.querySelectorAll("form[data-address]")) {
+  keepInAddress(form);
+  keepTyped(form);
+}
+if (document.querySelector("[data-cells]")) partitionDrawer();
 if (document.querySelector("[data-follow]")) keepAtEnd();
 
 // A field that says so sends its form when it changes.

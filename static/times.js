@@ -1,13 +1,81 @@
-// Shows instants in the reader's zone, with the zone named; UTC stays on hover.
-const format = new Intl.DateTimeFormat(undefined, {
-  year: "numeric", month: "short", day: "numeric",
-  hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
-});
+// Shows instants in the reader's zone, with the zone named; UTC stays on hover. Recent instants of
+// lists are shown as the time that has passed, with the exact time on hover.
+const key = "slicewise-zone";
+const forms = {
+  exact: {
+    year: "numeric", month: "short", day: "numeric",
+    hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+  },
+  hour: { hour: "2-digit", minute: "2-digit" },
+  day: { month: "short", day: "numeric" },
+};
+const formats = new Map();
+
+// The reader's choice: "" for the reader's own zone, "asset" for the zone of the shown asset, "utc".
+function zone() {
+  const chosen = localStorage.getItem(key) ?? "";
+  if (chosen === "utc") return "UTC";
+  const ofAsset = document.querySelector("main[data-zone]")?.dataset.zone;
+  return (chosen === "asset" && ofAsset) || undefined;
+}
+
+// A browser may not know every zone that the server knows.
+function format(form, timeZone) {
+  try {
+    return new Intl.DateTimeFormat(undefined, { ...form, timeZone });
+  } catch {
+    return new Intl.DateTimeFormat(undefined, form);
+  }
+}
+
+function written(at, form) {
+  const timeZone = zone();
+  const name = `${form} ${timeZone}`;
+  if (!formats.has(name)) formats.set(name, format(forms[form], timeZone));
+  return formats.get(name).format(at);
+}
+
+const passed = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "short" });
+const steps = [[60, "second", 1], [3_600, "minute", 60], [86_400, "hour", 3_600], [7 * 86_400, "day", 86_400]];
+
+function relative(at) {
+  const seconds = (at - Date.now()) / 1000;
+  const step = steps.find(([below]) => Math.abs(seconds) < below);
+  return step ? passed.format(Math.trunc(seconds / step[2]), step[1]) : null;
+}
+
+function show(time) {
+  const at = new Date(time.dateTime);
+  const form = time.dataset.form;
+  if (form === "hour" || form === "day") time.textContent = written(at, form);
+  else time.textContent = (form === "ago" && relative(at)) || written(at, "exact");
+}
 
 export function showTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([data-shown])")) {
-    time.title = time.textContent;
-    time.textContent = format.format(new Date(time.dateTime));
+    const utc = time.textContent;
+    const isExact = !time.dataset.form;
+    time.title = isExact ? utc : `${written(new Date(time.dateTime), "exact")} (${utc})`;
     time.dataset.shown = "";
+    show(time);
   }
+}
+
+export function keepTimes() {
+  setInterval(() => {
+    for (const time of document.querySelectorAll("time[data-form=ago][data-shown]")) show(time);
+  }, 20_000);
+}
+
+// Without a script, times are in UTC, and there is nothing to choose.
+export function zoneSwitch() {
+  const select = document.querySelector("[data-zone-switch]");
+  if (!select) return;
+  select.closest("[hidden]").hidden = false;
+  select.value = localStorage.getItem(key) ?? "";
+  select.addEventListener("change", () => {
+    if (select.value) localStorage.setItem(key, select.value);
+    else localStorage.removeItem(key);
+    location.reload();
+  });
 }

@@ -36,6 +36,8 @@ SPARK = (
     "tests/execution/test_engines.py",
     "tests/sdk/test_plugin_storage.py",
 )
+# Files of few tests that take long: the last of all tests are to be short ones.
+LONG = ("tests/simulation/", "tests/attacks/", "tests/pages/test_axe.py", "tests/pages/test_graph")
 SERVER_FIXTURES = ("services", "db", "transactional_db", "live_server", "stack", "folder")
 # These start servers of their own, or processes that live for long.
 WITH_SERVERS = (*STACK, "tests/runtime/", "tests/attacks/", "tests/docs/test_samples.py")
@@ -58,10 +60,11 @@ class OneAfterTheOther(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneAfterTheOther:
-    """Use that scheduler.
+    """Use that scheduler, with files in the order of the collection.
 
     Groups by mark do not work: pytest 9.2 reads no id that pytest-xdist 3.8 writes.
     """
+    config.option.loadscopereorder = False
     return OneAfterTheOther(config, log)
 
 
@@ -73,7 +76,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort tests with heavy servers first, so that short tests fill the rest of the time.
+    """Sort tests with heavy servers first, then long tests, so that short tests fill the rest of
+    the time.
 
     With the option, deselect the tests that need a server.
     """
@@ -83,7 +87,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             by_need[needs_server(item)].append(item)
         config.hook.pytest_deselected(items=by_need[True])
         items[:] = by_need[False]
-    items.sort(key=lambda item: not item.nodeid.startswith((*STACK, *SPARK)))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    kinds = (STACK, SPARK, LONG)
+    return next((at for at, kind in enumerate(kinds) if item.nodeid.startswith(kind)), len(kinds))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop the whole stack after the last test that uses it: its processes would take time from
+    all tests after it.
+    """
+    is_last = nextitem is None or not nextitem.nodeid.startswith(STACK)
+    if item.nodeid.startswith(STACK) and is_last:
+        _stop_stacks()
 
 
 def needs_server(item: pytest.Item) -> bool:
@@ -162,6 +181,14 @@ def data_folder() -> Iterator[Path]:
         yield folder
 
 
+_started_stacks: list[Stack] = []
+
+
+def _stop_stacks() -> None:
+    while _started_stacks:
+        _started_stacks.pop().stop()
+
+
 @pytest.fixture(scope="session")
 def stack(data_folder: Path) -> Iterator[Stack]:
     """Start a whole stack, as separate processes, on the flights example and the trials.
@@ -194,6 +221,7 @@ def stack(data_folder: Path) -> Iterator[Stack]:
             "SPARK_MASTER": "local[1]",
         },
     )
+    _started_stacks.append(whole_stack)
     whole_stack.start()
     yield whole_stack
-    whole_stack.stop()
+    _stop_stacks()

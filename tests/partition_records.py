@@ -11,7 +11,7 @@ from slicewise.partitions.rows import partition_rows
 from tests.factories import definition_of
 
 
-def counts_agree_with_slices() -> bool:
+def counts_agree_with_partitions() -> bool:
     """Return whether the stored counts per asset, bucket and state agree with the partitions."""
     keys = ("asset", "identity", "bucket", "segment", "state")
     counted = {
@@ -56,11 +56,11 @@ def record(
     """Put the selected partitions on record in the states that the function gives; how many."""
     rows = list(partition_rows(asset.definition, definition_of(asset).select(selection)))
     counts: Counter[tuple[date | None, str, str]] = Counter()
-    slices = []
+    partitions = []
     for place, row in enumerate(rows):
         state = state_of(place)
         counts[(row.bucket, row.segment, state)] += 1
-        slices.append(
+        partitions.append(
             AssetPartition(
                 asset=asset,
                 identity=asset.identity,
@@ -73,7 +73,7 @@ def record(
                 version=1 if state == "materialized" else 0,
             )
         )
-    AssetPartition.objects.bulk_create(slices, batch_size=5000)
+    AssetPartition.objects.bulk_create(partitions, batch_size=5000)
     PartitionCount.objects.bulk_create(
         PartitionCount(
             asset=asset,

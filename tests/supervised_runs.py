@@ -13,7 +13,7 @@ from django.conf import settings
 
 from accounts_app.models import User
 from assets_app.execution.gateway import recovery, supervision
-from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.concurrent_runs import ConcurrentRuns
 from assets_app.execution.gateway.worker import Watched
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
@@ -30,6 +30,8 @@ FAILED = {"type": "failed", "error": "no", "traceback": "", "partition": None}
 BY_PLATFORM, BY_CODE = {**FAILED, "kind": "platform"}, {**FAILED, "kind": "code"}
 ENDED = {"type": "exited", "status": 1, "signal": None}
 KILLED = {"type": "exited", "status": -9, "signal": 9}
+# The end of a runner whose worker could not renew the lease.
+UNRENEWED = {**KILLED, "no_renewal": 80.0}
 
 
 class Runner:
@@ -53,7 +55,7 @@ class Worker:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.going_down, self.spark_away = threading.Event(), threading.Event()
-        self.company = Company(gateway.slots, settings.SUSPECT_AFTER_LOSSES)
+        self.concurrent_runs = ConcurrentRuns(gateway.slots, settings.SUSPECT_AFTER_LOSSES)
         self.parent = self
         self.interrupted: list[str] = []
         self.launched: list[Message] = []

@@ -1,7 +1,8 @@
 """Work on other threads, each with its own connection to the database."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connections, transaction
@@ -23,7 +24,24 @@ def elsewhere(work: Callable[[], Any]) -> threading.Thread:
     return thread
 
 
-def locked_slices(of: Asset, may_end: threading.Event) -> threading.Thread:
+@contextmanager
+def repeated(work: Callable[[], Any], every: float) -> Iterator[None]:
+    """Do the work within the block on another thread, again and again, so many seconds apart."""
+    may_end = threading.Event()
+
+    def go_on() -> None:
+        while not may_end.wait(every):
+            work()
+
+    thread = elsewhere(go_on)
+    try:
+        yield
+    finally:
+        may_end.set()
+        thread.join()
+
+
+def locked_partitions(of: Asset, may_end: threading.Event) -> threading.Thread:
     """Lock the partitions of an asset in another transaction, as a run that records many does."""
     are_locked = threading.Event()
 

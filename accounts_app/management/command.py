@@ -67,7 +67,9 @@ class SlicewiseCommand(BaseCommand):
     def add_common(self, parser: CommandParser, act: Act) -> None:
         """Add the options that every command has."""
         parser.set_defaults(act=act)
-        parser.add_argument("--json", action="store_true", help="print JSON, as the API has it")
+        parser.add_argument(
+            "--json", action="store_true", help="print JSON, in the form of the API"
+        )
         parser.add_argument(
             "--as",
             dest="acting_as",
@@ -106,8 +108,8 @@ class SlicewiseCommand(BaseCommand):
         """The acting user; refused where there is no user, since every write has an author."""
         if self.user is None:
             raise Refused(
-                f"Nobody to act as: name one by --as or {USER_VARIABLE},"
-                " or make a superuser by createsuperuser."
+                f"No user to act as: name a user by --as or {USER_VARIABLE},"
+                " or create a superuser by createsuperuser."
             )
         return self.user
 
@@ -154,7 +156,7 @@ class SlicewiseCommand(BaseCommand):
         """Print a line."""
         self.stdout.write(terminal_safe(text))
 
-    def say_part(self, text: str) -> None:
+    def print_text(self, text: str) -> None:
         """Print text without adding a newline: the text may end in the middle of a line."""
         self.stdout.write(terminal_safe(text), ending="")
         self.stdout.flush()
@@ -247,9 +249,9 @@ def count_text(number: int, noun: str) -> str:
 
 
 def failed_count_text(number: int, total: int) -> str:
-    """Return a count of partitions without success: ``1 of 30 partitions was not made``."""
+    """Return a count of partitions without success: ``1 of 30 partitions was not materialized``."""
     verb = "was" if number == 1 else "were"
-    return f"{number:,} of {count_text(total, 'partition')} {verb} not made"
+    return f"{number:,} of {count_text(total, 'partition')} {verb} not materialized"
 
 
 def partition_text(key: str) -> str:

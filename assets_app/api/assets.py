@@ -5,7 +5,6 @@ from typing import Any
 import django_filters
 from django.db.models import Q, QuerySet
 from django.urls import reverse
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,8 +17,10 @@ from assets_app.api.counts import expected_count
 from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, RunGroup
+from assets_app.queries.clock import database_now
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named
+from assets_app.queries.overdue import late_counts, overdue_by_asset
 from assets_app.serializers import (
     AssetDetailSerializer,
     AssetSerializer,
@@ -44,6 +45,11 @@ class AssetFilter(django_filters.FilterSet):
     owner = django_filters.CharFilter(field_name="owners", method="holding")
     tag = django_filters.CharFilter(field_name="tags", method="holding")
     paused = YesNoFilter()
+    overdue = YesNoFilter(method="being_overdue", label="Whether a partition is overdue")
+
+    def being_overdue(self, assets: QuerySet[Asset], _: str, is_overdue: bool) -> QuerySet[Asset]:
+        overdue = assets.filter(pk__in=list(overdue_by_asset(database_now())))
+        return overdue if is_overdue else assets.exclude(pk__in=overdue.values("pk"))
 
     def matching(self, assets: QuerySet[Asset], _: str, text: str) -> QuerySet[Asset]:
         return assets.filter(Q(name__icontains=text) | Q(description__icontains=text))
@@ -54,9 +60,11 @@ class AssetFilter(django_filters.FilterSet):
 
 def asset_detail(asset: Asset) -> dict[str, Any]:
     """Return an asset as the API shows a single asset."""
+    now = database_now()
     context = {
         "counts": StateCounts([asset]),
-        "expected": expected_count(asset, now=timezone.now()),
+        "late": late_counts(now, [asset]),
+        "expected": expected_count(asset, now=now),
     }
     return AssetDetailSerializer(asset, context=context).data
 
@@ -93,7 +101,7 @@ class AssetsView(ApiList[Asset]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List the assets that a loaded file declares now, by name."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        context = {"counts": StateCounts(page)}
+        context = {"counts": StateCounts(page), "late": late_counts(database_now(), page)}
         return self.get_paginated_response(AssetSerializer(page, many=True, context=context).data)
 
 
@@ -121,8 +129,9 @@ class PartitionsView(ApiView):
             OpenApiParameter(
                 "selection",
                 str,
-                description="Text of the selection grammar: `2024-01..2024-03`,"
-                " `date=2024 airport=JFK,L*`. Without it, all whose window is over.",
+                description="Text of the selection grammar: `2024-01..2024-03`, `date=2024"
+                " airport=JFK,L*`. Without a selection: all partitions whose window has"
+                " ended.",
                 examples=[OpenApiExample("A month of days", "2013-01")],
             ),
             OpenApiParameter("state", str, enum=STATES),
@@ -140,7 +149,7 @@ class PartitionsView(ApiView):
         refuse_unknown_parameters(request, {"selection", "state", "cursor", "page_size"})
         query = PartitionQuery(
             asset=asset_named(name),
-            now=timezone.now(),
+            now=database_now(),
             selection=request.query_params.get("selection", ""),
             state=request.query_params.get("state", ""),
             position=read_cursor(request),

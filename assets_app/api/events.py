@@ -22,7 +22,9 @@ PARTITIONS_NAMED = 100
 
 def report_detail(report: WriteReport) -> dict[str, Any]:
     """Return a report as the API shows reports."""
-    materializations = report.materializations.order_by("id").values("version", key=F("slice__key"))
+    materializations = report.materializations.order_by("id").values(
+        "version", key=F("partition__key")
+    )
     return WriteReportSerializer(
         {
             "id": report.pk,
@@ -31,7 +33,7 @@ def report_detail(report: WriteReport) -> dict[str, Any]:
             "partition_count": report.partition_count,
             "partitions": list(materializations[:PARTITIONS_NAMED]),
             "metadata": report.metadata,
-            "told_by": report.told_by_name,
+            "reported_by": report.reported_by_name,
             "created_at": report.created_at,
         }
     ).data
@@ -42,13 +44,13 @@ class AssetEventsView(ApiView):
 
     @extend_schema(
         operation_id="assets_report_write",
-        summary="Tell of a write by something else",
+        summary="Report a write by another program",
         parameters=[IDEMPOTENCY_KEY],
         request=ReportedWriteSerializer,
         responses={201: WriteReportSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
         examples=[
             OpenApiExample(
-                "A day, with what is known of it",
+                "A day, with row count and size",
                 {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly-import"}},
                 request_only=True,
             ),
@@ -64,7 +66,7 @@ class AssetEventsView(ApiView):
             ),
             OpenApiExample("An asset that is not partitioned", {}, request_only=True),
             OpenApiExample(
-                "The record of it",
+                "The recorded report",
                 {
                     "id": 3,
                     "asset": "raw_flights",
@@ -72,7 +74,7 @@ class AssetEventsView(ApiView):
                     "partition_count": 1,
                     "partitions": [{"key": "2013-01-01", "version": 2}],
                     "metadata": {"job": "nightly-import"},
-                    "told_by": "importer",
+                    "reported_by": "importer",
                     "created_at": "2024-07-01T04:00:00Z",
                 },
                 response_only=True,

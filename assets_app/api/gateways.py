@@ -25,8 +25,8 @@ class GatewaySerializer(serializers.Serializer[Any]):
     queue = serializers.ChoiceField(source="gateway.queue", choices=Queue.choices)
     state = serializers.ChoiceField(
         choices=GatewayState.choices,
-        help_text="`draining` takes nothing more; `stopped` ended in good order; `lost` fell"
-        " silent at `last_seen`.",
+        help_text="`draining`: accepts no more runs; `stopped`: was shut down; `lost`: sends no"
+        " heartbeat since `last_seen`.",
     )
     slots = serializers.IntegerField(source="gateway.slots")
     used = serializers.IntegerField()
@@ -37,8 +37,9 @@ class GatewaySerializer(serializers.Serializer[Any]):
     spark_away_since = serializers.DateTimeField(
         source="gateway.spark_away_since",
         allow_null=True,
-        help_text="Since when its Spark Connect server does not answer. Meanwhile it begins only"
-        " runs with an application of their own.",
+        help_text="Time since which the Spark Connect server of the gateway does not answer;"
+        " null if the server answers. Meanwhile the gateway starts only runs with an"
+        " own Spark application.",
     )
 
     def get_runs(self, status: GatewayStatus) -> list[int]:

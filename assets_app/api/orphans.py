@@ -26,7 +26,7 @@ def orphan_list(orphans: Sequence[Orphan]) -> list[dict[str, Any]]:
     """Return orphans as the API shows orphans."""
     return [
         {
-            "id": orphan.row.slice_id,
+            "id": orphan.row.partition_id,
             "key": orphan.row.key,
             "path": orphan.row.path,
             "rows": orphan.row.rows,
@@ -43,7 +43,7 @@ class PartitionOrphansView(ApiView):
 
     @extend_schema(
         operation_id="assets_list_orphans",
-        summary="List partitions that the definition no longer has",
+        summary="List orphaned partitions",
         responses={200: OrphanPageSerializer} | problems(401, 404),
     )
     def get(self, request: Request, name: str) -> Response:
@@ -62,7 +62,7 @@ class PartitionOrphansRemoveView(ApiView):
 
     @extend_schema(
         operation_id="assets_remove_orphans",
-        summary="Remove data that the definition no longer has",
+        summary="Remove data of orphaned partitions",
         parameters=[IDEMPOTENCY_KEY],
         request=OrphanIdsSerializer,
         responses={200: OrphanRemovalSerializer} | problems(400, 401, 403, 404, 409, 422),

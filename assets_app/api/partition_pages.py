@@ -13,6 +13,11 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from assets_app.models import Asset, AssetPartition, PartitionState, RunState
+from assets_app.queries.keys import still_known
+from assets_app.queries.late_inputs import LateInputFact, late_inputs_of
+from assets_app.queries.lookups import not_partitioned_sentence
+from assets_app.queries.overdue import late_marks, overdue_partitions
+from assets_app.queries.reasons import reasons_of
 from assets_app.queries.staleness import newer_inputs
 from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
@@ -21,9 +26,11 @@ from slicewise.partitions import PartitionRow, partition_rows
 from slicewise_server.web.request_errors import InvalidRequest
 
 CHUNK = 1000
+# Partitions that are not there in time, whatever the last run did.
+OVERDUE = "overdue"
 CHUNKS_PER_PAGE = 20
 _QUEUED = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED)
-STATES = ("missing", "queued", "running", "materialized", "failed", "canceled", "skipped")
+STATES = ("missing", "queued", "running", "materialized", "failed", "canceled", "skipped", OVERDUE)
 Position = int | None
 
 
@@ -43,6 +50,11 @@ class PartitionLine:
     bytes: int | None = None
     materialized_at: datetime | None = None
     stale: bool = False
+    reason: str = ""
+    # "late" or "overdue", and since or from when the partition is overdue.
+    lateness: str = ""
+    overdue_at: datetime | None = None
+    late_inputs: Sequence[LateInputFact] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +80,23 @@ def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position
         )
     if query.position is not None and (type(query.position) is not int or query.position < 0):
         raise _bad_cursor()
-    lines, position = _by_key(query) if query.state in ("", "missing") else _by_row(query)
-    newer = newer_inputs(query.asset, [line.key for line in lines if line.version])
-    return [replace(line, stale=line.key in newer) for line in lines], position
+    lines, position = _READERS.get(query.state, _by_row)(query)
+    keys = [line.key for line in lines if line.version]
+    newer, late_inputs = newer_inputs(query.asset, keys), late_inputs_of(query.asset, keys)
+    marks = late_marks(query.asset, [line.key for line in lines if not line.version], query.now)
+    reasons = reasons_of(query.asset, [line.key for line in lines], query.now)
+    explained_lines = [
+        replace(
+            line,
+            stale=line.key in newer,
+            reason=reasons[line.key].text if line.key in reasons else "",
+            lateness=marks[line.key].word if line.key in marks else "",
+            overdue_at=marks[line.key].overdue_at if line.key in marks else None,
+            late_inputs=late_inputs.get(line.key, ()),
+        )
+        for line in lines
+    ]
+    return explained_lines, position
 
 
 def chosen_keys(query: PartitionQuery) -> Sequence[Any] | PartitionSet:
@@ -79,7 +105,7 @@ def chosen_keys(query: PartitionQuery) -> Sequence[Any] | PartitionSet:
     if not query.selection.strip():
         return _keys_so_far(query)
     if definition is None:
-        raise InvalidRequest({"selection": f"{query.asset} is not partitioned: leave it empty."})
+        raise InvalidRequest({"selection": not_partitioned_sentence(query.asset)})
     try:
         chosen: PartitionSet = definition.select(query.selection, until=query.now)
     except ValueError as error:
@@ -125,17 +151,17 @@ def _key_page(keys: Sequence[Any] | PartitionSet, start: int, size: int) -> Sequ
     if not isinstance(keys, PartitionSet):
         return keys[start : start + size]
     page_keys: list[Any] = []
-    for slab in keys.slabs:
-        segments, windows = sorted(slab.segments), keys.windows(slab)
+    for window_range in keys.window_ranges:
+        segments, windows = sorted(window_range.segments), keys.windows(window_range)
         count = len(windows) * len(segments)
         if start < count:
             open_count = size - len(page_keys)
             first, skip = divmod(start, len(segments))
             until = -(-(start + open_count) // len(segments))
-            slab_keys = chain.from_iterable(
+            range_keys = chain.from_iterable(
                 keys.space.keys(window, segments) for window in windows[first:until]
             )
-            page_keys += islice(slab_keys, skip, skip + open_count)
+            page_keys += islice(range_keys, skip, skip + open_count)
             if len(page_keys) == size:
                 break
         start = max(0, start - count)
@@ -248,3 +274,22 @@ def _bad_cursor() -> InvalidRequest:
     from slicewise_server.web.api.pages import bad_cursor
 
     return bad_cursor()
+
+
+def _overdue(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
+    """Return a page of overdue partitions; the position is the number of partitions before."""
+    definition = query.asset.definition
+    chosen = chosen_keys(query) if query.selection.strip() else None
+    rows = overdue_partitions(query.asset, query.now)
+    keys = []
+    for key in still_known(definition, rows.values_list("key", flat=True)) if definition else ():
+        if chosen is None or key in chosen:
+            keys.append(key)
+    first = query.position or 0
+    page_keys = keys[first : first + query.size]
+    following = first + len(page_keys)
+    lines = list(_lines(query.asset, page_keys))
+    return lines, following if following < len(keys) else None
+
+
+_READERS = {"": _by_key, PartitionState.MISSING: _by_key, OVERDUE: _overdue}

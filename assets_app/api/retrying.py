@@ -36,7 +36,8 @@ class CodeSerializer(StrictSerializer):
     code = serializers.ChoiceField(
         choices=[code.value for code in Code],
         default=Code.SAME.value,
-        help_text="`same`: the version that the run had; `newest`: the one in force now.",
+        help_text="`same`: the code version of the run; `newest`: the current code version of"
+        " the asset.",
     )
 
 
@@ -153,7 +154,7 @@ class RunsRetryView(ApiView):
 
 def _retry(values: dict[str, Any], user: Any) -> Retried:
     if ("runs" in values) == ("group" in values):
-        raise InvalidRequest({"": "Say which runs: either runs, by number, or a group."})
+        raise InvalidRequest({"": "Name the runs by number, or a group."})
     if "runs" in values:
         return retry_runs(values["runs"], code=values["code"], user=user)
     return retry_group(group_numbered(values["group"]), code=values["code"], user=user)

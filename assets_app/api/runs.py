@@ -53,7 +53,7 @@ class RunFilter(django_filters.FilterSet):
 class RunPartitionFilter(django_filters.FilterSet):
     """Filters of the list of a run's partitions."""
 
-    asset = django_filters.CharFilter(field_name="slice__asset__name")
+    asset = django_filters.CharFilter(field_name="partition__asset__name")
     state = django_filters.MultipleChoiceFilter(choices=RunPartition.State.choices)
 
 
@@ -70,7 +70,8 @@ def log_page(run: Run, position: Any) -> dict[str, Any]:
             Q(attempt__number__gt=attempt) | Q(attempt__number=attempt, sequence__gt=sequence)
         )
     # The state was read before the log, so that the log of an ended run is complete.
-    entries = list(logs.values("attempt__number", "sequence", "at", "text")[:LOG_PIECES_PER_PAGE])
+    fields = ("attempt__number", "sequence", "step", "at", "text")
+    entries = list(logs.values(*fields)[:LOG_PIECES_PER_PAGE])
     if entries:
         position = [entries[-1]["attempt__number"], entries[-1]["sequence"]]
     return {
@@ -134,7 +135,7 @@ class RunPartitionsView(ApiList[RunPartition]):
     def get_queryset(self) -> QuerySet[RunPartition]:
         if getattr(self, "swagger_fake_view", False):
             return self.queryset
-        return partitions_of_run(run_numbered(self.kwargs["pk"])).select_related("slice__asset")
+        return partitions_of_run(run_numbered(self.kwargs["pk"])).select_related("partition__asset")
 
     @extend_schema(
         operation_id="runs_partitions",
@@ -155,7 +156,7 @@ class RunLogView(ApiView):
         operation_id="runs_log",
         summary="Read a run's log",
         parameters=[
-            OpenApiParameter("cursor", str, description="`cursor` of the answer before."),
+            OpenApiParameter("cursor", str, description="`cursor` of the previous answer."),
             IF_NONE_MATCH,
         ],
         responses={200: LogPageSerializer, 304: None} | problems(400, 401, 404),

@@ -19,7 +19,7 @@ class RuntimePartitionsView(ApiView):
 
     @extend_schema(
         operation_id="assets_add_partitions",
-        summary="Add partitions of a set found at run time",
+        summary="Add runtime partitions",
         parameters=[IDEMPOTENCY_KEY],
         request=KeysSerializer,
         responses={201: AddedKeysSerializer} | problems(400, 401, 403, 404, 413, 422),
@@ -46,7 +46,7 @@ class RuntimePartitionsRemoveView(ApiView):
 
     @extend_schema(
         operation_id="assets_remove_partitions",
-        summary="Remove partitions of a set found at run time",
+        summary="Remove runtime partitions",
         parameters=[IDEMPOTENCY_KEY],
         request=KeyTextsSerializer,
         responses={200: AddedKeysSerializer} | problems(400, 401, 403, 404, 409, 413, 422),

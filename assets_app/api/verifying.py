@@ -42,7 +42,7 @@ class PartitionsVerifyView(ApiView):
 
     @extend_schema(
         operation_id="assets_verify_partitions",
-        summary="Compare data with its records",
+        summary="Compare data with the record",
         request=SelectionSerializer,
         responses={200: VerificationSerializer} | problems(400, 401, 403, 404),
         examples=[OpenApiExample("A month", {"selection": "2013-01"}, request_only=True)],

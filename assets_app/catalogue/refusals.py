@@ -62,7 +62,7 @@ def _was_over_another_limit(message: str) -> bool:
     for name in Limits._fields:
         setting = name.upper()
         if f"(setting {setting} of the server)" in message:
-            return f"at most {getattr(settings, setting):,} are taken" not in message
+            return f"the limit is {getattr(settings, setting):,} (" not in message
     return False
 
 

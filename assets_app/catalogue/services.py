@@ -11,7 +11,6 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.models import User
@@ -80,7 +79,7 @@ def retire_bundles(configured: Collection[str]) -> None:
             retired.assets.filter(active=True).update(active=False)
             stop_schedules(retired)
             Bundle.objects.filter(pk=retired.pk).update(
-                current_version=None, error="", checked_at=timezone.now()
+                current_version=None, error="", checked_at=database_now()
             )
             bundle_synced.send(
                 sender=None, name=retired.name, errors_before=errors_before, errors=[]
@@ -107,14 +106,14 @@ def sync_bundle(
         digest, archive = snapshot(path)
         current = _in_force(bundle)
         if current is not None and current.digest == digest and _is_settled(bundle, current):
-            Bundle.objects.filter(pk=bundle.pk).update(checked_at=timezone.now())
+            Bundle.objects.filter(pk=bundle.pk).update(checked_at=database_now())
             return _report(bundle, current, changed=False)
         loaded = (_load_unless_refused if hold_off else load)(digest, archive)
     except BundleNotLoaded as error:
         with transaction.atomic():
             bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
             errors_before, bundle.error = _errors_of(bundle), str(error)
-            Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
+            Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=database_now())
             _announce(bundle, errors_before)
         return _report(bundle, _in_force(bundle), changed=False)
     with transaction.atomic():

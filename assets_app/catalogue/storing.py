@@ -4,9 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils import timezone
-
 from assets_app.catalogue.declared import DeclaredBundle, declared_bundle
+from assets_app.catalogue.freshness_watches import store_watches
 from assets_app.catalogue.loading import LoadedBundle
 from assets_app.catalogue.refusals import refusals
 from assets_app.catalogue.timetables import stop_schedules, store_schedules
@@ -22,10 +21,11 @@ from assets_app.queries.clock import database_now
 from partitions_app.models import PartitionDefinition
 from slicewise.declaring import ExternalSpec, OutletSpec, ProducerSpec
 
+# A sync compares these columns of a stored asset with the declaration, and updates no others.
 _ASSET_COLUMNS = (
     *("bundle_id", "producer_id", "partition_definition_id", "uri", "canonical_uri", "kind"),
     *("format", "group", "owners", "tags", "columns", "outlet_validations", "description"),
-    *("schedule", "file", "warnings", "active"),
+    *("alerts", "schedule", "file", "warnings", "active"),
 )
 _BATCH_SIZE = 1_000
 
@@ -50,12 +50,12 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     new_names = _store_assets(bundle, specs, external, versions)
     _deactivate_undeclared(bundle, declared)
     _store_dependencies([*specs, *_specs_naming(new_names, bundle)], external)
+    now = database_now()
+    store_watches(bundle, specs, external, now=now)
     # At the end: as long as the rows of schedules are locked, no schedule ticks.
-    store_schedules(versions.values(), now=database_now())
+    store_schedules(versions.values(), now=now)
     stop_schedules(bundle)
-    Bundle.objects.filter(pk=bundle.pk).update(
-        current_version=version, error="", checked_at=timezone.now()
-    )
+    Bundle.objects.filter(pk=bundle.pk).update(current_version=version, error="", checked_at=now)
     bundle.refresh_from_db()
     return version
 
@@ -130,6 +130,7 @@ def _asset(
         group=outlet.group or spec.group or "",
         owners=list(outlet.owners or spec.owners),
         tags=list(outlet.tags or spec.tags),
+        alerts=list(spec.alerts),
         description=outlet.description or spec.description,
         schedule=spec.schedule,
         file=spec.file,
@@ -199,6 +200,7 @@ def _store_dependencies(
             downstream_id=ids[outlet_name],
             inlet=name in spec.inlets,
             scheduling=name in spec.scheduling_names,
+            fresh=name in spec.fresh_names,
             mapping=spec.mappings.get(name),
         )
         for spec in producers
@@ -218,5 +220,5 @@ def _store_dependencies(
     AssetDependency.objects.bulk_create(wanted.values(), batch_size=_BATCH_SIZE)
 
 
-def _meaning(edge: AssetDependency) -> tuple[bool, bool, Any]:
-    return edge.inlet, edge.scheduling, edge.mapping
+def _meaning(edge: AssetDependency) -> tuple[bool, bool, bool, Any]:
+    return edge.inlet, edge.scheduling, edge.fresh, edge.mapping

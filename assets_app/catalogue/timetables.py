@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
 
+from assets_app.catalogue.after_windows import moments_after, windows_of
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -20,7 +21,7 @@ from assets_app.models import (
     Schedule,
 )
 from slicewise.calendar import TimeSchedule
-from slicewise.declaring import is_time, time_terms
+from slicewise.declaring import is_after, is_time, time_terms
 
 _COLUMNS = (
     *("rule", "by_time", "next_at", "handled_until", "began_at", "paused_at"),
@@ -53,7 +54,9 @@ def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
 
 
 def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeSchedule]:
-    """Return the ticks of each time in a schedule, by `term_text`; empty without times."""
+    """Return the ticks of each time in a schedule, by `term_text`; empty without times. The ticks
+    of `After` are so long after the ends of windows.
+    """
     return _term_rules(json.dumps(schedule_rule, sort_keys=True))
 
 
@@ -72,15 +75,16 @@ def next_tick(schedule_rule: Mapping[str, Any], after: datetime) -> datetime | N
 def _term_rules(text: str) -> Mapping[str, TimeSchedule]:
     schedule_rule = json.loads(text)
     return {
-        term_text(term): time_rule(
-            {
-                **schedule_rule,
-                "schedule": term,
-                "timezone": term.get("timezone") or schedule_rule.get("timezone"),
-            }
-        )
+        term_text(term): _ticks_of(term, schedule_rule)
         for term in time_terms(schedule_rule["schedule"])
     }
+
+
+def _ticks_of(term: Mapping[str, Any], schedule_rule: Mapping[str, Any]) -> TimeSchedule:
+    if is_after(term):
+        return moments_after(term, schedule_rule)
+    timezone = term.get("timezone") or schedule_rule.get("timezone")
+    return time_rule({**schedule_rule, "schedule": term, "timezone": timezone})
 
 
 def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
@@ -271,6 +275,7 @@ def _rule_of(producer: Producer) -> _Rule:
         "timezone": spec.timezone,
         "start": spec.start_date,
         "end": spec.end_date,
+        **windows_of(spec),
     }
     return schedule_rule, limits
 

@@ -5,10 +5,10 @@ import json
 from collections.abc import Sequence
 
 from django.db import connection
-from django.utils import timezone
 
 from assets_app.catalogue.declared import DeclaredProducer
 from assets_app.models import Bundle, BundleVersion, Producer, ProducerVersion
+from assets_app.queries.clock import database_now
 from slicewise_server.web.row_ids import reserve_ids
 
 # For thousands of rows, Django's own bulk_update takes several seconds.
@@ -59,9 +59,10 @@ def _copy_versions(fresh: Sequence[ProducerVersion]) -> None:
     """Write the versions and set their ids. Thousands of definitions as parameters of a statement
     would take longer to quote than all other work.
     """
+    now = database_now()
     with connection.cursor() as cursor:
         for new, pk in zip(fresh, reserve_ids(ProducerVersion, len(fresh)), strict=True):
-            new.pk, new.created_at = pk, timezone.now()
+            new.pk, new.created_at = pk, now
         with cursor.copy(_COPY) as copy:
             for new in fresh:
                 definition = json.dumps(new.definition)

@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from assets_app.execution import tick_steps
 from assets_app.execution.gateway import calling, publishing, recovery, supervision
 
 
@@ -33,3 +34,9 @@ def clear_lost_attempt(attempt_id: int) -> None:
 def call_hook(hook_id: int) -> None:
     """Call the function that an asset declares for the time after a run."""
     calling.call_hook(hook_id)
+
+
+@shared_task(name="assets_app.execution.tasks.check_queues")
+def check_queues() -> None:
+    """Compare the heads of the queues with the queued runs; the next dispatch repairs the heads."""
+    tick_steps.request_head_check()

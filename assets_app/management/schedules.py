@@ -6,14 +6,14 @@ from django.utils.timezone import now
 
 from accounts_app.management.command import SlicewiseCommand, count_text
 from assets_app.models import Asset, ScheduleTick
-from assets_app.queries.ticks import left_out_of, ticks_of
+from assets_app.queries.ticks import ticks_of, truncations_of
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed import Missed, missed_by
 from assets_app.scheduling.progress import progress_of
 from assets_app.serializers import (
-    LeftOutSerializer,
     MissedSerializer,
     ScheduleSerializer,
+    ScheduleTruncationSerializer,
     TickSerializer,
 )
 from slicewise.texts import masked_text
@@ -22,12 +22,12 @@ from slicewise.texts import masked_text
 def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
     """Print the schedule of an asset and the latest ``limit`` ticks (0: all).
 
-    Partitions under way, left out or missed follow.
+    Partitions under way, truncations and missed partitions follow.
     """
     words = describe_schedule(asset)
     ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
     under_way = [] if words is None or words.row.by_time else progress_of(asset, now())
-    left_out = [] if words is None else left_out_of(asset)
+    truncations = [] if words is None else truncations_of(asset)
     missed = missed_by(asset, now())
     if command.json:
         command.print_json(
@@ -38,27 +38,28 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
                     for partition in under_way
                 ],
                 "ticks": TickSerializer(ticks, many=True).data,
-                "left_out": LeftOutSerializer(left_out, many=True).data,
+                "truncations": ScheduleTruncationSerializer(truncations, many=True).data,
                 "missed": None if missed is None else MissedSerializer(missed).data,
             }
         )
         return
     if words is None:
-        command.say(f"{asset.name} has no schedule: it is made by hand.")
+        command.say(f"{asset.name} has no schedule: only requests and backfills materialize it.")
         return
     _print_facts(command, words)
     if under_way:
         command.print_table(
-            ("on its way", "there"),
+            ("in progress", "upstream partitions"),
             ((partition.row.key, partition.text) for partition in under_way),
         )
     _print_ticks(command, words, ticks)
     if missed is not None:
         command.say(_missed_line(missed))
-    for dropped in left_out:
+    for truncation in truncations:
         command.say(
-            f"Left out at {dropped.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
-            f" tick may queue: {dropped.count:,} partitions, {dropped.first} to {dropped.last}."
+            f"Not queued at {truncation.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
+            f" tick may queue: {truncation.count:,} partitions, {truncation.first} to"
+            f" {truncation.last}."
         )
 
 
@@ -85,7 +86,7 @@ def _print_ticks(
     command: SlicewiseCommand, words: ScheduleDescription, ticks: Sequence[ScheduleTick]
 ) -> None:
     if ticks:
-        columns = ("ticks", "queued", "there", "in flight", "passed over", "")
+        columns = ("ticks", "queued", "materialized", "in flight", "left out", "")
         lines = (_tick_line(words, tick) for tick in ticks)
         command.print_table((f"tick ({words.timezone})", *columns), lines)
 

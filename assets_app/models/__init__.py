@@ -11,6 +11,13 @@ from assets_app.models.catalogue import (
 )
 from assets_app.models.gateways import Gateway
 from assets_app.models.hooks import RunHook
+from assets_app.models.lateness import (
+    FreshnessWatch,
+    LateEffect,
+    LateInput,
+    LatePartition,
+    LateReason,
+)
 from assets_app.models.partitions import (
     AssetPartition,
     Materialization,
@@ -18,8 +25,8 @@ from assets_app.models.partitions import (
     WriteReport,
 )
 from assets_app.models.queue_heads import QueueChange, QueueHead
-from assets_app.models.runs import FrozenUpstream, Run, RunGroup, RunNeed, RunPartition
-from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
+from assets_app.models.runs import AwaitedPartition, FrozenUpstream, Run, RunGroup, RunPartition
+from assets_app.models.scheduling import Outbox, Schedule, ScheduleTick, ScheduleTruncation
 from assets_app.models.states import (
     ACTIVE_STATES,
     NOTHING_LACKS,
@@ -33,9 +40,12 @@ from assets_app.models.states import (
     Queue,
     RunState,
     SkipReason,
+    StepKind,
+    StepState,
     TickReason,
     Trigger,
 )
+from assets_app.models.steps import AttemptStep
 from assets_app.models.targets import DISCOVERY, Target
 from assets_app.models.validations import ValidationResult
 
@@ -51,15 +61,21 @@ __all__ = [
     "AttemptInput",
     "AttemptOutcome",
     "AttemptOutlet",
+    "AttemptStep",
+    "AwaitedPartition",
     "Bundle",
     "BundleVersion",
     "FailureKind",
+    "FreshnessWatch",
     "FrozenUpstream",
     "Gateway",
     "GroupKind",
     "HookOption",
+    "LateEffect",
+    "LateInput",
+    "LatePartition",
+    "LateReason",
     "Lease",
-    "LeftOut",
     "Materialization",
     "Outbox",
     "PartitionCount",
@@ -74,12 +90,14 @@ __all__ = [
     "RunGroup",
     "RunHook",
     "RunLog",
-    "RunNeed",
     "RunPartition",
     "RunState",
     "Schedule",
     "ScheduleTick",
+    "ScheduleTruncation",
     "SkipReason",
+    "StepKind",
+    "StepState",
     "Target",
     "TickReason",
     "Trigger",

@@ -9,6 +9,7 @@ from assets_app.models.partitions import AssetPartition
 from assets_app.models.runs import Run
 from assets_app.models.states import (
     AttemptOutcome,
+    StepKind,
 )
 
 
@@ -159,18 +160,18 @@ class AttemptInput(models.Model):
         db_index=False,
         db_constraint=False,
     )
-    slice = models.ForeignKey(
+    partition = models.ForeignKey(
         AssetPartition, on_delete=models.CASCADE, related_name="read_by", db_constraint=False
     )
     version = models.PositiveIntegerField()
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(fields=("attempt", "slice"), name="attempt_input_once"),
+            models.UniqueConstraint(fields=("attempt", "partition"), name="attempt_input_once"),
         )
 
     def __str__(self) -> str:
-        return f"{self.attempt_id} read {self.slice_id} v{self.version}"
+        return f"{self.attempt_id} read {self.partition_id} v{self.version}"
 
 
 class RunLog(models.Model):
@@ -180,6 +181,8 @@ class RunLog(models.Model):
         RunAttempt, on_delete=models.CASCADE, related_name="logs", db_index=False
     )
     sequence = models.PositiveIntegerField()
+    # The step that ran meanwhile; empty for other output, and for runs without such steps.
+    step = models.CharField(max_length=10, choices=StepKind, blank=True, default="", db_default="")
     text = models.TextField()
     at = models.DateTimeField(auto_now_add=True)
 

@@ -141,6 +141,8 @@ class Asset(models.Model):
     group = models.CharField(max_length=200, blank=True)
     owners = models.JSONField(default=list)
     tags = models.JSONField(default=list)
+    # [{"kinds", "to", "gather_seconds"}]: the alerts that the definition file declares.
+    alerts = models.JSONField(default=list)
     columns = models.JSONField(null=True)
     # Validations of the written data, as the loader reported them.
     outlet_validations = models.JSONField(default=list)
@@ -195,15 +197,18 @@ class Asset(models.Model):
 
 
 class AssetDependency(models.Model):
-    """A downstream asset that reads an upstream asset, is scheduled by it, or both."""
+    """A downstream asset that reads an upstream asset, is scheduled by it, or needs it fresh."""
 
     upstream = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="downstream_edges")
     downstream = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="upstream_edges")
     inlet = models.BooleanField(default=False)
     scheduling = models.BooleanField(default=False)
+    # The schedule asks that the upstream asset be fresh.
+    fresh = models.BooleanField(default=False, db_default=False)
     mapping = models.JSONField(null=True)
 
     class Meta:
+        verbose_name_plural = "asset dependencies"
         constraints = (
             models.UniqueConstraint(fields=("upstream", "downstream"), name="dependency_once"),
         )

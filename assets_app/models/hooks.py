@@ -16,7 +16,7 @@ class RunHook(models.Model):
 
     attempt = models.OneToOneField(RunAttempt, on_delete=models.CASCADE, related_name="hook")
     option = models.CharField(max_length=10, choices=HookOption)
-    # When workers were last told of the hook: a message may be lost.
+    # When the hook was last announced to workers: a message may be lost.
     sent_at = models.DateTimeField()
     begun_at = models.DateTimeField(null=True)
 

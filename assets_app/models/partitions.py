@@ -15,10 +15,10 @@ from partitions_app.rules import identity_of
 Row = TypeVar("Row", bound=models.Model)
 
 
-class CutQuerySet(models.QuerySet[Row]):
+class IdentityQuerySet(models.QuerySet[Row]):
     """Rows that are kept of assets under the identity of a definition."""
 
-    def as_cut_now(self) -> Self:
+    def under_current_definition(self) -> Self:
         """Select the rows under the present definition of each asset; rows under an earlier
         definition are kept, and not counted.
         """
@@ -28,7 +28,7 @@ class CutQuerySet(models.QuerySet[Row]):
         return self.alias(present_identity=present).filter(identity=F("present_identity"))
 
 
-class AssetPartitionQuerySet(CutQuerySet["AssetPartition"]):
+class AssetPartitionQuerySet(IdentityQuerySet["AssetPartition"]):
     """Partitions of assets."""
 
     def made_of(self, asset: Asset) -> "AssetPartitionQuerySet":
@@ -55,7 +55,7 @@ class AssetPartition(models.Model):
 
     # Other indexes begin with the asset, and serve as its index.
     asset = models.ForeignKey(
-        Asset, on_delete=models.CASCADE, related_name="slices", db_index=False
+        Asset, on_delete=models.CASCADE, related_name="partitions", db_index=False
     )
     identity = models.CharField(max_length=16, db_collation="C")
     key = models.CharField(max_length=1000, db_collation="C")
@@ -72,7 +72,7 @@ class AssetPartition(models.Model):
     # The version when the partition was forgotten: the next version is counted on from there.
     forgotten_version = models.PositiveIntegerField(default=0, db_default=0)
     held_by = models.ForeignKey(
-        "Run", null=True, on_delete=models.SET_NULL, related_name="held_slices", db_index=False
+        "Run", null=True, on_delete=models.SET_NULL, related_name="held_partitions", db_index=False
     )
     # The partition came due again while a run held it.
     due_again = models.BooleanField(default=False)
@@ -96,37 +96,39 @@ class AssetPartition(models.Model):
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(fields=("asset", "identity", "key"), name="slice_once"),
+            models.UniqueConstraint(fields=("asset", "identity", "key"), name="partition_once"),
             models.CheckConstraint(
-                condition=models.Q(state__in=PartitionState.values), name="slice_state_known"
+                condition=models.Q(state__in=PartitionState.values), name="partition_state_known"
             ),
             models.CheckConstraint(
                 condition=~models.Q(state=PartitionState.MATERIALIZED) | models.Q(version__gt=0),
-                name="slice_materialized_has_version",
+                name="partition_materialized_has_version",
             ),
         )
         indexes = (
             models.Index(
-                fields=("asset", "identity", "window_start", "segment"), name="slice_by_window"
+                fields=("asset", "identity", "window_start", "segment"), name="partition_by_window"
             ),
             models.Index(
-                fields=("held_by",), condition=models.Q(held_by__isnull=False), name="slice_held"
+                fields=("held_by",),
+                condition=models.Q(held_by__isnull=False),
+                name="partition_held",
             ),
             models.Index(
                 fields=("asset", "identity", "window_start"),
                 condition=models.Q(held_by__isnull=False),
-                name="slice_held_by_asset",
+                name="partition_held_by_asset",
             ),
             # Without time, the past of an asset is in the order of materialization.
             models.Index(
                 fields=("asset", "identity", "materialized_at", "id"),
                 condition=models.Q(window_start__isnull=True, version__gt=0),
-                name="slice_by_making",
+                name="partition_by_making",
             ),
             models.Index(
                 fields=("due_at",),
                 condition=models.Q(due_again=True, held_by__isnull=True),
-                name="slice_due_by_time",
+                name="partition_due_by_time",
             ),
         )
 
@@ -141,18 +143,18 @@ class WriteReport(models.Model):
     selection = models.TextField(blank=True)
     partition_count = models.PositiveIntegerField()
     metadata = models.JSONField(default=dict)
-    told_by = models.ForeignKey(
+    reported_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     # The name of the reporter, which is shown even when the account is gone.
-    told_by_name = models.CharField(max_length=150)
+    reported_by_name = models.CharField(max_length=150)
     created_at = models.DateTimeField()
 
     class Meta:
         ordering = ("-id",)
 
     def __str__(self) -> str:
-        return f"write {self.pk} of {self.asset_id}, told by {self.told_by_name}"
+        return f"write {self.pk} of {self.asset_id}, reported by {self.reported_by_name}"
 
 
 class Materialization(models.Model):
@@ -162,7 +164,7 @@ class Materialization(models.Model):
     The record is appended when the data has been published, and never changed.
     """
 
-    slice = models.ForeignKey(
+    partition = models.ForeignKey(
         AssetPartition, on_delete=models.CASCADE, related_name="materializations", db_index=False
     )
     version = models.PositiveIntegerField()
@@ -198,13 +200,20 @@ class Materialization(models.Model):
     )
     rows = models.BigIntegerField(null=True)
     bytes = models.BigIntegerField(null=True)
+    # The whole partition after a run that appends, written in the transaction that appends the
+    # record; `rows` and `bytes` are of the appended data.
+    total_files = models.BigIntegerField(null=True)
+    total_rows = models.BigIntegerField(null=True)
+    total_bytes = models.BigIntegerField(null=True)
     metadata = models.JSONField(default=dict)
     created_at = models.DateTimeField()
 
     class Meta:
         ordering = ("-id",)
         constraints = (
-            models.UniqueConstraint(fields=("slice", "version"), name="materialization_version"),
+            models.UniqueConstraint(
+                fields=("partition", "version"), name="materialization_version"
+            ),
             models.CheckConstraint(
                 condition=Q(
                     run__isnull=False,
@@ -230,7 +239,7 @@ class Materialization(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.slice_id} v{self.version}"
+        return f"{self.partition_id} v{self.version}"
 
 
 class PartitionCount(models.Model):
@@ -245,7 +254,7 @@ class PartitionCount(models.Model):
     state = models.CharField(max_length=12, choices=PartitionState, db_collation="C")
     count = models.BigIntegerField(default=0)
 
-    objects = CutQuerySet.as_manager()
+    objects = IdentityQuerySet.as_manager()
 
     class Meta:
         constraints = (

@@ -187,6 +187,9 @@ class Run(models.Model):
             ),
             models.Index(fields=("-ended_at",), condition=Q(state="failed"), name="run_failed"),
             models.Index(
+                fields=("group", "id"), condition=Q(state="failed"), name="run_failed_by_group"
+            ),
+            models.Index(
                 fields=("tick", "id"), condition=Q(tick__isnull=False), name="run_by_tick"
             ),
         )
@@ -208,7 +211,7 @@ class RunPartition(models.Model):
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, related_name="partitions", db_index=False
     )
-    slice = models.ForeignKey(
+    partition = models.ForeignKey(
         AssetPartition, on_delete=models.CASCADE, related_name="run_partitions"
     )
     position = models.PositiveIntegerField()
@@ -225,17 +228,17 @@ class RunPartition(models.Model):
         ordering = ("position",)
         constraints = (
             models.UniqueConstraint(fields=("run", "position"), name="run_partition_position"),
-            models.UniqueConstraint(fields=("run", "slice"), name="run_partition_once"),
+            models.UniqueConstraint(fields=("run", "partition"), name="run_partition_once"),
         )
 
     def __str__(self) -> str:
-        return f"run {self.run_id} slice {self.slice_id}"
+        return f"run {self.run_id} partition {self.partition_id}"
 
 
-class RunNeed(models.Model):
-    """A partition that a waiting run waits for: the one before the partition of the run."""
+class AwaitedPartition(models.Model):
+    """A partition that a run waits for: the partition before a partition of the run."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="needs")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="awaited_partitions")
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
     identity = models.CharField(max_length=16, db_collation="C")
     key = models.CharField(max_length=1000, db_collation="C")
@@ -246,14 +249,16 @@ class RunNeed(models.Model):
     class Meta:
         indexes = (
             models.Index(
-                fields=("look_at",), condition=Q(look_at__isnull=False), name="need_to_look_at"
+                fields=("look_at",),
+                condition=Q(look_at__isnull=False),
+                name="awaited_partition_to_look_at",
             ),
             models.Index(
                 fields=("asset", "identity", "key"),
                 condition=Q(look_at__isnull=False),
-                name="need_by_partition",
+                name="awaited_partition_by_key",
             ),
         )
 
     def __str__(self) -> str:
-        return f"run {self.run_id} needs {self.asset_id} {self.key}"
+        return f"run {self.run_id} waits for {self.asset_id} {self.key}"

@@ -1,4 +1,4 @@
-"""Schedules of producers, ticks of schedules, the outbox, and left-out partitions."""
+"""Schedules of producers, ticks of schedules, the outbox, and truncations of schedules."""
 
 from datetime import datetime
 
@@ -17,6 +17,7 @@ class Schedule(models.Model):
 
     producer = models.OneToOneField(Producer, on_delete=models.CASCADE, related_name="schedule")
     # {"schedule", "timezone", "start", "end"} as the loader reported them; null without a schedule.
+    # With a term `After` also {"windows"}: the definition of the windows that the term counts from.
     rule = models.JSONField(null=True)
     # Whether the schedule is one time and nothing else.
     by_time = models.BooleanField()
@@ -79,7 +80,7 @@ class Outbox(models.Model):
     # The only schedule that the row is still to be evaluated for; null for all downstream
     # schedules.
     schedule = models.ForeignKey(
-        Schedule, null=True, on_delete=models.CASCADE, related_name="unjudged"
+        Schedule, null=True, on_delete=models.CASCADE, related_name="unevaluated_writes"
     )
     # Not evaluated before this time, after a failure.
     not_before = models.DateTimeField(null=True)
@@ -88,6 +89,7 @@ class Outbox(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name_plural = "outbox entries"
         ordering = ("id",)
         constraints = (
             models.CheckConstraint(
@@ -132,15 +134,15 @@ class ScheduleTick(models.Model):
         return f"{self.schedule_id} at {self.at}"
 
 
-class LeftOut(models.Model):
-    """Due partitions over the limit: one upstream write made the partitions due, or one tick was to
-    refresh them, and the partitions were not queued, since they were more than one write or tick
-    may queue. No schedule queues the partitions by itself: a person is told.
+class ScheduleTruncation(models.Model):
+    """One upstream write or one tick made more partitions due than may be queued: the newest were
+    queued, and the oldest were not. No schedule queues the oldest later; an event announces them.
     """
 
-    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="left_out")
-    # The last time, where the same partitions were left out several times.
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="truncations")
+    # The last time, where the same partitions were not queued several times.
     at = models.DateTimeField()
+    # The number of partitions that were not queued.
     count = models.PositiveBigIntegerField()
     # The number of partitions queued instead: the newest.
     queued = models.PositiveIntegerField()
@@ -154,10 +156,10 @@ class LeftOut(models.Model):
         ordering = ("-at", "-id")
         constraints = (
             models.UniqueConstraint(
-                fields=("asset", "first", "last", "count"), name="left_out_once"
+                fields=("asset", "first", "last", "count"), name="schedule_truncation_once"
             ),
         )
-        indexes = (models.Index(fields=("at",), name="left_out_by_time"),)
+        indexes = (models.Index(fields=("at",), name="schedule_truncation_by_time"),)
 
     def __str__(self) -> str:
         return f"{self.count} of {self.asset_id}: {self.first}..{self.last}"

@@ -85,6 +85,20 @@ class HookOption(TextChoices):
     ON_FAILURE = "on_failure", "After a run that has failed"
 
 
+class StepKind(TextChoices):
+    SETUP = "setup", "Set-up"
+    FUNCTION = "function", "Function"
+    TEARDOWN = "teardown", "Tear-down"
+
+
+class StepState(TextChoices):
+    RUNNING = "running", "Running"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    STOPPED = "stopped", "Stopped"
+    NOT_RUN = "not_run", "Not run"
+
+
 class FailureKind(TextChoices):
     """The cause of a failure: the asset's code; the platform, which has retries of its own; or data
     that was lost or changed in its place, which no retry brings back.
@@ -96,7 +110,7 @@ class FailureKind(TextChoices):
 
 
 class TickReason(TextChoices):
-    """Why a tick of a schedule queued nothing."""
+    """Why a tick of a schedule queued nothing; `SkipReason` is about runs and partitions."""
 
     NOTHING_ENDED = "nothing_ended", "Nothing new since the last tick"
     EXISTS = "exists", "Already materialized"
@@ -105,6 +119,9 @@ class TickReason(TextChoices):
 
 
 class SkipReason(TextChoices):
+    """Why a run, or a partition of a backfill, ended without execution."""
+
+    # At most 20 characters; CONTRIBUTING.md lists the places that a new reason concerns.
     IN_FLIGHT = "in_flight", "Already in progress"
     EXISTS = "exists", "Already materialized"
     UPSTREAM_FAILED = "upstream_failed", "Upstream failed"
@@ -114,5 +131,6 @@ class SkipReason(TextChoices):
     NO_SUCH_PARTITION = "no_such_partition", "Partition does not exist"
 
 
-# Skipped for these reasons, a partition is materialized, or another run materializes the partition.
+# Skipped for these reasons, a partition is materialized, or another run materializes the partition:
+# the skip is no failure of a backfill. A skip for any other reason is a failure.
 NOTHING_LACKS = (SkipReason.EXISTS, SkipReason.IN_FLIGHT)

@@ -1,4 +1,4 @@
-"""Numbers of partitions of assets by state: three statements for any number of assets."""
+"""Numbers of partitions of assets by state: five statements for any number of assets."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -6,10 +6,11 @@ from datetime import date
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Exists, OuterRef
 
-from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState
+from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState, RunState
 from assets_app.queries.present import Bounds, Gap, bounds_of, gaps_of, listed_segments
+from partitions_app.state_badges import waits_for_slot
 
 _COUNTED = """
 WITH bound AS (
@@ -24,31 +25,54 @@ WITH bound AS (
 SELECT asset_id, state, sum(number), min(first), max(last) FROM counted
 WHERE {is_listed} GROUP BY asset_id, state
 """
+_WITHIN = """(bound.first IS NULL OR {row}.bucket >= bound.first)
+      AND (bound.last IS NULL OR {row}.bucket <= bound.last)"""
 # Grouped by segment first, so that each segment is looked up in the list once.
-_BY_BUCKET = """
+_BY_BUCKET = f"""
     SELECT bound.asset_id, bound.width, total.segment, total.state,
            sum(total.count) AS number, min(total.bucket) AS first, max(total.bucket) AS last
     FROM bound JOIN assets_app_partitioncount AS total
         ON total.asset_id = bound.asset_id AND total.identity = bound.identity
     WHERE total.count > 0 AND total.state = ANY(%(states)s)
-      AND (bound.first IS NULL OR total.bucket >= bound.first)
-      AND (bound.last IS NULL OR total.bucket <= bound.last)
+      AND {_WITHIN.format(row="total")}
     GROUP BY 1, 2, 3, 4
-"""
-_IN_GAPS = """
-    SELECT bound.asset_id, bound.width, slice.segment, slice.state,
+"""  # noqa: S608  (a part of the statement that has one home)
+_HELD_BY_RUN = """JOIN assets_app_run AS run ON run.id = partition.held_by_id
+    WHERE partition.held_by_id IS NOT NULL AND run.state = ANY(%(states)s)"""
+# Read by the index of held partitions: no more partitions than runs are at work on.
+_HELD = f"""
+    SELECT bound.asset_id, bound.width, partition.segment, run.state,
+           count(*) AS number, min(partition.bucket) AS first, max(partition.bucket) AS last
+    FROM bound JOIN assets_app_assetpartition AS partition
+        ON partition.asset_id = bound.asset_id AND partition.identity = bound.identity
+    {_HELD_BY_RUN}
+      AND {_WITHIN.format(row="partition")}
+    GROUP BY 1, 2, 3, 4
+"""  # noqa: S608
+
+
+def _in_gaps(state: str, of_states: str) -> str:
+    """Return the statement that counts partitions in the gaps of definitions, in some states."""
+    return f"""
+    SELECT bound.asset_id, bound.width, partition.segment, {state},
            count(*) AS number, NULL::date AS first, NULL::date AS last
     FROM unnest(%(gaps)s::bigint[], %(sinces)s::timestamptz[], %(untils)s::timestamptz[])
         AS gap(asset_id, since, until)
     JOIN bound ON bound.asset_id = gap.asset_id
-    JOIN assets_app_assetpartition AS slice
-        ON slice.asset_id = bound.asset_id AND slice.identity = bound.identity
-       AND slice.window_start >= gap.since AND slice.window_start < gap.until
-    WHERE slice.state <> 'missing' AND slice.state = ANY(%(states)s)
-      AND (bound.first IS NULL OR slice.bucket >= bound.first)
-      AND (bound.last IS NULL OR slice.bucket <= bound.last)
+    JOIN assets_app_assetpartition AS partition
+        ON partition.asset_id = bound.asset_id AND partition.identity = bound.identity
+       AND partition.window_start >= gap.since AND partition.window_start < gap.until
+    {of_states}
+      AND {_WITHIN.format(row="partition")}
     GROUP BY 1, 2, 3, 4
-"""
+"""  # noqa: S608
+
+
+_IN_GAPS = _in_gaps(
+    "partition.state",
+    "WHERE partition.state <> 'missing' AND partition.state = ANY(%(states)s)",
+)
+_HELD_IN_GAPS = _in_gaps("run.state", _HELD_BY_RUN)
 _IS_LISTED = """(width < {place} OR (asset_id, {place}, split_part(segment, '|', {place})) IN (
     SELECT asset_id, place, text FROM listed
 ))"""
@@ -60,12 +84,7 @@ class StateCounts:
     def __init__(self, assets: Iterable[Asset]) -> None:
         asset_list = list(assets)
         self._settled = _settled(asset_list)
-        held_partitions = AssetPartition.objects.filter(
-            asset__in=asset_list, held_by__isnull=False
-        ).as_cut_now()
-        self._held: dict[int, int] = dict(
-            held_partitions.order_by().values_list("asset").annotate(Count("id"))
-        )
+        self._held = _held(_with_held_partitions(asset_list))
 
     def settled(self, asset: Asset) -> dict[str, int]:
         """Count partitions by their settled state; partitions without a row are not counted."""
@@ -74,7 +93,25 @@ class StateCounts:
 
     def held(self, asset: Asset) -> int:
         """Count the partitions that a run holds now."""
-        return self._held.get(asset.pk, 0)
+        return sum(self._held[asset.pk].values()) if asset.pk in self._held else 0
+
+    def queued(self, asset: Asset) -> int:
+        """Count the partitions of runs that wait: for an earlier partition, or for a worker."""
+        counts = self._held[asset.pk].items() if asset.pk in self._held else ()
+        return sum(number for run_state, number in counts if waits_for_slot(run_state))
+
+
+def assets_in_progress(*, queued: bool) -> set[int]:
+    """Return the ids of the assets of which a run holds a partition that the definition has now: a
+    run that has not begun, or one that has.
+    """
+    run_states = [state for state in RunState if waits_for_slot(state) is queued]
+    held_partitions = AssetPartition.objects.filter(
+        held_by__state__in=run_states
+    ).under_current_definition()
+    assets = Asset.objects.filter(pk__in=held_partitions.order_by().values("asset"))
+    held = _held(list(assets.select_related("partition_definition")), run_states)
+    return {asset_id for asset_id, counts in held.items() if any(counts.values())}
 
 
 def failed_counts() -> dict[int, int]:
@@ -83,7 +120,7 @@ def failed_counts() -> dict[int, int]:
     """
     touched = PartitionCount.objects.filter(state=PartitionState.FAILED, count__gt=0)
     assets = Asset.objects.filter(
-        active=True, pk__in=touched.as_cut_now().order_by().values("asset")
+        active=True, pk__in=touched.under_current_definition().order_by().values("asset")
     ).select_related("partition_definition")
     settled = _settled(list(assets), [PartitionState.FAILED])
     counts = {asset_id: of_asset["failed"] for asset_id, of_asset in settled.items()}
@@ -94,13 +131,39 @@ def _settled(
     assets: Sequence[Asset], states: Sequence[str] = tuple(PartitionState)
 ) -> dict[int, dict[str, int]]:
     """Count the partitions that the definitions of the assets have now, by asset id and state."""
+    return _counts_of(assets, states, _BY_BUCKET, _IN_GAPS)
+
+
+def _with_held_partitions(assets: Sequence[Asset]) -> list[Asset]:
+    """Return the assets of which a run holds a partition: most have none, and need no bounds."""
+    held_partitions = AssetPartition.objects.filter(asset=OuterRef("pk"), held_by__isnull=False)
+    chosen = Asset.objects.filter(pk__in=[asset.pk for asset in assets])
+    ids = set(chosen.filter(Exists(held_partitions)).order_by().values_list("pk", flat=True))
+    return [asset for asset in assets if asset.pk in ids]
+
+
+def _held(
+    assets: Sequence[Asset], run_states: Sequence[str] = tuple(RunState)
+) -> dict[int, dict[str, int]]:
+    """Count the partitions that runs hold and the definitions have now, by asset id and state of
+    the run.
+    """
+    return _counts_of(assets, run_states, _HELD, _HELD_IN_GAPS)
+
+
+def _counts_of(
+    assets: Sequence[Asset], states: Sequence[str], all_counted: str, counted_in_gaps: str
+) -> dict[int, dict[str, int]]:
+    """Count by asset id and state: all partitions within the buckets of the bounds, less those in
+    the gaps of the definitions.
+    """
     if not assets:
         return {}
     counts: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     bounds = [bounds_of(asset) for asset in assets]
     values = _values(assets, bounds) | {"states": list(map(str, states))}
     buckets: dict[int, list[date]] = defaultdict(list)
-    for asset_id, state, number, first, last in _counted(_BY_BUCKET, bounds, values):
+    for asset_id, state, number, first, last in _counted(all_counted, bounds, values):
         counts[asset_id][state] = int(number)
         buckets[asset_id] += [day for day in (first, last) if day is not None]
     gaps = [
@@ -110,7 +173,8 @@ def _settled(
         for gap in gaps_of(asset, min(days), max(days))
     ]
     if gaps:
-        for asset_id, state, number, *_ in _counted(_IN_GAPS, bounds, values | _columns(gaps)):
+        within_gaps = values | _columns(gaps)
+        for asset_id, state, number, *_ in _counted(counted_in_gaps, bounds, within_gaps):
             counts[asset_id][state] -= int(number)
     return counts
 

@@ -9,10 +9,14 @@ from django.db.models import Count, Min, QuerySet, Sum
 from django.db.models.functions import TruncDate, TruncDay, TruncMonth, TruncYear
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
+from assets_app.queries.grid_overdue import overdue_shares
+from assets_app.queries.overdue import is_watched, late_marks
 from assets_app.queries.staleness import newer_inputs
-from partitions_app.grid.cells import Bucketed, Grid, PartitionFact
+from partitions_app.grid.cells import Grid, PartitionFact
 from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
 from partitions_app.grid.periods import Clock, midnight
+from partitions_app.grid.share_cells import Bucketed
+from partitions_app.state_badges import MISSING
 
 # A page has room for the reasons of so many stale cells; beyond, the pages of the partitions give
 # the reasons.
@@ -24,8 +28,11 @@ def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
     clock = clock_of(asset, now)
     page = layout(asset.definition, request, clock)
     if page.counts_unit:
-        return draw(page, {}, _counts(asset, page))
-    return draw(page, _with_staleness(asset, slice_facts(asset, page.keys)), {})
+        return draw(page, {}, _counts(asset, page, now))
+    facts = _with_staleness(asset, partition_facts(asset, page.keys))
+    if is_watched(asset):
+        facts = _with_lateness(asset, facts, page.keys, now)
+    return draw(page, facts, {})
 
 
 def _with_staleness(asset: Asset, facts: dict[str, PartitionFact]) -> dict[str, PartitionFact]:
@@ -35,6 +42,17 @@ def _with_staleness(asset: Asset, facts: dict[str, PartitionFact]) -> dict[str, 
     return {
         key: replace(fact, is_stale=True, because=newer[key].text) if key in newer else fact
         for key, fact in facts.items()
+    }
+
+
+def _with_lateness(
+    asset: Asset, facts: dict[str, PartitionFact], keys: Sequence[str], now: datetime
+) -> dict[str, PartitionFact]:
+    """Return the facts with late partitions, also of partitions without a row."""
+    marks = late_marks(asset, keys, now)
+    return facts | {
+        key: replace(facts.get(key, PartitionFact(MISSING.name)), lateness=mark.word)
+        for key, mark in marks.items()
     }
 
 
@@ -49,22 +67,22 @@ def clock_of(asset: Asset, now: datetime) -> Clock:
         return Clock(now, asset.activated_at)
     window = time_dimension.window_at(asset.activated_at)
     active = window.start if window else asset.activated_at
-    earliest = _slices(asset).aggregate(at=Min("window_start"))["at"]
+    earliest = _partitions(asset).aggregate(at=Min("window_start"))["at"]
     return Clock(now, min(active, earliest or active))
 
 
-def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, PartitionFact]:
+def partition_facts(asset: Asset, keys: Sequence[str]) -> dict[str, PartitionFact]:
     """Return the status of the partitions of these keys that have a row."""
-    rows = _slices(asset).filter(key__in=keys)
+    rows = _partitions(asset).filter(key__in=keys)
     return {
         key: PartitionFact(state, run_state)
         for key, state, run_state in rows.values_list("key", "state", "held_by__state")
     }
 
 
-def _counts(asset: Asset, page: Layout) -> Bucketed:
+def _counts(asset: Asset, page: Layout, now: datetime) -> Bucketed:
     """Count partitions by stretch of time and segment, and by settled state; partitions that a run
-    holds now count as held.
+    holds now count as held, and missing partitions that are not there in time as overdue.
     """
     period, time_dimension = page.stretch
     counts: dict[tuple[date, str], dict[str, int]] = {}
@@ -72,7 +90,7 @@ def _counts(asset: Asset, page: Layout) -> Bucketed:
         asset=asset, identity=asset.identity, bucket__gte=period.first,
         bucket__lt=period.stop,
     )  # fmt: skip
-    held_rows = _slices(asset).filter(
+    held_rows = _partitions(asset).filter(
         held_by__isnull=False,
         window_start__gte=midnight(period.first, time_dimension.timezone),
         window_start__lt=midnight(period.stop, time_dimension.timezone),
@@ -83,6 +101,8 @@ def _counts(asset: Asset, page: Layout) -> Bucketed:
         states = counts.setdefault((bucket, segment), {})
         states[state] = states.get(state, 0) - number
         states["held"] = states.get("held", 0) + number
+    for place, number in overdue_shares(asset, page, now).items():
+        counts.setdefault(place, {})["overdue"] = number
     return counts
 
 
@@ -98,7 +118,7 @@ def _grouped(rows: QuerySet[Any], page: Layout, number: Count | Sum) -> QuerySet
     return grouped
 
 
-def _slices(asset: Asset) -> QuerySet[AssetPartition]:
+def _partitions(asset: Asset) -> QuerySet[AssetPartition]:
     return AssetPartition.objects.filter(asset=asset, identity=asset.identity)
 
 

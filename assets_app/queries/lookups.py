@@ -27,6 +27,11 @@ def asset_named(name: str) -> Asset:
     return asset
 
 
+def not_partitioned_sentence(asset: Asset) -> str:
+    """Return the sentence about a selection of an asset without partitions."""
+    return f"{asset.name} is not partitioned: leave the selection empty."
+
+
 def no_asset_sentence(name: object) -> str:
     """Return the sentence that no asset has this name, with a declared name that is spelled
     alike.
@@ -41,7 +46,8 @@ def no_asset_sentence(name: object) -> str:
 
 def run_numbered(pk: int) -> Run:
     """Return the run of this number; raise Http404 with a sentence if there is none."""
-    run = Run.objects.listed().prefetch_related("attempts__gateway").filter(pk=pk).first()
+    rows = Run.objects.listed().prefetch_related("attempts__gateway", "attempts__steps")
+    run = rows.filter(pk=pk).first()
     if run is None:
         raise Http404(f"There is no run {pk}.")
     return run
@@ -49,4 +55,4 @@ def run_numbered(pk: int) -> Run:
 
 def partitions_of_run(run: Run) -> QuerySet[RunPartition]:
     """Return the partitions of the run, without the row that stands for a search for keys."""
-    return run.partitions.exclude(slice__identity=DISCOVERY)
+    return run.partitions.exclude(partition__identity=DISCOVERY)

@@ -18,29 +18,31 @@ from assets_app.queries.present import bounds_of, gaps_of, listed_segments, span
 # With the last publication of each partition, and its location; of data that another program has
 # written, no location is known.
 _ORPHANS = """
-SELECT slice.id, slice.identity, slice.key, slice.rows, slice.bytes, slice.materialized_at,
-       slice.held_by_id IS NOT NULL, record.run_id,
+SELECT partition.id, partition.identity, partition.key, partition.rows, partition.bytes,
+    partition.materialized_at,
+       partition.held_by_id IS NOT NULL, record.run_id,
        coalesce(made.path, ''), coalesce(outlet.root, ''), coalesce(outlet.name_on_disk, '')
-FROM assets_app_assetpartition AS slice
+FROM assets_app_assetpartition AS partition
 LEFT JOIN assets_app_materialization AS record
-    ON record.slice_id = slice.id AND record.version = slice.version
+    ON record.partition_id = partition.id AND record.version = partition.version
 LEFT JOIN assets_app_runpartition AS made
-    ON made.run_id = record.run_id AND made.slice_id = slice.id
+    ON made.run_id = record.run_id AND made.partition_id = partition.id
 LEFT JOIN assets_app_attemptoutlet AS outlet
-    ON outlet.attempt_id = record.attempt_id AND outlet.asset_id = slice.asset_id
-WHERE slice.asset_id = %(asset)s AND slice.version > 0 AND slice.identity <> %(discovery)s
-  AND (%(slices)s::bigint[] IS NULL OR slice.id = ANY(%(slices)s))
-  AND (slice.identity <> %(identity)s OR slice.window_start < %(since)s
-       OR slice.window_start >= %(until)s OR {is_unlisted}
+    ON outlet.attempt_id = record.attempt_id AND outlet.asset_id = partition.asset_id
+WHERE partition.asset_id = %(asset)s AND partition.version > 0
+    AND partition.identity <> %(discovery)s
+  AND (%(partitions)s::bigint[] IS NULL OR partition.id = ANY(%(partitions)s))
+  AND (partition.identity <> %(identity)s OR partition.window_start < %(since)s
+       OR partition.window_start >= %(until)s OR {is_unlisted}
        OR EXISTS (
            SELECT FROM unnest(%(sinces)s::timestamptz[], %(untils)s::timestamptz[])
                AS gap(since, until)
-           WHERE slice.window_start >= gap.since AND slice.window_start < gap.until
+           WHERE partition.window_start >= gap.since AND partition.window_start < gap.until
        ))
-ORDER BY slice.window_start, slice.segment, slice.id
+ORDER BY partition.window_start, partition.segment, partition.id
 LIMIT %(limit)s
 """
-_IS_UNLISTED = "split_part(slice.segment, '|', {place}) <> ALL(%(listed{place})s::text[])"
+_IS_UNLISTED = "split_part(partition.segment, '|', {place}) <> ALL(%(listed{place})s::text[])"
 
 
 class OrphanRow(NamedTuple):
@@ -49,7 +51,7 @@ class OrphanRow(NamedTuple):
     ``root`` is where the data was published; empty for data that no run has written.
     """
 
-    slice_id: int
+    partition_id: int
     identity: str
     key: str
     rows: int | None
@@ -63,11 +65,11 @@ class OrphanRow(NamedTuple):
 
 
 def orphan_rows(
-    asset: Asset, *, slices: Sequence[int] | None = None, limit: int | None = None
+    asset: Asset, *, partitions: Sequence[int] | None = None, limit: int | None = None
 ) -> list[OrphanRow]:
     """Return the partitions with data that the definition does not have, by window and segment.
 
-    ``slices`` are the ids of the only partitions to look at.
+    ``partitions`` are the ids of the only partitions to look at.
     """
     since, until = span_of(asset)
     gaps = _gaps(asset)
@@ -75,7 +77,7 @@ def orphan_rows(
         "asset": asset.pk,
         "identity": asset.identity,
         "discovery": DISCOVERY,
-        "slices": None if slices is None else list(slices),
+        "partitions": None if partitions is None else list(partitions),
         "since": since,
         "until": until,
         "sinces": [gap.since for gap in gaps],

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from django.db import connection
 from django.db.models import Case, Exists, F, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Greatest
 
@@ -18,22 +17,14 @@ from assets_app.models import (
     ValidationResult,
     WriteReport,
 )
+from assets_app.queries.clock import database_now
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.grid import expected_count
-from partitions_app.state_badges import StateBadge, badge_of_partition
+from assets_app.queries.overdue import NONE_LATE, LateCounts, late_count_columns
+from assets_app.queries.stale_counts import StaleCount, stale_counts
+from assets_app.queries.strips import Strip, strips_of
 
-STRIP_LENGTH = 30
-_LATEST = """
-    SELECT wanted.id, latest.key, latest.state, run.state
-    FROM unnest(%s::bigint[], %s::text[]) AS wanted (id, identity)
-    CROSS JOIN LATERAL (
-        SELECT key, state, held_by_id, window_start, segment FROM {slices}
-        WHERE asset_id = wanted.id AND identity = wanted.identity AND window_start IS NOT NULL
-        ORDER BY window_start DESC, segment DESC LIMIT %s
-    ) AS latest
-    LEFT JOIN {runs} AS run ON run.id = latest.held_by_id
-    ORDER BY wanted.id, latest.window_start, latest.segment
-"""
+_NOTHING_STALE = StaleCount(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +38,15 @@ class AssetStatus:
     held: int
     expected: int | None
     last_success: datetime | None
-    strip: list[tuple[StateBadge, str]]
+    # None where no partition is expected yet.
+    strip: Strip | None
+    # The number among the held partitions whose run has not begun.
+    queued: int = 0
+    stale: StaleCount = _NOTHING_STALE
     # The id of the last run that materialized partitions of the asset, where a validation of that
     # run failed as a warning.
     warned: int | None = None
+    late: LateCounts = NONE_LATE
 
     @property
     def materialized(self) -> int:
@@ -63,12 +59,30 @@ class AssetStatus:
         return self.counts.get("failed", 0)
 
     @property
+    def running(self) -> int:
+        """The number of partitions that a run materializes now."""
+        return self.held - self.queued
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all expected partitions are materialized, none is stale, and nothing is under
+        way.
+        """
+        is_unfinished = self.held or self.failed or self.missing or self.stale.number
+        return not (is_unfinished or self.given_up) and self.expected != 0
+
+    @property
     def missing(self) -> int:
         """The number of expected partitions that were never materialized, or were forgotten."""
         if self.expected is None:
             return self.counts.get("missing", 0)
         settled_count = sum(number for state, number in self.counts.items() if state != "missing")
         return max(self.expected - settled_count, 0)
+
+    @property
+    def given_up(self) -> list[tuple[str, int]]:
+        """The numbers of canceled and of skipped partitions, without zeros."""
+        return [pair for pair in self.settled if pair[0] in ("canceled", "skipped")]
 
     @property
     def settled(self) -> list[tuple[str, int]]:
@@ -78,11 +92,20 @@ class AssetStatus:
         return [pair for pair in [*counted, ("missing", self.missing)] if pair[1]]
 
 
-def asset_statuses(assets: Sequence[Asset]) -> list[AssetStatus]:
-    """Return the status of each of the assets: at most five statements for all of them."""
-    now = datetime.now(UTC)
-    counts, strips = StateCounts(assets), _strips(assets)
-    asset_times = _asset_times(assets)
+def asset_statuses(
+    assets: Sequence[Asset], *, strips: bool = True, now: datetime | None = None
+) -> list[AssetStatus]:
+    """Return the status of each of the assets: at most seven statements for all of them, and two
+    for each asset that has stale partitions among several of one run.
+
+    ``strips`` says whether the latest partitions are read too: one of the statements. ``now`` is
+    the present by the database's clock: without it, another of the statements.
+    """
+    now = now or database_now()
+    counts, stale = StateCounts(assets), stale_counts(assets)
+    asset_times = _asset_times(assets, now)
+    starts = {pk: times[0] for pk, times in asset_times.items()}
+    strip_by_asset = strips_of(assets, starts, now) if strips else {}
     return [
         AssetStatus(
             asset,
@@ -90,26 +113,29 @@ def asset_statuses(assets: Sequence[Asset]) -> list[AssetStatus]:
             counts.held(asset),
             expected_count(asset, now, asset_times[asset.pk][0]) if asset.active else None,
             asset_times[asset.pk][1],
-            strips.get(asset.pk, []),
+            strip_by_asset.get(asset.pk),
+            counts.queued(asset),
+            stale.get(asset.pk, _NOTHING_STALE),
             asset_times[asset.pk][2],
+            asset_times[asset.pk][3],
         )
         for asset in assets
     ]
 
 
 def _asset_times(
-    assets: Sequence[Asset],
-) -> dict[int, tuple[datetime | None, datetime | None, int | None]]:
-    """Return (first start, last success, warned run) by asset id: the start of the earliest
-    partition, when the last run succeeded or the last write was reported, and the id of that run if
-    a validation warned.
+    assets: Sequence[Asset], now: datetime
+) -> dict[int, tuple[datetime | None, datetime | None, int | None, LateCounts]]:
+    """Return (first start, last success, warned run, late partitions) by asset id: the start of the
+    earliest partition, when the last run succeeded or the last write was reported, the id of that
+    run if a validation warned, and the numbers of late partitions.
     """
-    slices = AssetPartition.objects.filter(
+    partitions = AssetPartition.objects.filter(
         asset=OuterRef("pk"),
         identity=OuterRef("partition_definition__identity"),
         window_start__isnull=False,
     )
-    first = Subquery(slices.order_by("window_start").values("window_start")[:1])
+    first = Subquery(partitions.order_by("window_start").values("window_start")[:1])
     reports = WriteReport.objects.filter(asset=OuterRef("pk")).order_by("-id").values("created_at")
     # PostgreSQL's GREATEST leaves nulls out.
     ended = Run.objects.filter(pk=OuterRef("last")).values("ended_at")
@@ -119,9 +145,10 @@ def _asset_times(
     )
     rows = _with_last_success(Asset.objects.filter(pk__in=[asset.pk for asset in assets]))
     run = Subquery(warned.order_by().values("attempt__run")[:1])
-    rows_by_asset = rows.values_list("pk", first, success, run)
+    rows_by_asset = rows.values_list("pk", first, success, run, *late_count_columns(now))
     return {
-        pk: (start, success_at, warned_in) for pk, start, success_at, warned_in in rows_by_asset
+        pk: (start, success_at, warned_in, LateCounts(overdue, late))
+        for pk, start, success_at, warned_in, overdue, late in rows_by_asset
     }
 
 
@@ -136,19 +163,8 @@ def _with_last_success(assets: QuerySet[Asset]) -> QuerySet[Asset]:
     outlets = Asset.objects.filter(producer=OuterRef("producer")).annotate(latest=latest)
     of_function = outlets.order_by(F("latest").desc(nulls_last=True)).values("latest")[:1]
     run_partitions = RunPartition.objects.filter(
-        run=OuterRef("of_function"), slice__asset=OuterRef("pk")
+        run=OuterRef("of_function"), partition__asset=OuterRef("pk")
     )
     return assets.annotate(of_function=Subquery(of_function)).annotate(
         last=Case(When(Exists(run_partitions), then=F("of_function")), default=latest)
     )
-
-
-def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[StateBadge, str]]]:
-    query = _LATEST.format(slices=AssetPartition._meta.db_table, runs=Run._meta.db_table)
-    strips: dict[int, list[tuple[StateBadge, str]]] = {}
-    with connection.cursor() as cursor:
-        ids, identities = [asset.pk for asset in assets], [asset.identity for asset in assets]
-        cursor.execute(query, [ids, identities, STRIP_LENGTH])
-        for asset_id, key, state, run_state in cursor.fetchall():
-            strips.setdefault(asset_id, []).append((badge_of_partition(state, run_state), key))
-    return strips

@@ -1,6 +1,5 @@
 """Queries for the pages of one asset, one partition and one run."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -8,9 +7,9 @@ from django.db.models import Case, F, Q, QuerySet, When
 
 from assets_app.models import (
     Asset,
-    AssetDependency,
     AssetPartition,
     AttemptInput,
+    AttemptStep,
     Bundle,
     Materialization,
     Run,
@@ -20,19 +19,7 @@ from assets_app.models import (
 )
 from slicewise.texts import spelling_hint
 
-LOG_PIECES_PER_PAGE = 200
-Cursor = tuple[int, int]
-
-
-def neighbours(asset: Asset) -> tuple[list[AssetDependency], list[AssetDependency]]:
-    """Return (upstream edges, downstream edges), the latter to declared assets alone: one
-    statement. An asset that is no longer declared reads no other asset.
-    """
-    reading = Q(upstream=asset, downstream__active=True)
-    edges = AssetDependency.objects.filter(reading | Q(downstream=asset))
-    rows = list(edges.select_related("upstream", "downstream").order_by("pk"))
-    upstream_edges = [edge for edge in rows if edge.downstream_id == asset.pk]
-    return upstream_edges, [edge for edge in rows if edge.upstream_id == asset.pk]
+_STEPS_SHOWN = 60
 
 
 def import_error_of(asset: Asset) -> dict[str, Any] | None:
@@ -107,7 +94,7 @@ def unknown_names() -> list[UnknownName]:
     ]
 
 
-def slice_of(asset: Asset, key: str) -> AssetPartition | None:
+def partition_of(asset: Asset, key: str) -> AssetPartition | None:
     """Return the row of a partition; None if the partition has no history."""
     rows = AssetPartition.objects.select_related("held_by", "last_run")
     return rows.filter(asset=asset, identity=asset.identity, key=key).first()
@@ -123,10 +110,10 @@ def materializations_of(partition: AssetPartition, most: int = 50) -> list[Mater
 def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
     """Return the upstream partitions and versions that the attempt read; newer ones first."""
     rows = AttemptInput.objects.filter(attempt=materialization.attempt_id)
-    named = rows.select_related("slice__asset__partition_definition")
-    named = named.defer("slice__asset__partition_definition__spec")
-    is_same = Case(When(slice__version__gt=F("version"), then=0), default=1)
-    return list(named.order_by(is_same, "slice__asset__name", "pk")[:most])
+    named = rows.select_related("partition__asset__partition_definition")
+    named = named.defer("partition__asset__partition_definition__spec")
+    is_same = Case(When(partition__version__gt=F("version"), then=0), default=1)
+    return list(named.order_by(is_same, "partition__asset__name", "pk")[:most])
 
 
 def runs_of_partition(partition: AssetPartition, most: int = 20) -> list[RunPartition]:
@@ -143,20 +130,18 @@ def validations_of(run: Run, most: int = 200) -> list[ValidationResult]:
     return list(rows.order_by("-attempt__number", "passed", "severity", "position")[:most])
 
 
-def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:
-    """Return the next chunks of the output of the run's attempts, in order."""
-    number, sequence = after
-    later = Q(attempt__number__gt=number) | Q(attempt__number=number, sequence__gt=sequence)
-    rows = RunLog.objects.filter(later, attempt__run=run).select_related("attempt")
-    return list(rows.order_by("attempt__number", "sequence")[:LOG_PIECES_PER_PAGE])
-
-
-def log_tail(run: Run) -> Sequence[RunLog]:
-    """Return the last chunks of the output of the run's attempts, in order."""
-    rows = RunLog.objects.filter(attempt__run=run).select_related("attempt")
-    return list(rows.order_by("-attempt__number", "-sequence")[:LOG_PIECES_PER_PAGE])[::-1]
-
-
 def whole_log(run: Run) -> QuerySet[RunLog]:
     """Select the whole output of the run's attempts, in order."""
     return RunLog.objects.filter(attempt__run=run).order_by("attempt__number", "sequence")
+
+
+def step_log(run: Run, number: int, step: str) -> QuerySet[RunLog]:
+    """Select the output of one step of an attempt, in order."""
+    return whole_log(run).filter(attempt__number=number, step=step)
+
+
+def steps_of(run: Run) -> list[AttemptStep]:
+    """Return the steps of the run's attempts, the last attempt's first."""
+    rows = AttemptStep.objects.filter(attempt__run=run).select_related("attempt")
+    rows = rows.defer("attempt__error", "attempt__traceback")
+    return list(rows.order_by("-attempt__number", "position")[:_STEPS_SHOWN])

@@ -64,7 +64,7 @@ def listed_segments(assets: Iterable[Asset]) -> Iterator[ListedSegment]:
         definition = asset.definition
         lists = () if definition is None else definition.space.segments.lists
         for position, listed in enumerate(lists, 1):
-            for text in listed.places:
+            for text in listed.positions_by_text:
                 yield ListedSegment(asset.pk, position, text)
 
 

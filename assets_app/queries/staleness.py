@@ -3,20 +3,22 @@
 Staleness is derived from versions, never marked: the attempt that materialized a partition recorded
 the versions of the inputs (AttemptInput), and the partition is stale while one of these inputs has
 a higher version now. An upstream partition that was missing at that time does not make the
-partition stale.
+partition stale, unless the schedule made the partition without waiting for it (a late input).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
-from django.utils import timezone
 
 import slicewise
 from assets_app.models import Asset, AssetDependency
+from assets_app.queries.clock import database_now
 from assets_app.queries.edges import edge_without_bounds
 from assets_app.queries.keys import still_known
+from assets_app.queries.late_inputs import come_since
 from partitions_app.labels import label_of
 
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
@@ -25,21 +27,33 @@ WITH made AS (
     SELECT made.attempt_id, array_agg(own.key) AS keys
     FROM assets_app_assetpartition AS own
     JOIN assets_app_materialization AS made
-        ON made.slice_id = own.id AND made.version = own.version
+        ON made.partition_id = own.id AND made.version = own.version
     WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
       AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
     GROUP BY made.attempt_id
 )
-SELECT made.keys, piece.asset_id, min(piece.window_start),
-       array_agg(piece.key ORDER BY piece.window_start, piece.segment, piece.id),
+SELECT made.keys, partition.asset_id, min(partition.window_start),
+       array_agg(partition.key ORDER BY partition.window_start, partition.segment, partition.id),
        (SELECT run.partition_count FROM assets_app_runattempt AS attempt
         JOIN assets_app_run AS run ON run.id = attempt.run_id WHERE attempt.id = made.attempt_id)
 FROM made
 JOIN assets_app_attemptinput AS read ON read.attempt_id = made.attempt_id
-JOIN assets_app_assetpartition AS piece
-    ON piece.id = read.slice_id AND piece.version > read.version
-GROUP BY made.attempt_id, made.keys, piece.asset_id
-ORDER BY piece.asset_id, made.attempt_id
+JOIN assets_app_assetpartition AS partition
+    ON partition.id = read.partition_id AND partition.version > read.version
+GROUP BY made.attempt_id, made.keys, partition.asset_id
+UNION ALL
+SELECT ARRAY[own.key], come.asset_id, min(come.window_start),
+       array_agg(come.key ORDER BY come.window_start, come.segment, come.id), 1
+FROM assets_app_assetpartition AS own
+JOIN assets_app_materialization AS made
+    ON made.partition_id = own.id AND made.version = own.version
+JOIN assets_app_lateinput AS late
+    ON late.run_id = made.run_id AND late.key = own.key AND late.reason = 'missing'
+CROSS JOIN LATERAL ({come}) AS come
+WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
+  AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
+GROUP BY own.key, come.asset_id
+ORDER BY 2, 1
 """
 
 
@@ -71,7 +85,7 @@ class _Change:
     keys: Sequence[str]
     upstream_id: int
     since: datetime | None
-    pieces: Sequence[str]
+    changed_keys: Sequence[str]
     # Whether the run of the attempt has several partitions.
     shared: bool
 
@@ -101,7 +115,10 @@ def newer_inputs(asset: Asset, keys: Sequence[str]) -> dict[str, Newer]:
 
 def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
     with connection.cursor() as cursor:
-        cursor.execute(_NEWER, {"asset": asset.pk, "identity": asset.identity, "keys": list(keys)})
+        values: dict[str, Any] = {
+            "asset": asset.pk, "identity": asset.identity, "keys": list(keys),
+        }  # fmt: skip
+        cursor.execute(_NEWER.format(come=come_since("made.attempt_id")), values)
         return [
             _Change(own_keys, upstream_id, since, changed_keys, count > 1)
             for own_keys, upstream_id, since, changed_keys, count in cursor.fetchall()
@@ -116,7 +133,7 @@ def _explained(
     Of a run of several partitions, the mapping decides which inputs concern each partition, unless
     all need the same.
     """
-    changed_keys, now = change.pieces, timezone.now()
+    changed_keys = change.changed_keys
     upstream = dependency.upstream.definition
     downstream = asset.definition
     is_one = downstream is None or upstream is None
@@ -125,6 +142,7 @@ def _explained(
         newest = Newer(dependency.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return
+    now = database_now()
     edge = replace(edge, since=change.since or now, until=now)
     changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
     for key in still_known(downstream, change.keys):

@@ -1,14 +1,22 @@
-"""Recorded ticks of schedules, and left-out partitions, for pages, API and commands."""
+"""Recorded ticks and truncations of schedules, for pages, API and commands."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
-from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick
+from assets_app.models import Asset, Run, Schedule, ScheduleTick, ScheduleTruncation
 
-# The first page shows left-out partitions for so long.
+# The first page shows a truncation for so long.
 _NEWS = timedelta(days=7)
+
+# A tick that was to be handled so long ago is late; pages of assets say "overdue" then.
+LATE_AFTER = timedelta(minutes=1)
+
+
+def late_schedules(now: datetime) -> QuerySet[Schedule]:
+    """Select the schedules with a tick that should have been handled."""
+    return Schedule.objects.filter(next_at__lt=now - LATE_AFTER)
 
 
 def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:
@@ -16,12 +24,21 @@ def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:
     return ScheduleTick.objects.filter(schedule=schedule).order_by("-at", "-id")
 
 
-def left_out_of(asset: Asset, most: int = 20) -> list[LeftOut]:
-    """Return the due partitions of the asset that were not queued, the latest first."""
-    return list(LeftOut.objects.filter(asset=asset)[:most])
+def outcomes_of(ticks: Sequence[ScheduleTick]) -> dict[int, dict[str, int]]:
+    """Count the runs of the ticks by state, by tick id: one statement."""
+    runs = Run.objects.filter(tick__in=ticks).order_by()
+    counts: dict[int, dict[str, int]] = {}
+    for tick_id, state, number in runs.values_list("tick", "state").annotate(Count("pk")):
+        counts.setdefault(tick_id, {})[state] = number
+    return counts
 
 
-def left_out_lately(now: datetime, most: int = 10) -> Sequence[LeftOut]:
-    """Return the due partitions of all declared assets that were not queued in the last days."""
-    lately = LeftOut.objects.filter(at__gt=now - _NEWS, asset__active=True)
-    return list(lately.select_related("asset")[:most])
+def truncations_of(asset: Asset, most: int = 20) -> list[ScheduleTruncation]:
+    """Return the truncations of the schedule of an asset, the latest first."""
+    return list(ScheduleTruncation.objects.filter(asset=asset)[:most])
+
+
+def recent_truncations(now: datetime, most: int = 10) -> Sequence[ScheduleTruncation]:
+    """Return the truncations of the last days, of all declared assets."""
+    recent = ScheduleTruncation.objects.filter(at__gt=now - _NEWS, asset__active=True)
+    return list(recent.select_related("asset")[:most])

@@ -8,7 +8,7 @@ from typing import Any
 
 from assets_app.models import Asset, Schedule
 from slicewise.calendar import to_instant, zone
-from slicewise.declaring import is_time, schedule_text
+from slicewise.declaring import is_after, schedule_text
 
 _PRESETS = {
     "@hourly": "every hour, on the hour",
@@ -100,7 +100,7 @@ def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:
     """Describe an expression of assets and times: ``raw or every day at 00:00 (Europe/Berlin)``."""
     if spec["kind"] == "asset":
         return str(spec["name"])
-    if is_time(spec):
+    if "of" not in spec:
         return term_in_words(spec, timezone)
     texts = (
         f"({text})" if "of" in operand else text
@@ -111,9 +111,14 @@ def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:
 
 
 def term_in_words(spec: Mapping[str, Any], timezone: str) -> str:
-    """Describe a time of an expression: ``every day at 00:00 (Europe/Berlin)``, ``every 15
-    minutes``.
+    """Describe a time or a term of lateness: ``every day at 00:00 (Europe/Berlin)``, ``every 15
+    minutes``, ``6 hours after the end of the window``, ``model at most 30 days old``.
     """
+    if is_after(spec):
+        remake = ", materialized again when late inputs arrive" if spec.get("remake") else ""
+        return f"{span_in_words(spec['seconds'])} after the end of the window{remake}"
+    if spec["kind"] == "fresh":
+        return f"{spec['name']} at most {span_in_words(spec['seconds'])} old"
     if spec["kind"] == "timedelta":
         return _every(spec["seconds"])
     words = cron_in_words(spec["expression"]) or f"at {spec['expression']}"
@@ -140,7 +145,17 @@ def local_text(moment: datetime, timezone: str) -> str:
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 
 
+def span_in_words(seconds: int) -> str:
+    """Return a span in its largest whole unit: ``2 hours``, ``1 day``, ``90 minutes``."""
+    count, unit = _in_units(seconds)
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
 def _every(seconds: int) -> str:
-    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
-    count = seconds // size
+    count, unit = _in_units(seconds)
     return f"every {unit}" if count == 1 else f"every {count} {unit}s"
+
+
+def _in_units(seconds: int) -> tuple[int, str]:
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
+    return seconds // size, unit

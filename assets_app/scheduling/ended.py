@@ -47,16 +47,17 @@ class Ended:
     # Number of ticks that this one stands for.
     count: int
     due: Sequence[PartitionRow]
-    passed_over: Sequence[PartitionRow]
+    # Older windows that the tick skips, since only the latest is wanted.
+    superseded: Sequence[PartitionRow]
     # The last few windows before the due ones, to be materialized again where they have data.
     refreshed: Sequence[PartitionRow]
     # Partitions to be materialized again, beyond the number that one tick queues.
-    left_out: PartitionSet | None = None
+    unqueued: PartitionSet | None = None
 
     @property
     def keys(self) -> list[str]:
-        """Keys of the due, passed-over and refreshed partitions."""
-        return [row.key for rows in (self.due, self.passed_over, self.refreshed) for row in rows]
+        """Keys of the due, superseded and refreshed partitions."""
+        return [row.key for rows in (self.due, self.superseded, self.refreshed) for row in rows]
 
 
 class EndedPartitions:
@@ -100,9 +101,9 @@ def _ended(
             due, until = _first_windows(due, tick_at)
     wanted = partitions_of_last_window(due) if due and tick_input.pending == "latest" else due
     refresh_set: PartitionSet | None = None
-    left_out: PartitionSet | None = None
+    unqueued: PartitionSet | None = None
     if definition is not None and due and due.hull is not None and tick_input.refresh:
-        refresh_set, left_out = _windows_to_refresh(definition, due.hull.start, tick_input.refresh)
+        refresh_set, unqueued = _windows_to_refresh(definition, due.hull.start, tick_input.refresh)
     return Ended(
         at=tick_at,
         until=until,
@@ -110,20 +111,20 @@ def _ended(
         next_at=tick_at if until < tick_at else tick_rule.next_after(tick_at),
         count=max(1, tick_rule.count(tick_input.since, tick_at)),
         due=list(partition_rows(definition, wanted)),
-        passed_over=[] if due is None or wanted is None else _rows(due - wanted),
+        superseded=[] if due is None or wanted is None else _rows(due - wanted),
         refreshed=[] if refresh_set is None else _rows(refresh_set),
-        left_out=left_out,
+        unqueued=unqueued,
     )
 
 
 def _windows_to_refresh(
     definition: slicewise.PartitionDefinition, until: datetime, windows: int
 ) -> tuple[PartitionSet, PartitionSet | None]:
-    """Return (partitions, left out): the partitions of the last windows up to a moment, as many as
+    """Return (partitions, unqueued): the partitions of the last windows up to a moment, as many as
     one tick queues, and the partitions of earlier windows that were to be refreshed as well.
 
-    The second value is None where no window is left out, or where the definition has no first
-    window, so that the number left out is unknown.
+    The second value is None where one tick queues all windows, or where the definition has no first
+    window, so that the number of the others is unknown.
     """
     space = definition.space
     most = max(settings.MAX_PARTITIONS_PER_TICK // max(space.segments.count, 1), 1)

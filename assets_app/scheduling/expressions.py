@@ -1,7 +1,9 @@
 """Schedule expressions over assets and times: the ways in which an expression is met."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from slicewise.declaring import evaluate_schedule
@@ -23,8 +25,10 @@ class News(IntEnum):
     """Whether an asset brings data that is newer than the inputs of the partition."""
 
     NO_ASSET = 0
-    OLD = 1
-    NEWER = 2
+    # An asset is fresh enough: that allows a partition to be made, and is no reason to make one.
+    FRESH = 1
+    OLD = 2
+    NEWER = 3
 
 
 class Way(NamedTuple):
@@ -32,6 +36,10 @@ class Way(NamedTuple):
 
     tick: Tick
     news: News
+    # The latest moment of the terms `After` in the way: the way is met from then on.
+    after: datetime | None = None
+    # Whether such a term asks to make the partition again once missing inputs have come.
+    remakes: bool = False
 
     @property
     def is_spent(self) -> bool:
@@ -40,13 +48,13 @@ class Way(NamedTuple):
         """
         return self.news is News.NO_ASSET and self.tick is not Tick.FIRST
 
-    def is_due(self, *, is_made: bool) -> bool:
-        """Return whether the way makes a partition due; ``is_made``: a window that has data
-        already.
+    def is_due(self, *, is_open: bool) -> bool:
+        """Return whether the way makes a partition due; ``is_open``: by times and fresh assets
+        alone the partition may still be made, unlike a window that has data already.
         """
         if self.tick is Tick.PAST or self.is_spent:
             return False
-        return self.news is News.NEWER or (self.news is News.NO_ASSET and not is_made)
+        return self.news is News.NEWER or (self.news <= News.FRESH and is_open)
 
 
 Leaf = Mapping[str, Any]
@@ -61,13 +69,39 @@ def ways(expression: Mapping[str, Any], of_leaf: Callable[[Leaf], set[Way]]) -> 
     )
 
 
+def ways_met(
+    expression: Mapping[str, Any],
+    of_leaf: Callable[[datetime | None, Leaf], set[Way]],
+    moments: Iterable[datetime],
+) -> set[Way]:
+    """Return all ways in which an expression with terms `After` is met.
+
+    ``moments`` are the moments of these terms that count. A time beside `After` is met by its first
+    tick from the moment of `After` on: the expression is examined once for each moment, and the
+    ways are kept whose latest moment is that one. ``of_leaf`` gets the moment and a term.
+    """
+    all_ways: set[Way] = set()
+    for moment in (None, *moments):
+        moment_ways = ways(expression, partial(of_leaf, moment))
+        all_ways |= {way for way in moment_ways if way.after == moment}
+    return all_ways
+
+
 def _combined(operand_ways: Sequence[set[Way]]) -> set[Way]:
     """Return the ways in which all operands are met together."""
     combined_ways = {Way(Tick.NO_TIME, News.NO_ASSET)}
     for right_ways in operand_ways:
         combined_ways = {
-            Way(max(left_way.tick, right_way.tick), max(left_way.news, right_way.news))
-            for left_way in combined_ways
-            for right_way in right_ways
+            _both(left_way, right_way) for left_way in combined_ways for right_way in right_ways
         }
     return combined_ways
+
+
+def _both(left_way: Way, right_way: Way) -> Way:
+    moments = [moment for moment in (left_way.after, right_way.after) if moment is not None]
+    return Way(
+        max(left_way.tick, right_way.tick),
+        max(left_way.news, right_way.news),
+        max(moments, default=None),
+        left_way.remakes or right_way.remakes,
+    )

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from assets_app.execution.database import is_passing, is_too_much
 from assets_app.models import Asset
-from assets_app.scheduling.partition_marks import SlicesLocked
+from assets_app.scheduling.partition_marks import PartitionsLocked
 
 log = logging.getLogger(__name__)
 
@@ -30,19 +30,19 @@ def isolated(asset: Asset) -> Iterator[Outcome]:
     the caller goes on with the next asset.
 
     A transient error is raised: the caller must fail, so that all assets are tried once more.
-    SlicesLocked, raised where another transaction has locked partitions of the asset, is kept in
-    the outcome and not logged.
+    PartitionsLocked, raised where another transaction has locked partitions of the asset, is kept
+    in the outcome and not logged.
     """
     outcome = Outcome()
     try:
         with transaction.atomic():
             yield outcome
-    except SlicesLocked as error:
+    except PartitionsLocked as error:
         outcome.error = error
     except Exception as error:
         if _is_transient(error):
             raise
-        log.exception("an asset could not be judged", extra={"asset": asset.name})
+        log.exception("an asset could not be evaluated", extra={"asset": asset.name})
         outcome.error = error
 
 

@@ -13,11 +13,11 @@ from assets_app.catalogue.timetables import next_tick
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, Schedule, Target
 from assets_app.scheduling.affected import existing_keys
+from assets_app.scheduling.evaluations import Evaluation
 from assets_app.scheduling.failures import forget_failures, record_failures
 from assets_app.scheduling.isolation import isolated
-from assets_app.scheduling.partition_marks import SlicesLocked, mark_due_later, refuse_locked
+from assets_app.scheduling.partition_marks import PartitionsLocked, mark_due_later, refuse_locked
 from assets_app.scheduling.queueing import evaluate_rows, queue_evaluated, scheduled_target
-from assets_app.scheduling.readiness import Evaluation
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
@@ -59,7 +59,7 @@ def _handle(schedule_id: int, now: datetime) -> bool:
         _tick(schedule, scheduled_target(asset), _until(schedule, asset, now))
     if outcome.error is None:
         forget_failures([schedule])
-    elif not isinstance(outcome.error, SlicesLocked):  # else the next beat tries again
+    elif not isinstance(outcome.error, PartitionsLocked):  # else the next beat tries again
         record_failures({schedule.pk: outcome.error}, now, is_tick=True)
     nudge_dispatch()
     return outcome.error is None
@@ -120,17 +120,17 @@ def _tick(schedule: Schedule, target: Target, now: datetime) -> None:
     limit = settings.MAX_PARTITIONS_PER_TICK
     # Evaluated a moment later, in transactions with less to do.
     _evaluate_later(target, rows[limit:], schedule_times)
-    verdicts = [
+    evaluations = [
         # A tick does not try partitions again that assets alone have made due before.
-        verdict if verdict.is_due_by_tick or verdict.row.key in released_since
-        else replace(verdict, is_due=False)
-        for verdict in evaluate_rows(target, rows[:limit], None, now, schedule_times)
+        evaluation if evaluation.is_due_by_tick or evaluation.row.key in released_since
+        else replace(evaluation, is_due=False)
+        for evaluation in evaluate_rows(target, rows[:limit], None, now, schedule_times)
     ]  # fmt: skip
     ticks = schedule_times.ticks_after(schedule.handled_until)
-    result = _result(schedule, ticks, verdicts)
+    result = _result(schedule, ticks, evaluations)
     if result.wanted:
         number_ticks([result])
-    queued = queue_evaluated(schedule, target, verdicts, now, schedule_times, tick_id=result.pk)
+    queued = queue_evaluated(schedule, target, evaluations, now, schedule_times, tick_id=result.pk)
     result.in_flight = len(queued.held)
     record_ticks([result])
     next_at = next_tick(schedule.rule, ticks.last)
@@ -148,17 +148,19 @@ def _evaluate_later(
         mark_due_later(target, moment_rows, since)
 
 
-def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Evaluation]) -> TickResult:
-    wanted = [verdict.row for verdict in verdicts if verdict.is_due]
-    other_verdicts = [verdict for verdict in verdicts if not verdict.is_due]
-    existing = sum(verdict.is_made and verdict.row.end is not None for verdict in other_verdicts)
+def _result(schedule: Schedule, ticks: Ticks, evaluations: Sequence[Evaluation]) -> TickResult:
+    wanted = [evaluation.row for evaluation in evaluations if evaluation.is_due]
+    other_evaluations = [evaluation for evaluation in evaluations if not evaluation.is_due]
+    existing = sum(
+        evaluation.is_made and evaluation.row.end is not None for evaluation in other_evaluations
+    )
     return TickResult(
         schedule=schedule,
         at=ticks.last,
         count=ticks.tick_count,
         wanted=wanted,
         existing=existing,
-        waiting=len(other_verdicts) - existing,
+        waiting=len(other_evaluations) - existing,
     )
 
 

@@ -16,14 +16,14 @@ import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target, Trigger
 from assets_app.queries.edges import edge_of
 from assets_app.scheduling.affected import NewPartition, affected, existing_keys
-from assets_app.scheduling.queueing import scheduled_target, scheduling_edges
+from assets_app.scheduling.queueing import examined_edges, scheduled_target, scheduling_edges
 from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.tick_terms import TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
 
 # A write is evaluated a moment after the write was recorded: a pause that began in between
 # prevented the evaluation.
-_JUDGED_WITHIN = timedelta(minutes=1)
+_EVALUATED_WITHIN = timedelta(minutes=1)
 # Only the newest rows are read, so that a request costs no more after a long pause, or with a long
 # history.
 _MOST_RUNS = 20_000
@@ -41,7 +41,7 @@ WITH upstream AS (
         ON other.id = asset.id OR other.producer_id = asset.producer_id
     WHERE asset.id = ANY(%(upstream)s)
 ), written AS (
-    SELECT made.slice_id, made.created_at
+    SELECT made.partition_id, made.created_at
     FROM upstream
     CROSS JOIN LATERAL (
         SELECT run.id, run.trigger, run.ended_at FROM assets_app_run AS run
@@ -51,26 +51,27 @@ WITH upstream AS (
     WHERE run.trigger <> %(backfill)s AND coalesce(run.ended_at, 'infinity') >= %(since)s
       AND made.created_at >= %(since)s AND made.created_at < %(until)s
     UNION ALL
-    SELECT made.slice_id, made.created_at
+    SELECT made.partition_id, made.created_at
     FROM assets_app_writereport AS report
     JOIN assets_app_materialization AS made ON made.report_id = report.id
     WHERE report.asset_id = ANY(%(upstream)s) AND report.created_at >= %(since)s
       AND made.created_at >= %(since)s AND made.created_at < %(until)s
 ), newest AS (
-    SELECT slice_id, created_at FROM written ORDER BY created_at DESC LIMIT %(most_writes)s
+    SELECT partition_id, created_at FROM written ORDER BY created_at DESC LIMIT %(most_writes)s
 )
-SELECT piece.asset_id, piece.identity, piece.key, max(newest.created_at), before.created_at
+SELECT partition.asset_id, partition.identity, partition.key, max(newest.created_at),
+    before.created_at
 FROM newest
-JOIN assets_app_assetpartition AS piece ON piece.id = newest.slice_id
+JOIN assets_app_assetpartition AS partition ON partition.id = newest.partition_id
 LEFT JOIN LATERAL (
     SELECT max(earlier.created_at) AS created_at
     FROM assets_app_materialization AS earlier
     LEFT JOIN assets_app_run AS run ON run.id = earlier.run_id
-    WHERE piece.window_start IS NULL AND earlier.slice_id = piece.id
+    WHERE partition.window_start IS NULL AND earlier.partition_id = partition.id
       AND earlier.created_at < %(since)s AND run.trigger IS DISTINCT FROM %(backfill)s
 ) AS before ON true
-WHERE piece.asset_id = ANY(%(upstream)s)
-GROUP BY piece.asset_id, piece.identity, piece.key, before.created_at
+WHERE partition.asset_id = ANY(%(upstream)s)
+GROUP BY partition.asset_id, partition.identity, partition.key, before.created_at
 """
 
 
@@ -89,6 +90,7 @@ def missed_by_assets(
     if schedule.paused_at is None or not _is_on_record(schedule, now):
         return None
     edges = list(scheduling_edges().filter(downstream=asset))
+    examined = list(examined_edges().filter(downstream=asset))
     target = scheduled_target(asset)
     written = _written(edges, schedule, now) if edges else []
     schedule_times = _schedule_times(schedule, now)
@@ -104,12 +106,16 @@ def missed_by_assets(
         for row in partition_rows(target.definition, newest)
         if row.end is None or row.end <= now
     ]
-    looked_at = _affordable(target, edges, rows, now)
+    looked_at = _affordable(target, examined, rows, now)
     names = {(partition.asset_id, partition.key) for partition in written}
-    verdicts = evaluate(target, edges, looked_at, made=names, now=now, terms=schedule_times)
+    evaluations = evaluate(target, examined, looked_at, made=names, now=now, terms=schedule_times)
     # Partitions that waited only for a tick wait no more: such partitions were not put off until
     # the next tick.
-    keys = [verdict.row.key for verdict in verdicts if verdict.is_due or verdict.waits_for_tick]
+    keys = [
+        evaluation.row.key
+        for evaluation in evaluations
+        if evaluation.is_due or evaluation.waits_for_tick
+    ]
     held_keys = set(_keys_held(target, keys))
     missed = existing_keys(target.definition, [key for key in keys if key not in held_keys])
     due = slicewise.PartitionSet.of(target.definition, missed)
@@ -159,7 +165,7 @@ def _written(
             _WRITTEN,
             {
                 "upstream": [edge.upstream_id for edge in edges],
-                "since": schedule.paused_at - _JUDGED_WITHIN,
+                "since": schedule.paused_at - _EVALUATED_WITHIN,
                 "until": schedule.unpaused_at or now,
                 "backfill": Trigger.BACKFILL,
                 "most_runs": _MOST_RUNS,

@@ -34,14 +34,15 @@ from assets_app.scheduling.failures import (
     record_failures,
 )
 from assets_app.scheduling.isolation import in_halves, isolated
-from assets_app.scheduling.partition_marks import LOOK_AGAIN, SlicesLocked
+from assets_app.scheduling.late_inputs import examine_waiting_for
+from assets_app.scheduling.partition_marks import LOOK_AGAIN, PartitionsLocked
 from assets_app.scheduling.queueing import (
     TouchedPartitions,
     queue_due,
     scheduled_target,
     scheduling_edges,
 )
-from assets_app.scheduling.recording import record_left_out
+from assets_app.scheduling.recording import record_truncation
 
 _RUNS_AT_ONCE = 200
 # The part of these entries that failed before.
@@ -52,19 +53,20 @@ _RETRIED_AT_ONCE = 100
 # tick, since materializations of backfills are never evaluated. The discovery partition of a run
 # makes no partition due; the keys that the run has discovered do.
 _MADE = """
-SELECT made.run_id, made.report_id, piece.asset_id, piece.identity, piece.key, made.created_at,
+SELECT made.run_id, made.report_id, partition.asset_id, partition.identity, partition.key,
+    made.created_at,
        before.created_at
 FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
 LEFT JOIN LATERAL (
     SELECT earlier.created_at
     FROM assets_app_materialization AS earlier
     LEFT JOIN assets_app_run AS run ON run.id = earlier.run_id
-    WHERE earlier.slice_id = made.slice_id AND earlier.version < made.version
-      AND piece.window_start IS NULL AND run.trigger IS DISTINCT FROM %s
+    WHERE earlier.partition_id = made.partition_id AND earlier.version < made.version
+      AND partition.window_start IS NULL AND run.trigger IS DISTINCT FROM %s
     ORDER BY earlier.version DESC LIMIT 1
 ) AS before ON true
-WHERE (made.run_id = ANY(%s) OR made.report_id = ANY(%s)) AND piece.identity <> %s
+WHERE (made.run_id = ANY(%s) OR made.report_id = ANY(%s)) AND partition.identity <> %s
 ORDER BY made.id
 """
 
@@ -118,7 +120,7 @@ def process_outbox(now: datetime) -> int:
         # `_affordable` keeps the first entries of this order.
         entries.sort(key=attrgetter("id"))
         entries = _affordable(entries)
-        for entry, error in in_halves(entries, partial(_judge_entries, now=now)):
+        for entry, error in in_halves(entries, partial(_evaluate_entries, now=now)):
             _postpone(entry, error, now)
         nudge_dispatch()
     return len(entries)
@@ -150,7 +152,7 @@ def _sizes(model: type[Run | WriteReport], ids: Iterable[int | None]) -> dict[in
     return dict(rows.values_list("pk", "partition_count"))
 
 
-def _judge_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
+def _evaluate_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
     """Evaluate the assets downstream of the entries; keep the entries for schedules that failed or
     whose partitions another transaction has locked.
 
@@ -162,8 +164,8 @@ def _judge_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
     Outbox.objects.filter(pk__in=[row.pk for row in entries if row.schedule_id is None]).delete()
     new_partitions = _made_by(entries)
     errors: dict[int, Exception] = {}
-    locked_ids: set[int] = set()
-    unjudged_writes: list[tuple[Schedule, set[Write]]] = []
+    unevaluated_writes = _writes_of_locked(new_partitions, now)
+    locked_ids = {schedule.pk for schedule in unevaluated_writes}
     for follower in _followers(new_partitions):
         schedule = follower.schedule
         upstream_partitions = _partitions_upstream_of(follower, entries, new_partitions)
@@ -171,28 +173,51 @@ def _judge_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
             continue
         if schedule.retry_at is None or schedule.retry_at <= now:
             with isolated(follower.asset) as outcome:
-                _judge(follower, upstream_partitions, now)
+                _evaluate(follower, upstream_partitions, now)
             if outcome.error is None:
                 forget_failures([schedule])
                 continue
-            if isinstance(outcome.error, SlicesLocked):
+            if isinstance(outcome.error, PartitionsLocked):
                 locked_ids.add(schedule.pk)
             else:
                 errors[schedule.pk] = outcome.error
-        unjudged_writes.append((schedule, {partition.write for partition in upstream_partitions}))
+        writes = unevaluated_writes.setdefault(schedule, set())
+        writes |= {partition.write for partition in upstream_partitions}
     retried_at = record_failures(errors, now)
     # The entries hold the times that no schedule row holds: of locked partitions, and of schedules
     # whose row another transaction holds.
     entry_retries = dict.fromkeys(locked_ids, now + LOOK_AGAIN)
     entry_retries |= dict.fromkeys(errors.keys() - retried_at.keys(), now + FIRST_PAUSE)
     _keep_entries(
-        entries, unjudged_writes, retried_at | entry_retries, rewritten=entry_retries.keys()
+        entries, unevaluated_writes, retried_at | entry_retries, rewritten=entry_retries.keys()
     )
+
+
+def _writes_of_locked(
+    new_partitions: Sequence[NewPartition], now: datetime
+) -> dict[Schedule, set[Write]]:
+    """Have the partitions examined that wait for the assets of the new partitions to be fresh;
+    return the writes to look at again for schedules whose waiting partitions are locked.
+    """
+    upstream_ids = {partition.asset_id for partition in new_partitions}
+    locked_assets = examine_waiting_for(upstream_ids, now)
+    if not locked_assets:
+        return {}
+    writes: dict[Schedule, set[Write]] = {}
+    for asset in Asset.objects.filter(pk__in=locked_assets).select_related("producer__schedule"):
+        schedule = None if asset.producer is None else getattr(asset.producer, "schedule", None)
+        if schedule is not None:
+            writes.setdefault(schedule, set()).update(
+                partition.write
+                for partition in new_partitions
+                if partition.asset_id in locked_assets[asset.pk]
+            )
+    return writes
 
 
 def _keep_entries(
     entries: Sequence[Outbox],
-    unjudged_writes: Sequence[tuple[Schedule, set[Write]]],
+    unevaluated_writes: Mapping[Schedule, set[Write]],
     retried_at: Mapping[int, datetime],
     *,
     rewritten: Collection[int],
@@ -201,14 +226,14 @@ def _keep_entries(
     entries of evaluated schedules. Existing entries of ``rewritten`` schedules get the new time.
     """
     required_keys = {
-        (schedule.pk, write) for schedule, writes in unjudged_writes for write in writes
+        (schedule.pk, write) for schedule, writes in unevaluated_writes.items() for write in writes
     }
     existing_entries = {
         (row.schedule_id, (row.run_id, row.report_id)): row for row in entries if row.schedule_id
     }
-    judged_ids = [row.pk for key, row in existing_entries.items() if key not in required_keys]
-    if judged_ids:
-        Outbox.objects.filter(pk__in=judged_ids).delete()
+    evaluated_ids = [row.pk for key, row in existing_entries.items() if key not in required_keys]
+    if evaluated_ids:
+        Outbox.objects.filter(pk__in=evaluated_ids).delete()
     for schedule_id in sorted(rewritten):
         rows = [
             row.pk
@@ -226,7 +251,7 @@ def _keep_entries(
                 schedule=schedule,
                 not_before=retried_at.get(schedule.pk) or schedule.retry_at,
             )
-            for schedule, writes in unjudged_writes
+            for schedule, writes in unevaluated_writes.items()
             for run_id, report_id in sorted(writes, key=repr)
             if (schedule.pk, (run_id, report_id)) not in existing_entries
         ],
@@ -303,7 +328,7 @@ def _followers(new_partitions: Sequence[NewPartition]) -> list[_Follower]:
     return list(followers.values())
 
 
-def _judge(follower: _Follower, new_partitions: Sequence[NewPartition], now: datetime) -> None:
+def _evaluate(follower: _Follower, new_partitions: Sequence[NewPartition], now: datetime) -> None:
     """Queue the partitions of the asset that the new upstream partitions make due: together, unless
     these are more than one write may queue, else write by write, each up to that limit.
     """
@@ -360,12 +385,12 @@ def _touched(
 def _capped(
     asset: Asset, partitions: slicewise.PartitionSet, now: datetime
 ) -> slicewise.PartitionSet:
-    """Return the newest partitions, as many as one write may queue; record the others as left
-    out.
+    """Return the newest partitions, as many as one write may queue; record the others as a
+    truncation.
     """
     most = settings.MAX_PARTITIONS_PER_TICK
     if len(partitions) <= most:
         return partitions
-    left_out = partitions[: len(partitions) - most]
-    record_left_out(asset, left_out, queued=most, now=now)
+    unqueued = partitions[: len(partitions) - most]
+    record_truncation(asset, unqueued, queued=most, now=now)
     return partitions[len(partitions) - most :]

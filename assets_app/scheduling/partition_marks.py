@@ -9,41 +9,43 @@ from typing import Any
 from django.db import connection, transaction
 
 from assets_app.execution.queue.claims import HeldPartition
-from assets_app.models import Asset, Target, Trigger
+from assets_app.models import Asset, AssetPartition, Target, Trigger
 from slicewise.partitions import PartitionRow
 
 # A version that a tick requested is no reason to leave a later tick out. Any other version counts
 # from the start of its run, which has not read later changes upstream.
 _FACTS = """
-SELECT slice.asset_id, slice.key, slice.version, other.began_at
+SELECT partition.asset_id, partition.key, partition.version, other.began_at
 FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
-JOIN assets_app_assetpartition AS slice
-    ON slice.asset_id = wanted.asset_id AND slice.identity = wanted.identity COLLATE "C"
-   AND slice.key = wanted.key COLLATE "C"
+JOIN assets_app_assetpartition AS partition
+    ON partition.asset_id = wanted.asset_id AND partition.identity = wanted.identity COLLATE "C"
+   AND partition.key = wanted.key COLLATE "C"
 LEFT JOIN LATERAL (
     SELECT coalesce(attempt.started_at, made.created_at) AS began_at
     FROM assets_app_materialization AS made
     LEFT JOIN assets_app_run AS run ON run.id = made.run_id
     LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = made.attempt_id
-    WHERE slice.window_start IS NULL AND made.slice_id = slice.id AND made.version = slice.version
+    WHERE partition.window_start IS NULL AND made.partition_id = partition.id
+        AND made.version = partition.version
       AND run.trigger IS DISTINCT FROM %s
 ) AS other ON true
-WHERE slice.version > 0
+WHERE partition.version > 0
 """
 
 # Rows are locked as by a claim, but without waiting for another transaction.
 _LOCK = """
-WITH there AS MATERIALIZED (
-    SELECT slice.id, slice.asset_id
+WITH wanted_partition AS MATERIALIZED (
+    SELECT partition.id, partition.asset_id
     FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
-    JOIN assets_app_assetpartition AS slice
-        ON slice.asset_id = wanted.asset_id AND slice.identity = wanted.identity COLLATE "C"
-       AND slice.key = wanted.key COLLATE "C"
+    JOIN assets_app_assetpartition AS partition
+        ON partition.asset_id = wanted.asset_id AND partition.identity = wanted.identity COLLATE "C"
+       AND partition.key = wanted.key COLLATE "C"
 ), free AS MATERIALIZED (
-    SELECT id FROM assets_app_assetpartition WHERE id IN (SELECT id FROM there)
+    SELECT id FROM assets_app_assetpartition WHERE id IN (SELECT id FROM wanted_partition)
     FOR NO KEY UPDATE SKIP LOCKED
 )
-SELECT DISTINCT there.asset_id FROM there LEFT JOIN free USING (id) WHERE free.id IS NULL
+SELECT DISTINCT wanted_partition.asset_id
+FROM wanted_partition LEFT JOIN free USING (id) WHERE free.id IS NULL
 """
 
 # The claim that found the partitions held has locked the rows: no transaction releases one
@@ -51,25 +53,25 @@ SELECT DISTINCT there.asset_id FROM there LEFT JOIN free USING (id) WHERE free.i
 # holds the partition was created after the last of these ticks. A partition that was put off until
 # later is not put off any more.
 _DUE_AGAIN = """
-UPDATE assets_app_assetpartition AS slice SET due_again = true,
-    due_at = CASE WHEN held.since IS NOT NULL THEN least(slice.due_at, held.since)
-                  WHEN slice.due_at > %(now)s THEN NULL ELSE slice.due_at END
+UPDATE assets_app_assetpartition AS partition SET due_again = true,
+    due_at = CASE WHEN held.since IS NOT NULL THEN least(partition.due_at, held.since)
+                  WHEN partition.due_at > %(now)s THEN NULL ELSE partition.due_at END
 FROM unnest(%(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
             %(since)s::timestamptz[])
     AS held(asset_id, identity, key, since)
-WHERE slice.asset_id = held.asset_id AND slice.identity = held.identity COLLATE "C"
-  AND slice.key = held.key COLLATE "C" AND slice.held_by_id IS NOT NULL
-  AND (NOT slice.due_again OR held.since IS NOT NULL OR slice.due_at > %(now)s)
+WHERE partition.asset_id = held.asset_id AND partition.identity = held.identity COLLATE "C"
+  AND partition.key = held.key COLLATE "C" AND partition.held_by_id IS NOT NULL
+  AND (NOT partition.due_again OR held.since IS NOT NULL OR partition.due_at > %(now)s)
   AND NOT (held.since IS NOT NULL AND EXISTS (
       SELECT FROM assets_app_run AS holder
-      WHERE holder.id = slice.held_by_id AND holder.created_at >= %(last_tick)s
+      WHERE holder.id = partition.held_by_id AND holder.created_at >= %(last_tick)s
   ))
 """
 
 # Rows that a run holds come due again when the run ends; other rows at the end of the window, or by
 # the next tick.
 _DUE_LATER = """
-INSERT INTO assets_app_assetpartition AS slice
+INSERT INTO assets_app_assetpartition AS partition
     (asset_id, identity, key, window_start, window_end, segment, bucket,
      state, version, due_again, due_at)
 SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
@@ -80,8 +82,9 @@ FROM unnest(
 ) AS early(asset_id, identity, key, window_start, window_end, segment, bucket)
 ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
 ON CONFLICT (asset_id, identity, key) DO UPDATE SET due_again = true,
-    due_at = CASE WHEN NOT slice.due_again THEN EXCLUDED.due_at
-                  WHEN slice.due_at IS NOT NULL THEN least(slice.due_at, EXCLUDED.due_at) END
+    due_at = CASE WHEN NOT partition.due_again THEN EXCLUDED.due_at
+                  WHEN partition.due_at IS NOT NULL THEN least(partition.due_at,
+                      EXCLUDED.due_at) END
 """
 
 _SKIP = """
@@ -91,15 +94,15 @@ WITH passed AS (
         %(ends)s::timestamptz[], %(segments)s::text[], %(buckets)s::date[]
     ) AS p(asset_id, identity, key, window_start, window_end, segment, bucket)
 ), noted AS (
-    INSERT INTO assets_app_assetpartition AS slice
+    INSERT INTO assets_app_assetpartition AS partition
         (asset_id, identity, key, window_start, window_end, segment, bucket,
          state, version, due_again)
     SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
            'skipped', 0, false
     FROM passed ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
     ON CONFLICT (asset_id, identity, key) DO UPDATE SET state = 'skipped'
-        WHERE slice.state = 'missing' AND slice.held_by_id IS NULL
-    RETURNING slice.asset_id, slice.identity, slice.bucket, slice.segment
+        WHERE partition.state = 'missing' AND partition.held_by_id IS NULL
+    RETURNING partition.asset_id, partition.identity, partition.bucket, partition.segment
 )
 INSERT INTO assets_app_partitioncount AS total
     (asset_id, identity, bucket, segment, state, count)
@@ -115,7 +118,7 @@ ON CONFLICT (asset_id, identity, bucket, segment, state)
 LOOK_AGAIN = timedelta(seconds=2)
 
 
-class SlicesLocked(Exception):
+class PartitionsLocked(Exception):
     """Another transaction has locked partitions that are to be claimed: try again soon."""
 
 
@@ -151,9 +154,9 @@ def locked_assets(wanted: Iterable[tuple[Target, Sequence[str]]]) -> set[int]:
 
 
 def refuse_locked(target: Target, rows: Sequence[PartitionRow]) -> None:
-    """Raise SlicesLocked where another transaction has locked some of these partitions."""
+    """Raise PartitionsLocked where another transaction has locked some of these partitions."""
     if locked_assets([(target, [row.key for row in rows])]):
-        raise SlicesLocked(f"slices of {target.asset.name} are locked")
+        raise PartitionsLocked(f"partitions of {target.asset.name} are locked")
 
 
 def partition_facts(wanted: Iterable[tuple[Target, Sequence[str]]]) -> PartitionFacts:
@@ -199,6 +202,17 @@ def mark_due_later(
             cursor.execute(
                 _DUE_LATER, {**_row_columns([(target, row) for row in rows]), "at": due_at}
             )
+
+
+def mark_due_no_more(
+    target: Target, rows: Sequence[PartitionRow], after: datetime, before: datetime
+) -> None:
+    """Remove the marks of partitions that are put off until an instant between these two."""
+    if rows:
+        AssetPartition.objects.filter(
+            asset=target.asset.pk, identity=target.identity, key__in=[row.key for row in rows],
+            due_again=True, due_at__gt=after, due_at__lt=before,
+        ).update(due_again=False, due_at=None)  # fmt: skip
 
 
 def mark_skipped(rows: Sequence[tuple[Target, PartitionRow]]) -> None:

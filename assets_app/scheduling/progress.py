@@ -12,8 +12,9 @@ import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Target
 from assets_app.queries.edges import edge_of, edge_without_bounds
 from assets_app.queries.keys import still_known
-from assets_app.scheduling.queueing import scheduling_edges
-from assets_app.scheduling.readiness import Evaluation, evaluate
+from assets_app.scheduling.evaluations import Evaluation
+from assets_app.scheduling.queueing import examined_edges
+from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.tick_terms import tick_terms
 from partitions_app.rules import has_time, nonexistent_json, nonexistent_text
 from slicewise.keys import WHOLE
@@ -40,7 +41,7 @@ CROSS JOIN LATERAL (
     ORDER BY window_start DESC NULLS LAST, segment DESC LIMIT %s
 ) AS newest
 LEFT JOIN assets_app_materialization AS made
-    ON made.slice_id = newest.id AND made.version = newest.version
+    ON made.partition_id = newest.id AND made.version = newest.version
 LEFT JOIN assets_app_run AS maker ON maker.id = made.run_id
 LEFT JOIN assets_app_rungroup AS asked ON asked.id = maker.group_id
 """
@@ -52,7 +53,7 @@ class UpstreamProgress:
 
     asset: Asset
     needed: int
-    there: int
+    materialized: int
     # Keys of the first few partitions that exist and are missing.
     missing: Sequence[str]
     # Needed partitions outside of the upstream definition: keep the partition from being due.
@@ -63,7 +64,7 @@ class UpstreamProgress:
     @property
     def more(self) -> int:
         """How many partitions are missing beside the named ones."""
-        return self.needed - self.there - self.nonexistent.partitions - len(self.missing)
+        return self.needed - self.materialized - self.nonexistent.partitions - len(self.missing)
 
     @property
     def nonexistent_text(self) -> str:
@@ -73,7 +74,7 @@ class UpstreamProgress:
     @property
     def text(self) -> str:
         """``hourly 23 of 24``, with the partitions that do not exist or are excluded."""
-        text = f"{self.asset.name} {self.there} of {self.needed}"
+        text = f"{self.asset.name} {self.materialized} of {self.needed}"
         remarks = [
             self.nonexistent_text,
             f"{self.excluded} excluded" if self.excluded else "",
@@ -98,7 +99,7 @@ class Progress:
         """Needed and materialized partitions by upstream asset, and the first missing keys."""
         return {
             status.asset.name: {
-                "needed": status.needed, "there": status.there,
+                "needed": status.needed, "there": status.materialized,
                 "missing": list(status.missing),
                 "nonexistent": nonexistent_json(status.nonexistent), "excluded": status.excluded,
             }
@@ -121,7 +122,7 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     an asset without time over an asset with time is due after each upstream run, whichever
     partitions exist.
     """
-    edges = list(scheduling_edges().filter(downstream=asset))
+    edges = list(examined_edges().filter(downstream=asset))
     if not edges or not all(map(_is_countable, edges)):
         return []
     schedule = None if asset.producer is None else getattr(asset.producer, "schedule", None)
@@ -130,16 +131,20 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     under_way = _candidates(asset, edges, newest.under_way)
     rows = under_way if schedule_times is None else _candidates(asset, edges, newest.all)
     rows = list(_affordable(edges, rows, now))
-    verdicts = evaluate(Target(asset), edges, rows, made=None, now=now, terms=schedule_times)
+    evaluations = evaluate(Target(asset), edges, rows, made=None, now=now, terms=schedule_times)
     if schedule_times is not None and schedule is not None:
-        verdicts = _as_ticks_see(asset, verdicts, schedule.handled_until)
+        evaluations = _as_ticks_see(asset, evaluations, schedule.handled_until)
         keys = {row.key for row in under_way}
-        verdicts = [
-            verdict for verdict in verdicts if verdict.waits_for_tick or verdict.row.key in keys
+        evaluations = [
+            evaluation
+            for evaluation in evaluations
+            if evaluation.waits_for_tick or evaluation.row.key in keys
         ]
     by_name = {edge.upstream.name: edge.upstream for edge in edges}
     open_partitions = (
-        _progress(verdict, by_name, now) for verdict in verdicts if _is_open(verdict, now)
+        _progress(evaluation, by_name, now)
+        for evaluation in evaluations
+        if _is_open(evaluation, now)
     )
     return list(islice(open_partitions, _MOST_SHOWN))
 
@@ -215,52 +220,52 @@ def _affordable(
 
 
 def _as_ticks_see(
-    asset: Asset, verdicts: Sequence[Evaluation], handled_until: datetime
+    asset: Asset, evaluations: Sequence[Evaluation], handled_until: datetime
 ) -> list[Evaluation]:
-    """Return the verdicts without partitions that a run holds now, which wait for no tick.
+    """Return the evaluations without partitions that a run holds now, which wait for no tick.
 
     A window that no tick examines any more waits for none either: the first tick after its end
     examines a window, and a later tick only a window that was put off.
     """
-    keys = [verdict.row.key for verdict in verdicts if verdict.waits_for_tick]
+    keys = [evaluation.row.key for evaluation in evaluations if evaluation.waits_for_tick]
     rows = AssetPartition.objects.filter(asset=asset.pk, identity=asset.identity, key__in=keys)
     row_facts = list(rows.values_list("key", "held_by", "due_again")) if keys else []
     held_keys = {key for key, held_by, _ in row_facts if held_by is not None}
     postponed_keys = {key for key, _, is_due_again in row_facts if is_due_again}
     return [
         replace(
-            verdict,
-            waits_for_tick=verdict.waits_for_tick
-            and (verdict.row.end is None or verdict.row.end > handled_until
-                 or verdict.row.key in postponed_keys),
+            evaluation,
+            waits_for_tick=evaluation.waits_for_tick
+            and (evaluation.row.end is None or evaluation.row.end > handled_until
+                 or evaluation.row.key in postponed_keys),
         )
-        for verdict in verdicts
-        if verdict.row.key not in held_keys
+        for evaluation in evaluations
+        if evaluation.row.key not in held_keys
     ]  # fmt: skip
 
 
-def _is_open(verdict: Evaluation, now: datetime) -> bool:
+def _is_open(evaluation: Evaluation, now: datetime) -> bool:
     """Return whether a needed partition is materialized, and something keeps the partition from
     being due.
     """
-    if not any(status.there for status in verdict.standings.values()):
+    if not any(status.materialized for status in evaluation.upstream_statuses.values()):
         return False
-    if not verdict.is_ready or verdict.waits_for_tick:
+    if not evaluation.is_ready or evaluation.waits_for_tick:
         return True
-    return verdict.is_due and _is_early(verdict.row, now)
+    return evaluation.is_due and _is_early(evaluation.row, now)
 
 
 def _is_early(row: PartitionRow, now: datetime) -> bool:
     return row.end is not None and row.end > now
 
 
-def _progress(verdict: Evaluation, by_name: dict[str, Asset], now: datetime) -> Progress:
+def _progress(evaluation: Evaluation, by_name: dict[str, Asset], now: datetime) -> Progress:
     upstream = [
         UpstreamProgress(
-            by_name[name], status.needed, status.there, list(status.missing),
+            by_name[name], status.needed, status.materialized, list(status.missing),
             status.nonexistent, status.excluded,
         )
-        for name, status in verdict.standings.items()
+        for name, status in evaluation.upstream_statuses.items()
     ]  # fmt: skip
-    is_early = verdict.is_ready and _is_early(verdict.row, now)
-    return Progress(verdict.row, upstream, is_early, verdict.waits_for_tick and not is_early)
+    is_early = evaluation.is_ready and _is_early(evaluation.row, now)
+    return Progress(evaluation.row, upstream, is_early, evaluation.waits_for_tick and not is_early)

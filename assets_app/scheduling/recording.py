@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
-from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
-from assets_app.signals import partitions_left_out
+from assets_app.models import Asset, Schedule, ScheduleTick, ScheduleTruncation, TickReason
+from assets_app.signals import schedule_truncated
 from slicewise.partitions import PartitionRow, PartitionSet
 from slicewise_server.web.deletion import delete_oldest
 from slicewise_server.web.row_ids import reserve_ids
@@ -138,36 +138,36 @@ def _rows_to_join(idle: Sequence[TickResult]) -> dict[int, int]:
     return row_ids
 
 
-def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: datetime) -> None:
+def record_truncation(asset: Asset, unqueued: PartitionSet, *, queued: int, now: datetime) -> None:
     """Record partitions that one upstream write made due and did not queue, or that one tick did
     not refresh. The same partitions again update the same row, and are announced once.
     """
-    hull = left_out.hull
-    row, created = LeftOut.objects.update_or_create(
+    hull = unqueued.hull
+    row, created = ScheduleTruncation.objects.update_or_create(
         asset_id=asset.pk,
-        first=left_out[0].text,
-        last=left_out[-1].text,
-        count=len(left_out),
+        first=unqueued[0].text,
+        last=unqueued[-1].text,
+        count=len(unqueued),
         defaults={
             "at": now,
             "queued": queued,
-            "start": "" if hull is None else left_out[0].time.text,
-            "end": "" if hull is None else left_out[-1].time.text,
+            "start": "" if hull is None else unqueued[0].time.text,
+            "end": "" if hull is None else unqueued[-1].time.text,
         },
     )
     if created:
-        partitions_left_out.send(sender=None, left_out=row)
+        schedule_truncated.send(sender=None, truncation=row)
 
 
 def forget_ticks(now: datetime) -> int:
-    """Delete rows of ticks and of left-out partitions that are older than the settings keep; return
-    the number of deleted ticks.
+    """Delete ticks and truncations that are older than the settings keep; return the number of
+    deleted ticks.
 
     Deletion goes in steps, each in a transaction of its own, and in no more steps than one call has
     time for: the next call goes on.
     """
     since = now - timedelta(days=settings.SCHEDULE_TICK_DAYS)
-    LeftOut.objects.filter(at__lt=since).delete()
+    ScheduleTruncation.objects.filter(at__lt=since).delete()
     too_old = ScheduleTick.objects.filter(last_at__lt=since)
     total = 0
     for _ in range(_MOST_STEPS):

@@ -62,7 +62,7 @@ def _queue_released(queries: Iterable[QuerySet[AssetPartition]], now: datetime) 
     for partition in released_partitions:
         by_asset.setdefault(partition.asset, []).append(partition)
     errors: dict[int, Exception] = {}
-    unjudged_ids: dict[int, list[int]] = {}
+    unevaluated_ids: dict[int, list[int]] = {}
     for asset, partitions in by_asset.items():
         schedule = schedules.get(asset.producer_id or 0)
         if schedule is None or schedule.rule is None or not asset.active:
@@ -73,14 +73,14 @@ def _queue_released(queries: Iterable[QuerySet[AssetPartition]], now: datetime) 
             forget_failures([schedule])
         else:
             errors[schedule.pk] = outcome.error
-            unjudged_ids.setdefault(schedule.pk, []).extend(
+            unevaluated_ids.setdefault(schedule.pk, []).extend(
                 partition.pk for partition in partitions
             )
     # Partitions marked again are examined when the schedule is tried again.
     retried_at = dict.fromkeys(errors, now + FIRST_PAUSE) | record_failures(errors, now)
     for schedule_id, retry_at in retried_at.items():
-        unjudged_rows = AssetPartition.objects.filter(pk__in=unjudged_ids[schedule_id])
-        unjudged_rows.update(due_again=True, due_at=retry_at)
+        unevaluated_rows = AssetPartition.objects.filter(pk__in=unevaluated_ids[schedule_id])
+        unevaluated_rows.update(due_again=True, due_at=retry_at)
     nudge_dispatch()
     return len(released_partitions)
 
@@ -148,9 +148,9 @@ def _materialized_by_last_run(partitions: Sequence[AssetPartition]) -> set[int]:
     """
     windows = [row for row in partitions if row.window_start is not None]
     materialized_windows = RunPartition.objects.filter(
-        slice__in=windows, run=F("slice__last_run"), state=RunPartition.State.SUCCEEDED
+        partition__in=windows, run=F("partition__last_run"), state=RunPartition.State.SUCCEEDED
     )
-    return set(materialized_windows.values_list("slice_id", flat=True))
+    return set(materialized_windows.values_list("partition_id", flat=True))
 
 
 def _row(partition: AssetPartition) -> PartitionRow:

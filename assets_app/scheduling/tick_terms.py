@@ -12,6 +12,7 @@ from assets_app.catalogue.timetables import next_tick, term_rules, term_text
 from assets_app.models import Schedule
 from assets_app.scheduling.expressions import News, Tick, Way
 from slicewise.calendar import TimeSchedule
+from slicewise.declaring import is_after, time_terms
 from slicewise.keys import WHOLE
 from slicewise.partitions import PartitionRow, ended_between
 
@@ -43,7 +44,8 @@ class TickTerms:
 
     A window meets a time by a tick at or after the end of the window. A partition without a window
     meets a time by a tick after the run of its present version began. Ticks before the schedule
-    began do not count.
+    began do not count. A window meets a term `After` from so long after its end on: each window has
+    one such moment, which is a tick of the schedule too.
     """
 
     rule: Mapping[str, Any]
@@ -64,9 +66,34 @@ class TickTerms:
         return {text: tick_rule.last_until(self.now) for text, tick_rule in self._rules.items()}
 
     @cached_property
-    def next_at(self) -> datetime | None:
-        """The next tick of any of the times."""
-        return next_tick(self.rule, self.now)
+    def _spans(self) -> Mapping[str, timedelta]:
+        """The spans of the terms `After`, by text."""
+        return {
+            term_text(term): timedelta(seconds=term["seconds"])
+            for term in time_terms(self.rule["schedule"])
+            if is_after(term)
+        }
+
+    @cached_property
+    def _next_clock_tick(self) -> datetime | None:
+        """The next tick of the times that all partitions share."""
+        ticks = (
+            tick_rule.next_after(self.now)
+            for text, tick_rule in self._rules.items()
+            if text not in self._spans
+        )
+        return min((tick for tick in ticks if tick is not None), default=None)
+
+    def next_of(self, row: PartitionRow) -> datetime | None:
+        """Return when a partition is to be examined again that waits for a time."""
+        moments = [moment for moment in self.moments(row) if moment > self.now]
+        return min(filter(None, [self._next_clock_tick, *moments]), default=None)
+
+    def moments(self, row: PartitionRow) -> list[datetime]:
+        """Return the moments of a partition's terms `After`, past and future."""
+        if row.end is None:
+            return []
+        return sorted({row.end + span for span in self._spans.values()})
 
     @property
     def last_tick(self) -> datetime | None:
@@ -77,23 +104,40 @@ class TickTerms:
         """Return from when on ticks are examined for a partition; None where no tick is."""
         return self.since_by_key.get(key, self.since)
 
-    def ways(self, term: Mapping[str, Any], row: PartitionRow, present: PresentVersion) -> set[Way]:
-        """Return the way in which the ticks so far meet a time; empty where they do not."""
+    def ways(
+        self,
+        term: Mapping[str, Any],
+        row: PartitionRow,
+        present: PresentVersion,
+        after: datetime | None = None,
+    ) -> set[Way]:
+        """Return the way in which the ticks so far meet a time; empty where they do not.
+
+        Ticks before ``after`` do not count, and later moments of terms `After` do not either.
+        """
+        since = self.since_of(row.key)
+        if is_after(term):
+            return self._ways_after(term, row, after, since)
         text = term_text(term)
-        first, last = self._first(self._rules[text], row, present), self._last[text]
+        first, last = self._first(self._rules[text], row, present, after), self._last[text]
         if first is None or last is None or first > self.now:
             return set()
-        since = self.since_of(row.key)
         if since is None or last < since:
             return {Way(Tick.PAST, News.NO_ASSET)}
         is_first = row.end is None or (first >= since and row.end > self.began_at)
         return {Way(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
 
     def ways_at_next(
-        self, term: Mapping[str, Any], row: PartitionRow, present: PresentVersion
+        self,
+        term: Mapping[str, Any],
+        row: PartitionRow,
+        present: PresentVersion,
+        after: datetime | None = None,
     ) -> set[Way]:
         """Return the way in which the next tick will meet a time; empty without a next tick."""
-        first = self._first(self._rules[term_text(term)], row, present)
+        if is_after(term):
+            return self._ways_after(term, row, after, self.now + MOMENT)
+        first = self._first(self._rules[term_text(term)], row, present, after)
         if first is None:
             return set()
         is_first = row.end is None or (first > self.now and row.end > self.began_at)
@@ -125,16 +169,39 @@ class TickTerms:
                 continue
             if definition is None:
                 return slicewise.PartitionSet.of(None, [WHOLE])
-            since = self.began_at if before is None else max(before, self.began_at)
-            sets.append(ended_between(definition, since, last))
+            span = self._spans.get(text, timedelta(0))
+            since = self.began_at if before is None else max(before - span, self.began_at)
+            sets.append(ended_between(definition, since, last - span))
         return reduce(or_, sets)
 
+    def _ways_after(
+        self,
+        term: Mapping[str, Any],
+        row: PartitionRow,
+        after: datetime | None,
+        since: datetime | None,
+    ) -> set[Way]:
+        """Return the way in which a window meets a term `After` by a moment: as by a first tick if
+        the moment is examined now.
+        """
+        moment = None if row.end is None else row.end + self._spans[term_text(term)]
+        if row.end is None or moment is None or after is None or moment > after:
+            return set()
+        is_first = since is not None and moment >= since and row.end > self.began_at
+        tick = Tick.FIRST if is_first else Tick.NO_TIME
+        return {Way(tick, News.NO_ASSET, moment, bool(term.get("remake")))}
+
     def _first(
-        self, tick_rule: TimeSchedule, row: PartitionRow, present: PresentVersion
+        self,
+        tick_rule: TimeSchedule,
+        row: PartitionRow,
+        present: PresentVersion,
+        after: datetime | None,
     ) -> datetime | None:
         """Return the first tick that meets a time, past or future."""
         if row.end is not None:
-            return tick_rule.next_after(max(row.end - SECOND, self.began_at))
+            end = row.end if after is None else max(row.end, after)
+            return tick_rule.next_after(max(end - SECOND, self.began_at))
         return tick_rule.next_after(max(present.began_at or self.began_at, self.began_at))
 
 

@@ -32,8 +32,8 @@ from assets_app.scheduling.planning import planned_runs, terms_of, version_in_fo
 from assets_app.scheduling.recording import (
     TickResult,
     number_ticks,
-    record_left_out,
     record_ticks,
+    record_truncation,
 )
 from partitions_app.models import PartitionDefinition
 from slicewise.partitions import PartitionRow
@@ -75,7 +75,7 @@ class _Tick:
     def partition_count(self) -> int:
         """How many partitions are examined or recorded."""
         ended = self.ended
-        return len(ended.due) + len(ended.refreshed) + len(ended.passed_over)
+        return len(ended.due) + len(ended.refreshed) + len(ended.superseded)
 
 
 def handle_ticks(now: datetime) -> int:
@@ -233,15 +233,15 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         planned += planned_runs(run_terms, result.wanted)
     _, held_partitions = claim_all(planned)
     mark_due_again(held_partitions)
-    mark_skipped([(tick.target, row) for tick in ticks for row in tick.ended.passed_over])
+    mark_skipped([(tick.target, row) for tick in ticks for row in tick.ended.superseded])
     blocked = Counter(partition.terms.asset.pk for partition in held_partitions)
     for tick, result in zip(ticks, results, strict=True):
         result.in_flight = blocked[tick.target.asset.pk]
     record_ticks(results)
     for tick in ticks:
-        if tick.ended.left_out is not None:
+        if tick.ended.unqueued is not None:
             queued = len(tick.ended.refreshed)
-            record_left_out(tick.target.asset, tick.ended.left_out, queued=queued, now=now)
+            record_truncation(tick.target.asset, tick.ended.unqueued, queued=queued, now=now)
     _advance(ticks)
     handled.update(tick.schedule.pk for tick in ticks)
 
@@ -268,7 +268,7 @@ def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:
         count=ended.count,
         wanted=[*refreshed_rows, *missing_rows],
         existing=len(ended.due) - len(missing_rows),
-        passed_over=len(ended.passed_over),
+        passed_over=len(ended.superseded),
     )
 
 

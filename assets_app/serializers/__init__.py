@@ -3,12 +3,12 @@
 from assets_app.serializers.assets import (
     AssetDetailSerializer,
     AssetSerializer,
-    LeftOutSerializer,
     MaterializeSerializer,
     MissedSerializer,
     PartitionSerializer,
     RequestSerializer,
     ScheduleSerializer,
+    ScheduleTruncationSerializer,
     StrategyField,
     TickSerializer,
 )
@@ -21,6 +21,7 @@ from assets_app.serializers.orphans import (
 )
 from assets_app.serializers.runs import (
     AttemptSerializer,
+    AttemptStepSerializer,
     LogEntrySerializer,
     LogPageSerializer,
     RunDetailSerializer,
@@ -35,9 +36,9 @@ __all__ = [
     "AssetDetailSerializer",
     "AssetSerializer",
     "AttemptSerializer",
+    "AttemptStepSerializer",
     "KeyTextsSerializer",
     "KeysSerializer",
-    "LeftOutSerializer",
     "LogEntrySerializer",
     "LogPageSerializer",
     "MaterializeSerializer",
@@ -52,6 +53,7 @@ __all__ = [
     "RunPartitionSerializer",
     "RunSerializer",
     "ScheduleSerializer",
+    "ScheduleTruncationSerializer",
     "SelectionSerializer",
     "StrategyField",
     "TickSerializer",

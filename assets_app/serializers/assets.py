@@ -6,13 +6,14 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from assets_app.models import Asset, LeftOut, ScheduleTick
+from assets_app.models import Asset, LateEffect, LateReason, ScheduleTick, ScheduleTruncation
 from assets_app.queries.clock import database_now
-from assets_app.queries.ticks import left_out_of
+from assets_app.queries.overdue import NONE_LATE, LateCounts, freshness_of
+from assets_app.queries.ticks import truncations_of
 from assets_app.scheduling.descriptions import describe_schedule
 from assets_app.scheduling.missed import missed_by
 from slicewise.partitions import LONGEST_SELECTION
-from slicewise.texts import masked_uri
+from slicewise.texts import masked_json, masked_uri
 from slicewise_server.web.api.serializers import (
     JSONObject,
     MaskedText,
@@ -30,8 +31,9 @@ from slicewise_server.web.api.serializers import (
             {"type": "integer", "minimum": 1},
             {"type": "null"},
         ],
-        "description": "A run per partition, one run for all, or at most so many per run;"
-        " as the asset declares it unless told.",
+        "description": "`partition`: one run per partition; `range`: one run for all partitions; a"
+        " number: at most that many partitions per run; null: the strategy of the"
+        " asset.",
     }
 )
 class StrategyField(serializers.Field[Any, Any, Any, Any]):
@@ -52,31 +54,35 @@ class ScheduleFailureSerializer(serializers.Serializer[Any]):
     """The error that keeps a schedule from computing due partitions, and the time of the retry."""
 
     error = MaskedText()
-    failures = serializers.IntegerField(help_text="How often in a row.")
+    failures = serializers.IntegerField(help_text="Number of consecutive failures.")
     since = UtcDateTimeField(source="failing_since")
-    retry_at = UtcDateTimeField(help_text="When it is tried again.")
+    retry_at = UtcDateTimeField(help_text="Time of the next try.")
 
 
 class ScheduleSerializer(serializers.Serializer[Any]):
     """The schedule of an asset."""
 
     text = serializers.CharField(
-        help_text="As people write it: `@daily`, `hourly & daily`, `raw | Cron('@daily')`."
+        help_text="The schedule as text: `@daily`, `hourly & daily`, `raw | Cron('@daily')`."
     )
     rule = serializers.JSONField(
-        help_text="`schedule` as declared, with `timezone`, `start` and `end`, which may be null."
+        help_text="The declared `schedule`, with `timezone`, `start` and `end`; `start` and"
+        " `end` may be null."
     )
     by_time = serializers.BooleanField(
         source="row.by_time",
-        help_text="Whether it is a time alone; else it follows other assets, and may join times.",
+        help_text="True for a schedule by time alone; false for a schedule by other assets,"
+        " with or without times.",
     )
     next_at = serializers.DateTimeField(
         source="row.next_at",
         allow_null=True,
-        help_text="The next tick; null while it is paused, and without a time in the schedule.",
+        help_text="The next tick; null while the asset is paused, and for a schedule without a"
+        " time.",
     )
     handled_until = serializers.DateTimeField(
-        source="row.handled_until", help_text="What ended before is not due by itself."
+        source="row.handled_until",
+        help_text="Partitions whose window ended before this time are not due by themselves.",
     )
     paused = serializers.BooleanField(source="asset.paused")
     failure = serializers.SerializerMethodField(
@@ -92,7 +98,9 @@ class ScheduleSerializer(serializers.Serializer[Any]):
 class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
     """A tick of a schedule with a time, or consecutive ticks that queued nothing for one reason."""
 
-    runs_url = serializers.SerializerMethodField(help_text="The runs that it asked for.")
+    runs_url = serializers.SerializerMethodField(
+        help_text="Address of the runs that the tick queued."
+    )
 
     class Meta:
         model = ScheduleTick
@@ -106,7 +114,7 @@ class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
         return f"{reverse('api:runs')}?tick={tick.pk}"
 
 
-class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
+class ScheduleTruncationSerializer(serializers.ModelSerializer[ScheduleTruncation]):
     """Due partitions of one upstream write or one tick that were not queued: the oldest of too
     many.
 
@@ -115,7 +123,7 @@ class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
     """
 
     class Meta:
-        model = LeftOut
+        model = ScheduleTruncation
         fields: tuple[str, ...] = ("at", "count", "queued", "first", "last", "start", "end")
         read_only_fields: tuple[str, ...] = fields
 
@@ -129,10 +137,21 @@ class MissedSerializer(serializers.Serializer[Any]):
     first = serializers.CharField(help_text="Empty for an asset that is not partitioned.")
     last = serializers.CharField()
     selection = serializers.CharField(
-        help_text="Names just these, for a backfill; empty where that would be too long."
+        help_text="Selection of exactly the missed partitions, for a backfill; empty if the"
+        " text would be too long."
     )
     is_all = serializers.BooleanField(
-        help_text="False where there may be more, older than the partitions that are looked at."
+        help_text="False if older partitions, which were not examined, may have been missed as"
+        " well."
+    )
+
+
+class FreshnessSerializer(serializers.Serializer[Any]):
+    """The time after a window by which each partition is to be there."""
+
+    within = serializers.IntegerField(help_text="Seconds until a partition is overdue.")
+    warn = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Seconds until a partition is late, if declared."
     )
 
 
@@ -146,12 +165,21 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
     schedule = serializers.SerializerMethodField()
     counts = serializers.SerializerMethodField()
     in_flight = serializers.SerializerMethodField()
+    overdue = serializers.SerializerMethodField(
+        help_text="Number of partitions without data later than `freshness` after the end of"
+        " the window."
+    )
+    late = serializers.SerializerMethodField(
+        help_text="Number of partitions without data after the earlier mark of `freshness`, and"
+        " not overdue yet."
+    )
 
     class Meta:
         model = Asset
         fields: tuple[str, ...] = (
             "name", "bundle", "description", "kind", "group", "owners", "tags", "uri",
             "canonical_uri", "schedule", "partition", "paused", "active", "counts", "in_flight",
+            "overdue", "late",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -178,6 +206,18 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
         in_flight_count: int = self.context["counts"].held(asset)
         return in_flight_count
 
+    def get_overdue(self, asset: Asset) -> int:
+        overdue: int = self._late(asset).overdue
+        return overdue
+
+    def get_late(self, asset: Asset) -> int:
+        late: int = self._late(asset).late
+        return late
+
+    def _late(self, asset: Asset) -> LateCounts:
+        late: dict[int, LateCounts] = self.context["late"]
+        return late.get(asset.pk, NONE_LATE)
+
 
 class AssetDetailSerializer(AssetSerializer):
     """An asset with columns, neighbours, and the number of partitions that should exist by now."""
@@ -186,21 +226,26 @@ class AssetDetailSerializer(AssetSerializer):
     upstream = serializers.SerializerMethodField()
     downstream = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
-    left_out = serializers.SerializerMethodField()
+    truncations = serializers.SerializerMethodField()
     missed = serializers.SerializerMethodField(
-        help_text="What was missed while it was paused; null where nothing was."
+        help_text="Partitions missed while the asset was paused; null if no partition was missed."
     )
     made_with = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
-        help_text="Assets that the same run makes: while it makes one, it holds all.",
+        help_text="Assets that the same function writes: a run of one asset holds the"
+        " partitions of all.",
+    )
+
+    freshness = serializers.SerializerMethodField(
+        help_text="Limits in seconds after the end of a window; null without `freshness`."
     )
 
     class Meta(AssetSerializer.Meta):
         fields: tuple[str, ...] = (
             *AssetSerializer.Meta.fields,
-            "columns", "activated_at", "expected", "upstream", "downstream", "params",
-            "made_with", "left_out", "missed",
+            "columns", "alerts", "activated_at", "expected", "upstream", "downstream", "params",
+            "made_with", "truncations", "missed", "freshness",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -217,9 +262,14 @@ class AssetDetailSerializer(AssetSerializer):
         edges = asset.downstream_edges.filter(downstream__active=True).select_related("downstream")
         return sorted(edge.downstream.name for edge in edges)
 
-    @extend_schema_field(LeftOutSerializer(many=True))
-    def get_left_out(self, asset: Asset) -> Any:
-        return LeftOutSerializer(left_out_of(asset), many=True).data
+    @extend_schema_field(FreshnessSerializer(allow_null=True))
+    def get_freshness(self, asset: Asset) -> dict[str, Any] | None:
+        freshness = freshness_of(asset)
+        return None if freshness is None else FreshnessSerializer(freshness).data
+
+    @extend_schema_field(ScheduleTruncationSerializer(many=True))
+    def get_truncations(self, asset: Asset) -> Any:
+        return ScheduleTruncationSerializer(truncations_of(asset), many=True).data
 
     @extend_schema_field(MissedSerializer(allow_null=True))
     def get_missed(self, asset: Asset) -> dict[str, Any] | None:
@@ -228,25 +278,66 @@ class AssetDetailSerializer(AssetSerializer):
 
     def get_params(self, asset: Asset) -> dict[str, Any]:
         version = asset.producer.current_version if asset.producer else None
-        return dict(version.spec.params) if version else {}
+        params: dict[str, Any] = masked_json(dict(version.spec.params)) if version else {}
+        return params
+
+
+class LateInputSerializer(serializers.Serializer[Any]):
+    """An upstream asset that was missing or old when a partition was made."""
+
+    asset = serializers.CharField(source="asset.name")
+    reason = serializers.ChoiceField(choices=LateReason.choices)
+    effect = serializers.ChoiceField(
+        choices=LateEffect.choices, help_text="Effect of the input when data arrives."
+    )
+    missing = serializers.IntegerField(
+        help_text="Number of missing partitions of the upstream asset."
+    )
+    keys = serializers.ListField(
+        child=serializers.CharField(allow_blank=True), help_text="The first missing partitions."
+    )
+    newest_at = UtcDateTimeField(
+        allow_null=True, help_text="Time of materialization of the newest needed partition."
+    )
 
 
 class PartitionSerializer(serializers.Serializer[Any]):
     """One partition that should exist, with or without a record."""
 
     key = serializers.CharField()
-    label = serializers.CharField(help_text="What people are shown of the key: `2024-W05`.")  # type: ignore[assignment]
-    start = UtcDateTimeField(allow_null=True, help_text="Start of its window, in UTC.")
-    end = UtcDateTimeField(allow_null=True, help_text="End of its window, not included.")
+    label = serializers.CharField(help_text="The key as pages show the key: `2024-W05`.")  # type: ignore[assignment]
+    start = UtcDateTimeField(allow_null=True, help_text="Start of the window, in UTC.")
+    end = UtcDateTimeField(allow_null=True, help_text="End of the window, not included, in UTC.")
     segment = serializers.CharField(allow_blank=True)
     state = serializers.CharField()
-    version = serializers.IntegerField(help_text="How often it has been materialized.")
-    run = serializers.IntegerField(allow_null=True, help_text="The run that holds it, or the last.")
+    version = serializers.IntegerField(help_text="Number of materializations of the partition.")
+    run = serializers.IntegerField(
+        allow_null=True,
+        help_text="The run that holds the partition, else the last run of the partition.",
+    )
     rows = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
     materialized_at = UtcDateTimeField(allow_null=True)
     stale = serializers.BooleanField(
-        help_text="Whether something it was made from has been made again since."
+        help_text="Whether an upstream partition has a newer version than the version that was"
+        " read."
+    )
+    reason = serializers.CharField(
+        help_text="The reason for the state: `Waiting for 2 of 24 of hourly: …`."
+    )
+    lateness = serializers.ChoiceField(
+        choices=["", "late", "overdue"],
+        help_text="`overdue` without data later than `freshness` after the end of the window;"
+        " `late` from the earlier mark on.",
+    )
+    overdue_at = UtcDateTimeField(
+        allow_null=True,
+        help_text="Time from which the partition is overdue; null unless the partition is late"
+        " or overdue.",
+    )
+    late_inputs = LateInputSerializer(
+        many=True,
+        help_text="Upstream assets that were missing or old when the partition was materialized.",
     )
 
 
@@ -274,10 +365,11 @@ class RequestSerializer(serializers.Serializer[Any]):
     runs = serializers.ListField(child=serializers.IntegerField())
     runs_url = serializers.CharField()
     in_flight = serializers.ListField(
-        child=serializers.CharField(), help_text="Keys left out since another run makes them."
+        child=serializers.CharField(),
+        help_text="Keys that were left out, because another run is materializing the partitions.",
     )
     earlier_missing = serializers.ListField(
         child=serializers.CharField(),
-        help_text="With `depends_on_past`: keys before these that are not there. They are made all"
-        " the same.",
+        help_text="With `depends_on_past`: missing partitions before the requested partitions."
+        " The request materializes the requested partitions anyway.",
     )

@@ -19,7 +19,7 @@ LARGEST_NUMBER = 2**63 - 1
 class ReportedPartitionSerializer(StrictSerializer):
     """A partition that another program has written, with row count and size."""
 
-    key = TextField(max_length=1000, help_text="Its key, as the list of partitions shows it.")
+    key = TextField(max_length=1000, help_text="The key, as in the list of partitions.")
     rows = WholeNumberField(
         required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_NUMBER
     )
@@ -44,7 +44,7 @@ class ReportedWriteSerializer(StrictSerializer):
         default=None,
         min_value=0,
         max_value=LARGEST_NUMBER,
-        help_text="How many rows; of a single partition.",
+        help_text="Number of rows. Only for a single partition.",
     )
     bytes = WholeNumberField(
         required=False,
@@ -52,16 +52,17 @@ class ReportedWriteSerializer(StrictSerializer):
         default=None,
         min_value=0,
         max_value=LARGEST_NUMBER,
-        help_text="How large it is; of a single partition.",
+        help_text="Size in bytes. Only for a single partition.",
     )
     partitions = ReportedPartitionSerializer(
         many=True,
         required=False,
         default=list,
-        help_text="Instead of `selection`, `rows` and `bytes`: partitions with counts of each.",
+        help_text="Partitions, each with row count and size, in place of `selection`, `rows`"
+        " and `bytes`.",
     )
     metadata = JSONObject(
-        required=False, default=dict, help_text="Whatever is worth keeping with the record."
+        required=False, default=dict, help_text="Any JSON object, stored with the report."
     )
 
 
@@ -81,7 +82,7 @@ class WriteReportSerializer(serializers.Serializer[Any]):
     partition_count = serializers.IntegerField()
     partitions = WrittenPartitionSerializer(many=True)
     metadata = serializers.SerializerMethodField()
-    told_by = serializers.CharField()
+    reported_by = serializers.CharField()
     created_at = serializers.DateTimeField()
 
     def get_metadata(self, report: Any) -> dict[str, Any]:

@@ -14,13 +14,15 @@ class OrphanSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     key = serializers.CharField(allow_blank=True)
     path = serializers.CharField(
-        allow_blank=True, help_text="Its folder below the asset's; empty where it is not known."
+        allow_blank=True,
+        help_text="Folder of the partition below the folder of the asset; empty if unknown.",
     )
     rows = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
     materialized_at = serializers.DateTimeField(allow_null=True)
     kept = serializers.CharField(
-        allow_blank=True, help_text="Why its data is not removed; empty where it can be."
+        allow_blank=True,
+        help_text="The reason why the data is kept; empty if the data can be removed.",
     )
 
 
@@ -28,7 +30,7 @@ class OrphanPageSerializer(serializers.Serializer[Any]):
     """The first of the partitions that the definition no longer has."""
 
     orphans = OrphanSerializer(many=True)
-    more = serializers.BooleanField(help_text="Whether there are more than one answer lists.")
+    more = serializers.BooleanField(help_text="Whether more orphans exist than this answer lists.")
 
 
 class OrphanIdsSerializer(StrictSerializer):
@@ -38,7 +40,7 @@ class OrphanIdsSerializer(StrictSerializer):
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
         min_length=1,
         max_length=settings.MAX_PARTITIONS_PER_REQUEST,
-        help_text="Of the partitions whose data is to be removed, as they were listed.",
+        help_text="Ids from the list of orphans, of partitions whose data is to be removed.",
     )
 
 

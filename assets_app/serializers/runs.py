@@ -7,15 +7,38 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from assets_app.models import Run, RunAttempt, RunPartition, ValidationResult
+from assets_app.models import (
+    AttemptStep,
+    Run,
+    RunAttempt,
+    RunPartition,
+    StepKind,
+    ValidationResult,
+)
 from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.pages import validations_of
 from slicewise.texts import masked_json, masked_text
 from slicewise_server.web.api.pages import encode_cursor
-from slicewise_server.web.api.serializers import MODEL_FIELDS, MaskedText
+from slicewise_server.web.api.serializers import MODEL_FIELDS, MaskedJSON, MaskedText
 
 MOST_VALIDATIONS = 1000
 MOST_PARTITIONS = 1000
+
+
+class AttemptStepSerializer(serializers.ModelSerializer[AttemptStep]):
+    """A step of an attempt at an asset with a set-up or a tear-down. Its output are the log entries
+    of the attempt with this ``step``.
+    """
+
+    step = serializers.ChoiceField(source="kind", choices=StepKind.choices)
+    error = MaskedText(
+        help_text="The reason why the step failed, was stopped, or was not executed."
+    )
+
+    class Meta:
+        model = AttemptStep
+        fields: tuple[str, ...] = ("step", "name", "state", "error", "started_at", "ended_at")
+        read_only_fields: tuple[str, ...] = fields
 
 
 class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
@@ -24,12 +47,13 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
     gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
     error = MaskedText()
     traceback = MaskedText(trim_whitespace=False)
+    steps = AttemptStepSerializer(many=True)
 
     class Meta:
         model = RunAttempt
         fields: tuple[str, ...] = (
             "number", "gateway", "engine", "application_id", "application_ui", "outcome", "error",
-            "traceback", "started_at", "ended_at",
+            "traceback", "started_at", "ended_at", "steps",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -44,11 +68,13 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     tick = serializers.IntegerField(
         source="tick_id",
         allow_null=True,
-        help_text="The tick of its schedule that asked for it, as long as that is on record.",
+        help_text="The tick of the schedule that queued the run; null without a tick, and once"
+        " the tick was deleted from the record.",
     )
     requested_by = serializers.CharField(
         source="requested_by.username", allow_null=True, default=None
     )
+    params = MaskedJSON()
     error = MaskedText()
 
     class Meta:
@@ -95,10 +121,11 @@ class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
 class RunPartitionSerializer(serializers.ModelSerializer[RunPartition]):
     """One partition of a run, with state, row count, size and error."""
 
-    asset = serializers.CharField(source="slice.asset.name")
-    key = serializers.CharField(source="slice.key")
+    asset = serializers.CharField(source="partition.asset.name")
+    key = serializers.CharField(source="partition.key")
     error = MaskedText(
-        help_text="Why it was not made, where that is its own matter and not the whole run's."
+        help_text="The reason why this partition was not materialized; empty if the reason"
+        " concerns the whole run."
     )
 
     class Meta:
@@ -118,7 +145,7 @@ class RunDetailSerializer(RunSerializer):
     partitions = serializers.SerializerMethodField()
     partition_list = serializers.SerializerMethodField()
     partition_list_next = serializers.SerializerMethodField(
-        help_text="The address of the partitions that follow the list, null where it has all."
+        help_text="Address of the partitions after the list; null if the list is complete."
     )
     validations = serializers.SerializerMethodField()
 
@@ -147,7 +174,7 @@ class RunDetailSerializer(RunSerializer):
         return f"{address}?cursor={encode_cursor(around_end[0])}"
 
     def _listed(self, run: Run) -> QuerySet[RunPartition]:
-        return partitions_of_run(run).select_related("slice__asset").order_by("position")
+        return partitions_of_run(run).select_related("partition__asset").order_by("position")
 
     def get_partitions(self, run: Run) -> dict[str, int]:
         partitions = partitions_of_run(run).order_by()
@@ -156,10 +183,14 @@ class RunDetailSerializer(RunSerializer):
 
 
 class LogEntrySerializer(serializers.Serializer[Any]):
-    """A piece of an attempt's output."""
+    """A chunk of an attempt's output."""
 
     attempt = serializers.IntegerField(source="attempt__number")
     sequence = serializers.IntegerField()
+    step = serializers.ChoiceField(
+        choices=[("", "None"), *StepKind.choices],
+        help_text="The step that wrote the output; empty for other output.",
+    )
     at = serializers.DateTimeField()
     text = MaskedText(trim_whitespace=False)
 

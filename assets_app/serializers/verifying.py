@@ -16,8 +16,8 @@ class SelectionSerializer(StrictSerializer):
         default="",
         allow_blank=True,
         max_length=LONGEST_SELECTION,
-        help_text="Text of the selection grammar. Empty for an asset that is not partitioned; to"
-        " verify, empty for all partitions that are materialized.",
+        help_text="Text of the selection grammar. Empty for an asset that is not partitioned."
+        " For verification, empty also means all materialized partitions.",
     )
 
 
@@ -25,8 +25,10 @@ class DifferenceSerializer(serializers.Serializer[Any]):
     """A partition whose data differs from the record."""
 
     key = serializers.CharField(allow_blank=True)
-    path = serializers.CharField(help_text="Its folder below the asset's.")
-    reason = serializers.CharField(help_text="In words: `no data`, `800 bytes, 900 recorded`.")
+    path = serializers.CharField(help_text="Folder of the partition below the folder of the asset.")
+    reason = serializers.CharField(
+        help_text="The difference as text: `no data`, `800 bytes, 900 recorded`."
+    )
     recorded_bytes = serializers.IntegerField(allow_null=True)
     recorded_rows = serializers.IntegerField(allow_null=True)
 

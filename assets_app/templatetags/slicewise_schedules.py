@@ -10,12 +10,11 @@ from django.utils import timezone as clock
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from assets_app.queries.ticks import LATE_AFTER
 from assets_app.scheduling.descriptions import term_in_words
 from partitions_app.templatetags.slicewise_pages import duration
-from slicewise.declaring import is_time
 
 register = template.Library()
-_OVERDUE_AFTER = timedelta(minutes=1)
 
 
 @register.simple_tag
@@ -28,7 +27,7 @@ def after_assets(expression: Mapping[str, Any], timezone: str | None = None) -> 
     if expression["kind"] == "asset":
         name = expression["name"]
         return format_html('<a href="{}">{}</a>', reverse("assets:asset", args=[name]), name)
-    if is_time(expression):
+    if "of" not in expression:
         return format_html("{}", term_in_words(expression, timezone or "UTC"))
     word = " or " if expression["kind"] == "any" else " and "
     operands = ((_in_parentheses(operand, timezone),) for operand in expression["of"])
@@ -54,4 +53,4 @@ def from_now(moment: datetime | None) -> str:
 @register.filter
 def is_overdue(moment: datetime) -> bool:
     """Return whether a tick at this instant should have been handled long ago."""
-    return clock.now() - moment > _OVERDUE_AFTER
+    return clock.now() - moment > LATE_AFTER

@@ -1,68 +1,115 @@
 """The pages of assets: the list, and the page of one asset."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts_app.policy import Action, may, may_for_assets
 from assets_app.models import Asset, Run
-from assets_app.queries.counts import failed_counts
+from assets_app.queries.asset_graph import neighbours_of
+from assets_app.queries.clock import database_now
+from assets_app.queries.counts import assets_in_progress, failed_counts
 from assets_app.queries.grid import grid_page
+from assets_app.queries.grid_selection import PICKED_STATES, picked_text
 from assets_app.queries.orphans import materialized_total, orphan_count
-from assets_app.queries.overview import asset_statuses
-from assets_app.queries.pages import import_error_of, neighbours
+from assets_app.queries.overdue import overdue_by_asset
+from assets_app.queries.overview import AssetStatus, asset_statuses
+from assets_app.queries.pages import import_error_of
+from assets_app.queries.run_durations import duration_chart
+from assets_app.queries.stale_counts import stale_counts
+from assets_app.queries.ticks import late_schedules
+from assets_app.views.declaration_tabs import definition_tab, settings_tab, validations_tab
+from assets_app.views.graph_canvas import neighbourhood_graph
 from assets_app.views.schedules import schedule_tab
+from partitions_app.grid.cells import Grid
 from partitions_app.grid.layouts import GridRequest
 from partitions_app.labels import example_selection
 from partitions_app.rules import has_time
 from partitions_app.state_badges import PARTITION_LOOKS
-from slicewise.texts import masked_text, masked_uri
-from slicewise_server.web.listing import page_number, page_of_rows
+from slicewise.partitions import LONGEST_SELECTION
+from slicewise_server.web.listing import (
+    address_of,
+    page_number,
+    page_of_rows,
+    unchanged,
+    version_of,
+)
+from slicewise_server.web.live_fragments import is_poll, render_live
+from slicewise_server.web.request_errors import InvalidRequest
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 SHOWN = {
     "": "All assets",
     "failed": "Failed",
+    "overdue": "Overdue",
+    "stale": "Stale",
+    "queued": "Queued",
+    "running": "Running",
     "paused": "Paused",
+    "late": "Overdue tick",
     "gone": "Removed",
 }
-TABS = ("partitions", "runs", "schedule", "neighbours", "definition")
+TABS = (
+    "partitions", "runs", "schedule", "neighbours", "validations", "settings", "definition",
+)  # fmt: skip
+_PARTITIONS = "partitions"
+_LIVE_TABS = ("runs", "schedule")
 
 
 @login_required
 @require_safe
 def assets(request: HttpRequest) -> HttpResponse:
-    """Render the list of assets, with the status of each asset."""
+    """Render the list of assets, with the status of each asset; only the rows for a poll."""
     page = page_of_rows(request, _matching(request), 40)
+    statuses = asset_statuses(page.items) if page.items else []
+    version = _version(statuses, page.has_next)
+    if is_poll(request) and (answer := unchanged(request, version)):
+        return answer
     context = {
         "page": page,
-        "standings": asset_statuses(page.items) if page.items else [],
+        "asset_statuses": statuses,
         "orders": ORDERS,
         "shown": SHOWN,
         "filtered": any(request.GET.get(name) for name in ("q", "show")),
         "any_asset": bool(page.items) or Asset.objects.exists(),
+        "version": version,
+        "again": address_of(request, ("q", "show", "sort", "page")),
     }
-    return render(request, "assets_app/assets.html", context)
+    return render(
+        request, f"assets_app/assets.html{'#listed' if is_poll(request) else ''}", context
+    )
 
 
 @login_required
 @require_safe
 def asset(request: HttpRequest, name: str) -> HttpResponse:
     """Render the page of one asset: the status, and one tab."""
-    rows = _as_shown().annotate(materialized_total=materialized_total())
+    # The present comes with the row, without a statement of its own.
+    rows = _as_shown().annotate(materialized_total=materialized_total(), read_at=Now())
     asset_row = get_object_or_404(rows, name=name)
+    now: datetime = vars(asset_row)["read_at"]
     tab = request.GET.get("tab", "")
-    tab = tab if tab in TABS else "partitions"
-    status = asset_statuses([asset_row])[0]
-    context = {
+    tab = tab if tab in TABS else _PARTITIONS
+    status = asset_statuses([asset_row], strips=False, now=now)[0]
+    orphans = orphan_count(asset_row, status.materialized)
+    head_version = _version([status], orphans, asset_row.description, asset_row.active)
+    head = {
         "asset": asset_row,
-        "standing": status,
-        "orphans": orphan_count(asset_row, status.materialized),
+        "asset_status": status,
+        "orphans": orphans,
+        "head_version": head_version,
+    }
+    if is_poll(request) and request.GET.get("fragment") == "head":
+        answer = unchanged(request, head_version)
+        return answer or render(request, "assets_app/asset.html#head", head)
+    context = head | {
         "tab": tab,
         "import_error": import_error_of(asset_row),
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset_row),
@@ -70,9 +117,36 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
         and may_for_assets(request.user, Action.BACKFILL, [asset_row]),
         "may_report": may(request.user, Action.REPORT) and is_external(asset_row),
     }
-    return render(
-        request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, asset_row)
+    context |= (
+        _partitions(request, asset_row, now)
+        if tab == _PARTITIONS
+        else _TAB_CONTEXT[tab](request, asset_row)
     )
+    if tab in _LIVE_TABS:
+        return render_live(request, f"assets_app/asset_{tab}.html", "live_tab", context)
+    return render(request, f"assets_app/asset_{tab}.html", context)
+
+
+def _version(statuses: Sequence[AssetStatus], *more: object) -> str:
+    """Return a digest of the values that pages show of the assets."""
+    shown = [
+        (
+            status.asset.pk,
+            status.asset.paused,
+            status.counts,
+            status.held,
+            status.queued,
+            status.expected,
+            status.last_success,
+            status.stale,
+            status.late,
+            status.warned,
+            status.strip and [look.name for look in status.strip.looks],
+            getattr(getattr(status.asset.producer, "schedule", None), "next_at", None),
+        )
+        for status in statuses
+    ]
+    return version_of((shown, more))
 
 
 def asset_for_page(name: str) -> Asset:
@@ -87,6 +161,7 @@ def _as_shown() -> QuerySet[Asset]:
         "producer__current_version",
         "producer__schedule",
         "bundle__current_version",
+        "freshness_watch",
     ).defer("bundle__current_version__archive")
 
 
@@ -113,8 +188,18 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
     rows = rows.filter(active=show != "gone")
     if show == "paused":
         rows = rows.filter(paused=True)
-    if show == "failed":
+    elif show == "failed":
         rows = rows.filter(pk__in=list(failed_counts()))
+    elif show == "stale":
+        readers = Asset.objects.filter(active=True, upstream_edges__isnull=False).distinct()
+        stale = stale_counts(readers.select_related("partition_definition"))
+        rows = rows.filter(pk__in=list(stale))
+    elif show == "late":
+        rows = rows.filter(producer__schedule__in=late_schedules(database_now()))
+    elif show in ("queued", "running"):
+        rows = rows.filter(pk__in=assets_in_progress(queued=show == "queued"))
+    elif show == "overdue":
+        rows = rows.filter(pk__in=list(overdue_by_asset(database_now())))
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(
             Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)
@@ -123,62 +208,57 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
     return rows.order_by(order if order in ORDERS else "name", "name")
 
 
-def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
+def _partitions(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, Any]:
     grid_request = GridRequest(
         request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
     )
-    now = timezone.now()
-    return {
-        "grid": grid_page(asset, grid_request, now),
+    grid = grid_page(asset, grid_request, now)
+    context = {
+        "grid": grid,
         "looks": PARTITION_LOOKS,
         "may_add": asset.finds_partitions and may(request.user, Action.PARTITIONS),
         "example": example_selection(asset.definition, now) if asset.definition else "",
+        "selection": request.GET.get("selection", "")[:LONGEST_SELECTION],
+        "selection_error": "",
     }
+    state = request.GET.get("select", "")
+    try:
+        if state in PICKED_STATES:
+            context["selection"] = picked_text(asset, grid_request, grid, state, now)
+    except InvalidRequest as refused:
+        context["selection_error"] = refused.errors["selection"][0]
+    return context | {"picks": _picks(grid)}
+
+
+def _picks(grid: Grid) -> list[tuple[str, str, int]]:
+    """Return the state, the label and the number of partitions of each button that selects."""
+    counts = grid.state_counts
+    return [
+        (state, label, counts[state]) for state, label in PICKED_STATES.items() if counts.get(state)
+    ]
 
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    return {"page": page_of_rows(request, Run.objects.listed().making(asset).order_by("-id"))}
+    return {
+        "page": page_of_rows(request, Run.objects.listed().making(asset).order_by("-id")),
+        "durations": duration_chart(asset),
+    }
 
 
 def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    upstream, downstream = neighbours(asset)
-    return {"upstream": upstream, "downstream": downstream}
-
-
-def _declared_validations(asset: Asset) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the phase, the asset's name and the loader's record of each declared validation."""
-    version = asset.producer.current_version if asset.producer else None
-    inlets = version.spec.inlet_validations if version else {}
-    before = [
-        ("inlet", name, validation)
-        for name, validations in inlets.items()
-        for validation in validations
-    ]
-    return [
-        *before,
-        *(("outlet", asset.name, validation) for validation in asset.outlet_validations),
-    ]
-
-
-def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    producer = asset.producer
-    version = producer.current_version if producer else None
-    same_uri = Asset.objects.filter(canonical_uri=asset.canonical_uri, active=True)
+    upstream, downstream = neighbours_of([asset])
     return {
-        "version": version,
-        "uri": masked_uri(asset.uri),
-        # Decorators are part of the source, and so are the URIs in them.
-        "source": masked_text(version.source) if version else "",
-        "rule": repr(asset.definition) if asset.partition_definition else "",
-        "validations": _declared_validations(asset),
-        "sharing": same_uri.exclude(pk=asset.pk) if asset.canonical_uri else [],
+        "upstream": upstream.get(asset.pk, []),
+        "downstream": downstream.get(asset.pk, []),
+        **neighbourhood_graph(asset),
     }
 
 
 _TAB_CONTEXT = {
-    "partitions": _partitions,
     "runs": _runs,
     "schedule": schedule_tab,
     "neighbours": _neighbours,
-    "definition": _definition,
+    "validations": validations_tab,
+    "settings": settings_tab,
+    "definition": definition_tab,
 }

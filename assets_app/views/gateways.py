@@ -1,7 +1,6 @@
 """The page of the workers that execute runs, with runs and last heartbeats."""
 
 from typing import Any
-from zlib import crc32
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +11,7 @@ from assets_app.models import Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStatus, gateway_statuses
-from slicewise_server.web.listing import unchanged
+from slicewise_server.web.listing import unchanged, version_of
 
 
 @login_required
@@ -58,7 +57,7 @@ def _context() -> dict[str, Any]:
     return {
         "rows": rows,
         "queues": queues,
-        "version": f"{crc32(repr((polled_values, queues)).encode()):08x}",
+        "version": version_of((polled_values, queues)),
     }
 
 

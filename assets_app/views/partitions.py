@@ -1,5 +1,7 @@
 """The page of one partition, and the form that materializes partitions."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -7,21 +9,31 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.page_policy import person_of, posts_need
-from accounts_app.policy import Action, may
+from accounts_app.policy import Action, may, may_for_assets
 from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
-from assets_app.models import Asset, RunGroup, ValidationResult
+from assets_app.models import Asset, AssetPartition, Materialization, RunGroup, ValidationResult
 from assets_app.queries import pages
+from assets_app.queries.adjacent import adjacent_to, followers_of_partition
+from assets_app.queries.clock import database_now
+from assets_app.queries.late_inputs import late_inputs_of
+from assets_app.queries.overdue import LateMark, late_marks
+from assets_app.queries.reasons import reason_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.gaps import gaps_of
-from assets_app.views.assets import asset_for_page, can_be_materialized, is_external
-from partitions_app.labels import example_selection, label_of, label_of_key
+from assets_app.views.assets import (
+    asset_for_page,
+    can_be_backfilled,
+    can_be_materialized,
+    is_external,
+)
+from partitions_app.labels import example_selection, key_named, label_of, label_of_key
 from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 from slicewise.partitions import is_runtime
+from slicewise_server.web.live_fragments import is_poll, render_live
 from slicewise_server.web.request_errors import InvalidRequest
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
@@ -33,19 +45,29 @@ _REPORT_HINT = "External asset. Report materializations here or through the API.
 def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     """Render one partition: the status, the materializations and the inputs."""
     asset = asset_for_page(name)
-    row = pages.slice_of(asset, key)
+    row = pages.partition_of(asset, key)
+    if row is None and (named_key := _key_of_label(asset, key)):
+        return redirect("assets:partition", asset.name, named_key)
     window = _window(asset, key) if row is None else None
     materializations = pages.materializations_of(row) if row else []
     last_run = row.last_run if row else None
     newer = newer_inputs(asset, [key]).get(key) if materializations else None
+    now = database_now()
+    mark = late_marks(asset, [key], now).get(key)
     context = {
+        "reason": reason_of(asset, key, now),
+        "adjacent": adjacent_to(asset.definition, key, now),
+        "followers": followers_of_partition(asset, key),
         "asset": asset,
         "key": key,
         "label": label_of(asset.definition, key),
         "row": row,
-        "look": _look(row, window, is_stale=newer is not None),
+        "look": _look(row, window, now, is_stale=newer is not None, mark=mark),
         "newer": newer,
-        "gaps": gaps_of(asset, key, timezone.now()),
+        "made_by": _run_of_data(row, materializations),
+        "mark": mark,
+        "late_inputs": late_inputs_of(asset, [key]).get(key, []) if materializations else [],
+        "gaps": gaps_of(asset, key, now),
         "window_start": row.window_start if row else window and window.start,
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),
@@ -54,11 +76,15 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "runs": pages.runs_of_partition(row) if row else [],
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
+        "may_backfill": can_be_backfilled(asset)
+        and may_for_assets(request.user, Action.BACKFILL, [asset]),
         "may_report": may(request.user, Action.REPORT) and is_external(asset),
         "may_remove": is_runtime_partition(asset, key) and may(request.user, Action.PARTITIONS),
         "never_made_hint": _REPORT_HINT if is_external(asset) else _MATERIALIZE_HINT,
     }
-    return render(request, "assets_app/partition.html", context)
+    if request.htmx and not is_poll(request):  # type: ignore[attr-defined]
+        return render(request, "assets_app/partition_panel.html", context)
+    return render_live(request, "assets_app/partition.html", "partition", context)
 
 
 @login_required
@@ -91,7 +117,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
 def is_runtime_partition(asset: Asset, key: str) -> bool:
     """Return whether the key is a runtime partition of the asset, and so can be removed."""
     definition = asset.definition
-    return is_runtime(definition) and key in definition.values.places
+    return is_runtime(definition) and key in definition.values.positions_by_text
 
 
 def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
@@ -104,7 +130,7 @@ def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
         return MaterializeForm(request.POST, **shape)
     form = MaterializeForm(initial={"selection": request.GET.get("selection", "")}, **shape)
     if asset.definition is not None:
-        example = example_selection(asset.definition, timezone.now())
+        example = example_selection(asset.definition, database_now())
         form.fields["selection"].widget.attrs["placeholder"] = example
     return form
 
@@ -149,8 +175,26 @@ def selection_preview(asset: Asset, selection: str) -> dict[str, Any] | None:
     }
 
 
+def _run_of_data(
+    row: AssetPartition | None, materializations: Sequence[Materialization]
+) -> int | None:
+    """Return the run that wrote the data in place; None for data that no run has written."""
+    if row is None or not materializations or materializations[0].version != row.version:
+        return None
+    return materializations[0].run_id
+
+
 def _of_last_attempt(results: list[ValidationResult]) -> list[ValidationResult]:
     return [result for result in results if result.attempt_id == results[0].attempt_id]
+
+
+def _key_of_label(asset: Asset, text: str) -> str:
+    """Return the key text of the partition that pages call by this text, if that is another text.
+
+    An empty text stands for no such partition.
+    """
+    named_key = key_named(asset.definition, text) if asset.definition and text else None
+    return named_key.text if named_key is not None and named_key.text != text else ""
 
 
 def _window(asset: Asset, key: str) -> Any:
@@ -176,8 +220,10 @@ def _zone(asset: Asset) -> str:
     return "" if time_definition is None else time_definition.timezone
 
 
-def _look(row: Any, window: Any, *, is_stale: bool) -> Any:
-    if row is not None:
-        run_state = row.held_by.state if row.held_by else None
-        return badge_of_partition(row.state, run_state, is_stale=is_stale)
-    return NOT_YET_DUE if window is not None and window.end > timezone.now() else MISSING
+def _look(row: Any, window: Any, now: datetime, *, is_stale: bool, mark: LateMark | None) -> Any:
+    lateness = mark.word if mark else ""
+    if row is not None or lateness:
+        run_state = row.held_by.state if row is not None and row.held_by else None
+        state = MISSING.name if row is None else row.state
+        return badge_of_partition(state, run_state, is_stale=is_stale, lateness=lateness)
+    return NOT_YET_DUE if window is not None and window.end > now else MISSING

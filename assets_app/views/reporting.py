@@ -4,7 +4,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.page_policy import person_of, posts_need
@@ -12,6 +11,7 @@ from accounts_app.policy import Action, may
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
 from assets_app.models import Asset
+from assets_app.queries.clock import database_now
 from assets_app.views.assets import asset_for_page, is_external
 from assets_app.views.partitions import selection_preview
 from partitions_app.labels import example_selection
@@ -51,7 +51,7 @@ def _form(asset: Asset, request: HttpRequest) -> ReportWriteForm:
     initial_values = {"selection": request.GET.get("selection", "")}
     form = ReportWriteForm(initial=initial_values, partitioned=is_partitioned)
     if definition is not None:
-        example = example_selection(definition, timezone.now())
+        example = example_selection(definition, database_now())
         form.fields["selection"].widget.attrs["placeholder"] = example
     return form
 

@@ -1,5 +1,7 @@
 """Pages that confirm retries and re-runs of ended runs, with a choice of the code's version."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -14,10 +16,13 @@ from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action
 from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
+from assets_app.queries.error_groups import runs_failed_alike, unresolved_failures
+from assets_app.views.run_filters import read_instant
 from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_SHOWN = 50
 MOST_SAID = 5
+MOST_LISTED = 200
 
 
 @login_required
@@ -61,7 +66,9 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @posts_need(Action.MATERIALIZE)
 def runs_retry(request: HttpRequest) -> HttpResponse:
-    """Ask for confirmation, then retry the named runs, or all failed runs of a group."""
+    """Ask for confirmation, then retry the named runs, the failed runs of a group, or the
+    unresolved runs that failed since an instant: all, or those with the error of a named run.
+    """
     ids = _requested_ids(request)
     if not ids:
         messages.error(request, "No run selected.")
@@ -82,17 +89,41 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
     if len(retried.refused) > MOST_SAID:
         hidden_count = len(retried.refused) - MOST_SAID
         messages.warning(request, f"{hidden_count} more skipped.")
-    return redirect(f"{reverse('assets:runs')}?{request.GET.urlencode()}")
+    return redirect(_list_of(request, retried.runs))
+
+
+def _list_of(request: HttpRequest, run_ids: Sequence[int]) -> str:
+    """Return the address of the list of these runs, or of their group; of all runs if the runs are
+    too many for an address.
+    """
+    group = request.GET.get("group", "")
+    runs = reverse("assets:runs")
+    if _is_id(group):
+        return f"{runs}?group={group}"
+    if not run_ids or len(run_ids) > MOST_LISTED:
+        return runs
+    return f"{runs}?id={','.join(map(str, run_ids))}"
 
 
 def _requested_ids(request: HttpRequest) -> list[int]:
     source = request.POST if request.method == "POST" else request.GET
     named_ids = [int(text) for text in source.getlist("run") if _is_id(text)]
-    group = request.GET.get("group", "")
+    group, since = request.GET.get("group", ""), read_instant(request.GET.get("failed_since", ""))
+    if not named_ids and since is not None:
+        return _unresolved_ids(request.GET.get("like", ""), since)
     if named_ids or not _is_id(group):
         return named_ids
     failed = Run.objects.filter(group=int(group), state=RunState.FAILED).order_by("id")
     return list(failed.values_list("id", flat=True))
+
+
+def _unresolved_ids(like: str, since: datetime) -> list[int]:
+    """Return the unresolved runs that failed since the instant: all, or those that failed like the
+    named run.
+    """
+    if like:
+        return runs_failed_alike(int(like), since) if _is_id(like) else []
+    return [run.pk for group in unresolved_failures(since) for run in group.runs]
 
 
 def _listed() -> QuerySet[Run]:

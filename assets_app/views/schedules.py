@@ -1,5 +1,6 @@
 """The tab with the schedule on the page of an asset."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -7,9 +8,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts_app.policy import Action, may
-from assets_app.models import Asset
+from assets_app.models import Asset, RunState
 from assets_app.queries.clock import database_now
-from assets_app.queries.ticks import left_out_of, ticks_of
+from assets_app.queries.ticks import outcomes_of, ticks_of, truncations_of
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
@@ -23,7 +24,7 @@ def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     return tick_context | {
         "schedule": schedule,
         "missed": missed_by(asset, now),
-        "left_out": [] if schedule is None else left_out_of(asset),
+        "truncations": [] if schedule is None else truncations_of(asset),
         "was_missed": _was_missed(request, asset),
         "may_pause": may(request.user, Action.PAUSE) and (schedule is not None or asset.paused),
     }
@@ -36,21 +37,25 @@ def _tick_context(
     if not schedule.has_times:
         return progress
     page = page_of_rows(request, ticks_of(schedule.row))
+    outcomes = outcomes_of([tick for tick in page.items if tick.queued])
     return progress | {
         "page": page,
-        "ticks": [_tick_line(schedule, tick) for tick in page.items],
+        "ticks": [_tick_line(schedule, tick, outcomes.get(tick.pk, {})) for tick in page.items],
         "next_local": schedule.local(schedule.row.next_at),
         "handled_local": schedule.local(schedule.row.handled_until),
     }
 
 
-def _tick_line(schedule: ScheduleDescription, tick: Any) -> dict[str, Any]:
-    """Return a recorded tick with times in the schedule's zone and a link to the runs."""
+def _tick_line(
+    schedule: ScheduleDescription, tick: Any, outcomes: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return a recorded tick with times in the schedule's zone, and its runs by state."""
     return {
         "row": tick,
         "at": schedule.local(tick.at),
         "last_at": schedule.local(tick.last_at) if tick.last_at != tick.at else "",
-        "left_out": (tick.existing, tick.in_flight, tick.passed_over),
+        "unqueued_counts": (tick.existing, tick.in_flight, tick.passed_over),
+        "outcomes": [(state, outcomes[state]) for state in RunState.values if state in outcomes],
         "runs": f"{reverse('assets:runs')}?tick={tick.pk}",
     }
 

@@ -106,7 +106,7 @@ def created(backfill: Backfill) -> Response:
 class BackfillsView(ApiList[Backfill]):
     """The list of backfills."""
 
-    queryset = Backfill.objects.told()
+    queryset = Backfill.objects.with_code_versions()
     serializer_class = BackfillSerializer
     filterset_class = BackfillFilter
 
@@ -210,7 +210,7 @@ class BackfillOutcomeView(ApiView):
 
     @extend_schema(
         operation_id="backfills_outcome",
-        summary="Read why partitions were not made",
+        summary="Read failures and skips of a backfill",
         parameters=[IF_NONE_MATCH],
         responses={200: OutcomeSerializer, 304: None} | problems(401, 404),
         examples=[OUTCOME_EXAMPLE],

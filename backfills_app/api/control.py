@@ -114,7 +114,7 @@ class RetryFailedSerializer(CodeSerializer):
     """The partitions to retry, and the code for the retry."""
 
     canceled = serializers.BooleanField(
-        default=False, help_text="Whether canceled partitions are retried as well."
+        default=False, help_text="Whether to retry canceled partitions as well."
     )
 
 
@@ -123,7 +123,7 @@ class BackfillRetryFailedView(_ControlView):
 
     @extend_schema(
         operation_id="backfills_retry_failed",
-        summary="Retry what has failed of a backfill",
+        summary="Retry failed partitions of a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=RetryFailedSerializer,
         responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS, 413),
@@ -193,7 +193,7 @@ class BackfillsBulkView(ApiView):
 
     @extend_schema(
         operation_id="backfills_bulk",
-        summary="Do the same to several backfills",
+        summary="Apply an action to several backfills",
         parameters=[IDEMPOTENCY_KEY],
         request=BulkSerializer,
         responses={200: BulkResultSerializer} | problems(400, 401, 403, 409, 413, 422),

@@ -27,7 +27,7 @@ WITH_DOWNSTREAM_EXAMPLE = OpenApiExample(
     request_only=True,
 )
 SEVERAL_EXAMPLE = OpenApiExample(
-    "Two assets over the same month, what is missing of each",
+    "Missing partitions of two assets in the same month",
     {
         "assets": ["raw_flights", "delays_by_origin"],
         "start": "2013-01",
@@ -37,12 +37,14 @@ SEVERAL_EXAMPLE = OpenApiExample(
     request_only=True,
 )
 UPSTREAM_EXAMPLE = OpenApiExample(
-    "A group with all that it is made from",
+    "A group with all upstream assets",
     {"asset_group": "reports", "start": "2013-01", "end": "2013-03", "upstream": True},
     request_only=True,
 )
 CLONE_EXAMPLE = OpenApiExample(
-    "The same, whatever is there", {"existing": "all", "max_active_runs": 5}, request_only=True
+    "The same, also materialized partitions",
+    {"existing": "all", "max_active_runs": 5},
+    request_only=True,
 )
 CHANGE_EXAMPLE = OpenApiExample(
     "More at once, and before others", {"max_active_runs": 8, "priority": 5}, request_only=True

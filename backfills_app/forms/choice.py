@@ -24,6 +24,8 @@ WAYS = (
 )
 # With more assets than these, the names are typed.
 MOST_BOXES = 300
+# With more assets than these, the asset is searched.
+MOST_OPTIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,16 @@ class Offered:
     timed: Sequence[str] = ()
     groups: Sequence[str] = ()
     tags: Sequence[str] = ()
+    # The groups of the assets with time, in the order of the assets.
+    timed_groups: Sequence[str] = ()
+
+    def matching(self, text: str) -> list[str]:
+        """Return the assets with time that have a text in the name or the group."""
+        return [
+            name
+            for name, group in zip(self.timed, self.timed_groups, strict=True)
+            if text in name.casefold() or text in group.casefold()
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +93,11 @@ def offered_to(user: User) -> Offered:
         return Offered()
     rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
     assets = [asset for asset in rows.order_by("name") if within.covers(asset)]
+    timed_assets = [asset for asset in assets if has_time(asset.definition)]
     return Offered(
         names=[asset.name for asset in assets],
-        timed=[asset.name for asset in assets if has_time(asset.definition)],
+        timed=[asset.name for asset in timed_assets],
+        timed_groups=[asset.group for asset in timed_assets],
         groups=sorted({asset.group for asset in assets if asset.group}),
         tags=sorted({tag for asset in assets for tag in asset.tags}),
     )

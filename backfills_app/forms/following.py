@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from assets_app.models import Asset, AssetDependency, ProducerVersion
+from backfills_app.forms.period import MOST_SEGMENT_BOXES
+from partitions_app.labels import label_of_key
 from partitions_app.rules import has_time
 from slicewise import Dimension, PartitionDefinition
 
@@ -24,6 +26,8 @@ class Segments:
     name: str
     examples: tuple[str, ...]
     number: int | None
+    # All keys with their labels, if there are few enough for boxes.
+    choices: tuple[tuple[str, str], ...] = ()
 
     @property
     def hint(self) -> str:
@@ -95,4 +99,10 @@ def _in_order(start: int, downstream_ids: dict[int, list[int]]) -> list[int]:
 
 def _segments(dimension: Dimension) -> Segments:
     keys: Sequence[Any] = dimension.definition.keys()
-    return Segments(dimension.name, tuple(key.text for key in keys[:_SEGMENTS_NAMED]), len(keys))
+    choices = (
+        tuple((key.text, label_of_key(key)) for key in keys)
+        if len(keys) <= MOST_SEGMENT_BOXES
+        else ()
+    )
+    examples = tuple(key.text for key in keys[:_SEGMENTS_NAMED])
+    return Segments(dimension.name, examples, len(keys), choices)

@@ -40,7 +40,10 @@ def preset_ends(asset: Asset, preset: str, now: datetime) -> tuple[str, str]:
     since = _since(asset, time_dimension, preset, now, ended_windows[-1].end)
     chosen = ended_windows if since is None else time_dimension.windows(since, now)
     if not len(chosen):
-        raise InvalidRequest({"start": f"{PRESETS[preset]}: {asset.name} has no ended partitions."})
+        text = f"{PRESETS[preset]}: {asset.name} has no ended partitions."
+        if preset == "success":
+            text = f"All partitions of {asset.name} ended before the last materialized one."
+        raise InvalidRequest({"start": text})
     return chosen[0].text, chosen[-1].text
 
 

@@ -3,22 +3,26 @@ line.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.http import QueryDict
-from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.models import Asset
+from assets_app.queries.clock import database_now
 from backfills_app.forms.choice import (
     MOST_BOXES,
+    MOST_OPTIONS,
     WAYS,
     Choice,
     NamesField,
     choice_in,
     offered_to,
 )
+from backfills_app.forms.dates import Dates, dates_of
 from backfills_app.forms.following import (
     Segments,
     followers_of,
@@ -26,6 +30,7 @@ from backfills_app.forms.following import (
     versions_of,
 )
 from backfills_app.forms.params import PREFIX, param_fields, shown_params, typed_params
+from backfills_app.forms.period import SEGMENT, SegmentsField, TypedPeriod, request_fields
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
@@ -34,7 +39,6 @@ from slicewise_server.web.forms import ParamsField, ServiceForm
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import read_json_object
 
-SEGMENT = "segment-"
 AT_MOST = "n"
 CHOSEN = "chosen"
 _NEWEST = ("", "Latest")
@@ -80,7 +84,9 @@ class BackfillForm(ServiceForm):
         choices=ExistingPolicy.choices,
         initial=ExistingPolicy.MISSING_AND_FAILED,
         label="Partitions to run",
+        widget=forms.RadioSelect,
     )
+    token = forms.CharField(required=False, widget=forms.HiddenInput)
     strategy = forms.ChoiceField(required=False, choices=_STRATEGIES, label="Run granularity")
     per_run = forms.CharField(
         required=False, label="Batch size", help_text="Partitions per run, only for batches."
@@ -145,7 +151,17 @@ class BackfillForm(ServiceForm):
         dependent = shown_params(self.declared, given_params) | {"shown_for": shown_for}
         if data is not None and data.get("shown_for") != shown_for:
             data = _for_another_asset(data, dependent)
-        super().__init__(data, initial=initial_values | dependent | self._chosen_initially())
+        typed_params_of_link = {
+            name: value for name, value in initial_values.items() if name.startswith(PREFIX)
+        }
+        super().__init__(
+            data,
+            initial={"token": uuid4().hex}
+            | initial_values
+            | dependent
+            | typed_params_of_link
+            | self._chosen_initially(),
+        )
 
     def add_fields(self) -> None:
         """Add the fields of the asset, and the choices that the asset allows."""
@@ -157,9 +173,7 @@ class BackfillForm(ServiceForm):
             self.param_names.append(name)
         self.segments: list[Segments] = segments_of(asset.definition) if asset else []
         for dimension in self.segments:
-            self.fields[SEGMENT + dimension.name] = forms.CharField(
-                required=False, label=dimension.name, help_text=dimension.hint
-            )
+            self.fields[SEGMENT + dimension.name] = _segments_field(dimension, asset)
         chosen = self.assets_chosen
         self.followers: list[Asset] = followers_of(chosen) if chosen else []
         names = [(follower.name, follower.name) for follower in self.followers]
@@ -170,8 +184,9 @@ class BackfillForm(ServiceForm):
             for digest, created_at in versions
         ]
         self._choose("code_version", [_NEWEST, *labeled_digests])
+        example = self.dates.last or "2013-01-01"
         for name in ("start", "end"):
-            self.fields[name].widget.attrs |= {"placeholder": "2013-01-01"}
+            self.fields[name].widget.attrs |= {"placeholder": example}
         for name in ("max_active_runs", "per_run"):
             self.fields[name].widget.attrs["inputmode"] = "numeric"
         self.fields["params"].widget.attrs |= {"rows": 2, "placeholder": "{}"}
@@ -187,6 +202,10 @@ class BackfillForm(ServiceForm):
             ("asset_tag", "Select a tag", offered.tags),
         ):
             self._choose(name, [("", first), *((text, text) for text in texts)])
+        if len(offered.timed) > MOST_OPTIONS:
+            self.fields["asset"].widget = forms.TextInput(
+                attrs={"list": "asset-options", "placeholder": "Search by name or group"}
+            )
         names = list(dict.fromkeys([*offered.names, *self._names_chosen]))
         self.are_boxes = len(names) <= MOST_BOXES
         field = self.fields["assets"]
@@ -232,10 +251,21 @@ class BackfillForm(ServiceForm):
         time = definition.time_dimension if definition else None
         return time.timezone if time else ""
 
+    @cached_property
+    def dates(self) -> Dates:
+        """The dates of the asset's partitions, for the date picker."""
+        timed = self.timed
+        return dates_of(timed, database_now()) if timed else Dates()
+
+    @property
+    def are_assets_searched(self) -> bool:
+        """Whether the asset is typed with suggestions, since there are many."""
+        return isinstance(self.fields["asset"].widget, forms.TextInput)
+
     @property
     def opened(self) -> bool:
         """Whether a field of the section that is folded at first has a value or an error."""
-        names = ("code_version", "start_at", "allow_holes")
+        names = ("code_version", "start_at", "allow_holes", "description")
         return any(self[name].value() or self[name].errors for name in names)
 
     @property
@@ -263,7 +293,7 @@ class BackfillForm(ServiceForm):
         try:
             if self.timed is None:
                 raise InvalidRequest({self.choice.by: "Select an asset first."})
-            data["start"], data["end"] = preset_ends(self.timed, preset, timezone.now())
+            data["start"], data["end"] = preset_ends(self.timed, preset, database_now())
         except InvalidRequest as refusal:
             self.refuse(refusal)
             return self
@@ -299,37 +329,22 @@ class BackfillForm(ServiceForm):
         )
 
     def _period(self, typed: dict[str, Any]) -> dict[str, str]:
-        """Return the first and the last partition, or a selection: of all segments, or of the named
-        ones.
-        """
+        """Return the fields of the request that name the partitions."""
+        segments = {dimension.name: typed[SEGMENT + dimension.name] for dimension in self.segments}
         start, end, selection = (typed[name].strip() for name in ("start", "end", "selection"))
-        segment_texts = {
-            dimension.name: typed[SEGMENT + dimension.name].strip() for dimension in self.segments
-        }
-        narrowed = {name: text for name, text in segment_texts.items() if text}
-        if selection and (start or end):
-            raise InvalidRequest(
-                {"selection": "Use From and To, or a partition selection, not both."}
-            )
-        if selection and narrowed:
-            raise InvalidRequest(
-                {
-                    "selection": "Write the segments into the partition selection, or clear the"
-                    " segment fields."
-                }
-            )
         definition = self.asset_chosen.definition if self.asset_chosen else None
-        if not narrowed or not start or not end or definition is None:
-            return {"start": start, "end": end, "selection": selection}
-        time = definition.time_dimension
-        axis = next(
-            dimension.name for dimension in definition.dimensions if dimension.definition is time
-        )
-        selection_parts = [
-            f"{axis}={start}..{end}",
-            *(f"{name}={text}" for name, text in narrowed.items()),
-        ]
-        return {"selection": " ".join(selection_parts)}
+        return request_fields(definition, TypedPeriod(start, end, selection, segments))
+
+
+def _segments_field(dimension: Segments, asset: Asset | None) -> forms.Field:
+    """Return boxes for a few segments, or a text field with suggestions for many."""
+    field = SegmentsField(required=False, label=dimension.name)
+    if dimension.choices:
+        field.widget = forms.CheckboxSelectMultiple(choices=dimension.choices)
+        return field
+    field.help_text = dimension.hint
+    field.widget = forms.TextInput(attrs={"list": f"options-{dimension.name}"})
+    return field
 
 
 def _is_timed(asset: Asset) -> bool:
@@ -352,10 +367,13 @@ def _readable_params(params: object) -> dict[str, Any]:
 
 
 def _for_another_asset(data: QueryDict, dependent: Mapping[str, Any]) -> QueryDict:
-    """Return the typed values, without values typed for the asset that was chosen before."""
+    """Return the typed values, without values typed for the asset that was chosen before.
+
+    Segments stay: another asset often has the same dimension, and ignores the others.
+    """
     remaining = data.copy()
     for name in data:
-        if name.startswith((PREFIX, SEGMENT)) or name in ("downstream_assets", "code_version"):
+        if name.startswith(PREFIX) or name in ("downstream_assets", "code_version"):
             del remaining[name]
     if remaining.get("downstream") != "all":
         remaining["downstream"] = "none"

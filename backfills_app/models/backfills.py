@@ -46,7 +46,7 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
         chosen = self.model.objects.filter(assets__asset__name=name, assets__role="chosen")
         return self.filter(pk__in=chosen.values("pk"))
 
-    def told(self) -> "BackfillQuerySet":
+    def with_code_versions(self) -> "BackfillQuerySet":
         """Select backfills with their assets, counts and versions of the code: three queries."""
         version = Prefetch(
             "assets__producer_version", ProducerVersion.objects.only("digest", "producer")
@@ -78,6 +78,11 @@ class Backfill(models.Model):
     # partitions of one asset; set for several assets, a group, a tag, and for a request with
     # upstream assets.
     chosen_by = models.JSONField(default=dict)
+    # Digest of the form that was submitted: the same form sent twice creates one backfill. Null for
+    # requests of programs, which have the header Idempotency-Key.
+    submission = models.CharField(
+        max_length=64, null=True, blank=True, unique=True, editable=False, db_collation="C"
+    )
     params = models.JSONField(default=dict)
     max_active_runs = models.PositiveIntegerField(validators=[MinValueValidator(1)])
     # The asset's strategy at submission, or the strategy of the request: "partition", "range" or a

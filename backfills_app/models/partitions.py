@@ -41,7 +41,7 @@ class BackfillPartition(models.Model):
     bucket = models.DateField(null=True)
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_collation="C")
     reason = models.CharField(max_length=20, choices=SkipReason, blank=True, default="")
-    slice = models.ForeignKey(
+    partition = models.ForeignKey(
         AssetPartition, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     run = models.ForeignKey(

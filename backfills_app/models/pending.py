@@ -19,7 +19,7 @@ class PendingControl(models.Model):
     class Verb(models.TextChoices):
         WITHDRAW = "withdraw", "Withdraw runs that have not begun"
         RETRY = "retry", "Retry"
-        LOOK_AGAIN = "look_again", "Look again what waits for what"
+        LOOK_AGAIN = "look_again", "Examine waiting partitions again"
 
     backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="pending")
     verb = models.CharField(max_length=10, choices=Verb)

@@ -1,15 +1,36 @@
 """The failed runs of a backfill, grouped by their error."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from assets_app.queries.error_groups import error_pattern
 
 if TYPE_CHECKING:
     from backfills_app.models import Backfill
 
+MOST_FAILED_RUNS_READ = 10_000
+"""The number of latest failed runs that are read: a million runs must not keep a page waiting."""
 
-# Text that differs between two reports of the same failure.
-_VARIABLE = re.compile(r"[0-9][0-9a-fTZ:.+-]*")
+# A run may have a million partitions, of which the first failed one is enough. The group and the
+# run are compared by >= and <= instead of =, and the rows are ordered by the compared column:
+# otherwise the planner takes such a row to be near, and reads through the runs of other backfills,
+# or through the partitions of other runs.
+_FAILED_RUNS = """
+WITH latest AS MATERIALIZED (
+    SELECT id, selection, error, ended_at FROM assets_app_run
+    WHERE group_id >= %(group)s AND group_id <= %(group)s AND state = 'failed'
+    ORDER BY group_id DESC, id DESC LIMIT %(read)s
+)
+SELECT id, selection, error FROM latest
+WHERE (
+    SELECT true FROM backfills_app_backfillpartition AS wanted
+    WHERE wanted.run_id >= latest.id AND wanted.run_id <= latest.id AND wanted.state = 'failed'
+    ORDER BY wanted.run_id LIMIT 1
+)
+ORDER BY ended_at DESC, id LIMIT %(most)s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +46,19 @@ class Failure:
 
 
 def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
-    """Return the latest failed runs of a backfill, grouped by error: one query.
+    """Return the latest failed runs of a backfill, grouped by error: one query, however many runs
+    and partitions the backfill has.
 
     A run whose partitions were all put back into the queue is history, and no failure any more.
     """
-    # The relation is used by name, since models import this module.
-    failed = (
-        backfill.group.runs.filter(state="failed", backfill_partitions__state="failed")
-        .distinct()
-        .order_by("-ended_at", "pk")
-    )
+    parameters = {
+        "group": backfill.group_id, "read": MOST_FAILED_RUNS_READ, "most": most_runs,
+    }  # fmt: skip
     groups: dict[str, list[tuple[int, str, str]]] = {}
-    for pk, selection, error in failed.values_list("pk", "selection", "error")[:most_runs]:
-        groups.setdefault(_VARIABLE.sub("#", error), []).append((pk, selection, error))
+    with connection.cursor() as cursor:
+        cursor.execute(_FAILED_RUNS, parameters)
+        for pk, selection, error in cursor.fetchall():
+            groups.setdefault(error_pattern(error), []).append((pk, selection, error))
     failures = [
         Failure(runs[0][2], tuple((pk, selection) for pk, selection, _ in runs[:5]), len(runs))
         for runs in groups.values()

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 # runs to be near, and reads through the runs of every other backfill.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last,
-    unfinished.running, unfinished.number - unfinished.running
+    unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
 FROM unnest(%(groups)s::bigint[]) AS groups(id), LATERAL (
     SELECT count(*) AS number, count(*) FILTER (
         WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
-    ) AS running
+    ) AS running, coalesce(sum(run.partition_count) FILTER (
+        WHERE run.state IN ('running', 'publishing', 'canceling')
+    ), 0) AS running_partitions
     FROM assets_app_run AS run WHERE run.group_id = groups.id
         AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ) AS unfinished, LATERAL (
@@ -39,13 +41,15 @@ _FEWEST_FOR_A_RATE = 3
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The recent pace of a backfill: the number of partitions that its latest runs materialized or
-    failed, in how many seconds; the number of runs that take a slot, and the number of queued runs.
+    failed, in how many seconds; the number of runs that take a slot, the number of queued runs, and
+    the number of partitions of runs that have begun.
     """
 
     partitions: int = 0
     seconds: float = 0.0
     running: int = 0
     queued: int = 0
+    running_partitions: int = 0
 
     @property
     def per_second(self) -> float | None:
@@ -64,12 +68,25 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
         cursor.execute(_PACES, {"groups": list(by_group), "recent": _RECENT_RUNS})
         rows = cursor.fetchall()
     paces = {}
-    for group_id, partitions, first, last, running, queued in rows:
+    for group_id, partitions, first, last, running, queued, running_partitions in rows:
         backfill = by_group[group_id]
         until = last if backfill.ended or not running else now
         seconds = max((until - first).total_seconds(), 0.1) if first and last else 0.0
-        paces[backfill.pk] = Pace(partitions or 0, seconds, running, queued)
+        paces[backfill.pk] = Pace(partitions or 0, seconds, running, queued, running_partitions)
     return paces
+
+
+_RUNNING_BY_ASSET = """
+SELECT asset_id, sum(partition_count) FROM assets_app_run
+WHERE group_id = %s AND state IN ('running', 'publishing', 'canceling') GROUP BY asset_id
+"""
+
+
+def running_by_asset(backfill: "Backfill") -> dict[int, int]:
+    """Return how many partitions the runs have that have begun, by asset id: one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RUNNING_BY_ASSET, [backfill.group_id])
+        return dict(cursor.fetchall())
 
 
 MOST_RUNS_DRAWN = 10_000
@@ -87,9 +104,9 @@ WITH latest AS MATERIALIZED (
 )
 SELECT span.first, span.last, span.drawn, latest.state, count(*),
     least(greatest(floor(
-        %(pieces)s * extract(epoch FROM latest.ended_at - span.first)
+        %(columns)s * extract(epoch FROM latest.ended_at - span.first)
         / greatest(extract(epoch FROM span.last - span.first), 0.001)
-    ), 0), %(pieces)s - 1)::int AS piece
+    ), 0), %(columns)s - 1)::int AS column_index
 FROM latest, span WHERE latest.ended_at IS NOT NULL
 GROUP BY 1, 2, 3, 4, 6 ORDER BY 6
 """
@@ -102,17 +119,17 @@ class EndedRuns:
     first: datetime
     last: datetime
     drawn: int
-    pieces: Mapping[int, Mapping[str, int]]
+    columns: Mapping[int, Mapping[str, int]]
 
 
-def ended_by_time(backfill: "Backfill", pieces: int, now: datetime) -> EndedRuns | None:
+def ended_by_time(backfill: "Backfill", columns: int, now: datetime) -> EndedRuns | None:
     """Return the ended runs of a backfill, in so many intervals of the time from the first run to
     the last; None before the first run has ended.
 
     One query, which reads no more than the latest MOST_RUNS_DRAWN runs.
     """
     parameters: dict[str, Any] = {
-        "group": backfill.group_id, "pieces": pieces, "now": now, "most": MOST_RUNS_DRAWN,
+        "group": backfill.group_id, "columns": columns, "now": now, "most": MOST_RUNS_DRAWN,
     }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_ENDED_BY_TIME, parameters)

@@ -10,6 +10,15 @@ from assets_app.models import SkipReason
 from backfills_app.models import BackfillAsset, BackfillPartition
 from partitions_app.rules import UpstreamGap
 
+# Skipped because an upstream partition, or the partition before, was missing: a retry takes the
+# skipped partition, since the missing one may be materialized by now, or by the retry itself.
+RETRIED_REASONS = (
+    SkipReason.UPSTREAM_FAILED,
+    SkipReason.UPSTREAM_MISSING,
+    SkipReason.UPSTREAM_NONEXISTENT,
+    SkipReason.WAIT_TIMEOUT,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -47,17 +56,19 @@ _OTHERS = """
 SELECT DISTINCT skipped.backfill_asset_id, other.id, other.name
 FROM (
     SELECT backfill_asset_id, key FROM backfills_app_backfillpartition
-    WHERE backfill_asset_id = ANY(%(parts)s) AND state = 'skipped' AND reason = 'in_flight'
+    WHERE backfill_asset_id = ANY(%(backfill_assets)s)
+        AND state = 'skipped' AND reason = 'in_flight'
     LIMIT %(most)s
 ) AS skipped
-JOIN backfills_app_backfillasset AS piece ON piece.id = skipped.backfill_asset_id
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = skipped.backfill_asset_id
+JOIN assets_app_asset AS asset ON asset.id = backfill_asset.asset_id
 JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
-JOIN assets_app_assetpartition AS slice
-    ON slice.asset_id = asset.id AND slice.identity = rule.identity AND slice.key = skipped.key
-JOIN assets_app_run AS run ON run.id = coalesce(slice.held_by_id, slice.last_run_id)
+JOIN assets_app_assetpartition AS partition
+    ON partition.asset_id = asset.id AND partition.identity = rule.identity
+        AND partition.key = skipped.key
+JOIN assets_app_run AS run ON run.id = coalesce(partition.held_by_id, partition.last_run_id)
 JOIN backfills_app_backfill AS other ON other.group_id = run.group_id
-WHERE other.id <> piece.backfill_id
+WHERE other.id <> backfill_asset.backfill_id
 ORDER BY 1, 2 LIMIT 20
 """
 _MOST_LOOKED_UP = 200
@@ -78,7 +89,7 @@ def skipped_by_reason(asset_rows: Iterable[BackfillAsset]) -> list[Skipped]:
     other_backfills: dict[int, list[tuple[int, str]]] = {}
     if any(reason == SkipReason.IN_FLIGHT for _, reason, _ in counted_rows):
         with connection.cursor() as cursor:
-            cursor.execute(_OTHERS, {"parts": list(asset_names), "most": _MOST_LOOKED_UP})
+            cursor.execute(_OTHERS, {"backfill_assets": list(asset_names), "most": _MOST_LOOKED_UP})
             for asset_row_id, other_id, name in cursor.fetchall():
                 other_backfills.setdefault(asset_row_id, []).append((other_id, name))
     return [
@@ -110,17 +121,11 @@ def _count_by_reason(asset_rows: Mapping[int, BackfillAsset]) -> list[tuple[int,
 
 
 def lacks_upstream(asset_rows: Iterable[BackfillAsset]) -> bool:
-    """Return whether partitions were skipped because an upstream partition or an earlier partition
-    was missing, which may be materialized by now.
+    """Return whether a retry takes some of the skipped partitions; if so, the page of the backfill
+    offers the retry.
     """
     skipped = [asset_row.pk for asset_row in asset_rows if asset_row.skipped]
-    upstream_reasons = [
-        SkipReason.UPSTREAM_FAILED,
-        SkipReason.UPSTREAM_MISSING,
-        SkipReason.UPSTREAM_NONEXISTENT,
-        SkipReason.WAIT_TIMEOUT,
-    ]
-    return bool(skipped) and _skipped_for(skipped, upstream_reasons).exists()
+    return bool(skipped) and _skipped_for(skipped, RETRIED_REASONS).exists()
 
 
 def _skipped_for(

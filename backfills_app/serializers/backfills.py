@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from assets_app.queries.clock import database_now
 from assets_app.serializers import StrategyField
 from backfills_app.models import AssetRole, Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries.counts import counts_of
@@ -13,10 +13,10 @@ from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import Pace, paces_of
 from backfills_app.serializers.plans import CodeVersionSerializer, UpstreamGapSerializer
 from backfills_app.serializers.requests import DownstreamField
-from backfills_app.services.partitions.skipping import skips_of
+from backfills_app.services.partitions.skipped_partitions import skips_of
 from partitions_app.labels import label_of
 from slicewise.texts import masked_text
-from slicewise_server.web.api.serializers import MaskedText
+from slicewise_server.web.api.serializers import MaskedJSON, MaskedText
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
 
@@ -27,6 +27,7 @@ class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
     asset = serializers.CharField(source="asset.name")
     version = serializers.CharField(source="producer_version.digest")
     strategy = StrategyField()
+    params = MaskedJSON()
 
     class Meta:
         model = BackfillAsset
@@ -46,27 +47,31 @@ class ProgressSerializer(serializers.Serializer[Any]):
     """The progress of a backfill, and its recent rate."""
 
     summary = serializers.CharField(
-        help_text="How many partitions were made, and how many failed, were canceled or skipped."
+        help_text="Numbers of partitions materialized, failed, canceled and skipped, as text."
     )
-    made = serializers.IntegerField(help_text="Partitions that were made.")
+    made = serializers.IntegerField(help_text="Number of materialized partitions.")
     percent_made = serializers.IntegerField(
-        help_text="Of all partitions, those that were made: rounded down, so that 100 means all."
+        help_text="Percentage of all partitions that are materialized, rounded down: 100 means all."
     )
     done = serializers.IntegerField(
-        help_text="Partitions that were made, failed, were canceled or skipped."
+        help_text="Number of partitions that are materialized, failed, canceled or skipped."
     )
     percent = serializers.IntegerField(
-        help_text="Of all partitions, those that are done: rounded down, so that 100 means all."
+        help_text="Percentage of all partitions that are done, rounded down: 100 means all."
     )
     running = serializers.IntegerField(
-        help_text="Runs that take a slot, at most `max_active_runs`; also while it is paused."
+        help_text="Number of runs that occupy a slot, at most `max_active_runs`, also while the"
+        " backfill is paused."
     )
-    queued = serializers.IntegerField(help_text="Runs that wait for a slot.")
+    queued = serializers.IntegerField(help_text="Number of runs that wait for a slot.")
     per_second = serializers.FloatField(
-        allow_null=True, help_text="Partitions a second; null where too few were made."
+        allow_null=True,
+        help_text="Partitions per second; null if too few partitions were materialized.",
     )
     seconds_left = serializers.FloatField(
-        allow_null=True, help_text="At this rate; null where it is not known or nothing starts."
+        allow_null=True,
+        help_text="Estimated seconds until the end, at the rate of `per_second`; null if the"
+        " rate is unknown or no run starts.",
     )
 
 
@@ -74,10 +79,13 @@ class CountsSerializer(serializers.Serializer[Any]):
     """The number of partitions by state."""
 
     total = serializers.IntegerField()
-    expanded = serializers.IntegerField(help_text="Partitions that are listed by now.")
-    waiting = serializers.IntegerField(help_text="Partitions that no run has yet.")
+    expanded = serializers.IntegerField(
+        help_text="Number of partitions with a row in the database."
+    )
+    waiting = serializers.IntegerField(help_text="Number of partitions without a run.")
     active = serializers.IntegerField(
-        help_text="Partitions of runs that are queued or running: more than take a slot."
+        help_text="Number of partitions whose run is queued or running. A queued run occupies"
+        " no slot."
     )
     succeeded = serializers.IntegerField()
     failed = serializers.IntegerField()
@@ -105,25 +113,28 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
         source="asset.name", help_text="The first chosen asset; all are in `assets`."
     )
     title = serializers.CharField(
-        help_text="The chosen assets in words: one by its name, `group G`, `tag T`, or `a, b and 3"
-        " more`."
+        help_text="The chosen assets as text: the name of one asset, `group G`, `tag T`, or `a,"
+        " b and 3 more`."
     )
     submitted_by = serializers.CharField(
         source="submitted_by.username", allow_null=True, default=None
     )
     strategy = StrategyField()
-    group = serializers.IntegerField(source="group_id", help_text="Of its runs.")
+    group = serializers.IntegerField(source="group_id", help_text="The run group of the backfill.")
     priority = serializers.IntegerField(source="group.priority")
+    params = MaskedJSON()
     error = MaskedText()
     stalled_error = MaskedText()
     paused = serializers.BooleanField()
     code_version = CodeVersionSerializer(allow_null=True)
     chosen_by = ChosenBySerializer(help_text="Empty for partitions of one asset.")
     upstream = serializers.SerializerMethodField(
-        help_text="Assets that are made as well, since chosen ones are made from them."
+        help_text="Assets that the backfill materializes as well, because chosen assets depend"
+        " on these assets."
     )
     downstream = serializers.SerializerMethodField(
-        help_text="Assets that are made as well, since they follow chosen ones."
+        help_text="Assets that the backfill materializes as well, because these assets depend"
+        " on chosen assets."
     )
     counts = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
@@ -182,7 +193,7 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
         if backfill.pk not in paces:
             shown = self.instance if self.parent is None else self.parent.instance
             rows = [shown] if isinstance(shown, Backfill) else list(shown or [backfill])
-            paces |= paces_of(rows, timezone.now())
+            paces |= paces_of(rows, database_now())
         return paces[backfill.pk]
 
 
@@ -215,7 +226,7 @@ class FailureSerializer(serializers.Serializer[Any]):
 
     error = serializers.CharField()
     runs = serializers.IntegerField()
-    examples = FailedRunSerializer(many=True, help_text="The latest of them.")
+    examples = FailedRunSerializer(many=True, help_text="The latest runs with this error.")
 
 
 class OtherBackfillSerializer(serializers.Serializer[Any]):
@@ -231,12 +242,16 @@ class SkippedSerializer(serializers.Serializer[Any]):
     asset = serializers.CharField()
     reason = serializers.CharField()
     partitions = serializers.IntegerField()
-    others = OtherBackfillSerializer(many=True, help_text="Of `in_flight`: who had some of them.")
+    others = OtherBackfillSerializer(
+        many=True,
+        help_text="For `in_flight`: the backfills that materialized some of the partitions.",
+    )
     upstream_gaps = UpstreamGapSerializer(
-        many=True, help_text="Of `upstream_nonexistent`: what does not exist, by upstream asset."
+        many=True,
+        help_text="For `upstream_nonexistent`: the nonexistent partitions, by upstream asset.",
     )
     hint = serializers.CharField(
-        help_text="What helps, where upstream assets are defined otherwise by now; else empty."
+        help_text="Advice if the definition of an upstream asset has changed since; else empty."
     )
 
 

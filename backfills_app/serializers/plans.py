@@ -24,15 +24,17 @@ class EstimateSerializer(serializers.Serializer[Any]):
     """The estimated duration, by past runs."""
 
     seconds = serializers.FloatField()
-    low = serializers.FloatField(help_text="By the lower quartile of past runs.")
-    high = serializers.FloatField(help_text="By the upper quartile.")
+    low = serializers.FloatField(help_text="Seconds by the lower quartile of past runs.")
+    high = serializers.FloatField(help_text="Seconds by the upper quartile of past runs.")
     runs_seen = serializers.IntegerField()
 
 
 class HeldBySerializer(serializers.Serializer[Any]):
     """A backfill, or another run, that materializes partitions of the asset at this moment."""
 
-    backfill = serializers.IntegerField(allow_null=True, help_text="Null for another run.")
+    backfill = serializers.IntegerField(
+        allow_null=True, help_text="Number of the backfill; null for a run outside backfills."
+    )
     name = serializers.CharField()
     partitions = serializers.IntegerField()
 
@@ -41,16 +43,16 @@ class NonexistentSerializer(serializers.Serializer[Any]):
     """The number of partitions that do not exist, with the first and the last."""
 
     partitions = serializers.IntegerField()
-    first = serializers.CharField(help_text="Key of the first one.")
-    last = serializers.CharField(help_text="Key of the last one.")
+    first = serializers.CharField(help_text="Key of the first partition.")
+    last = serializers.CharField(help_text="Key of the last partition.")
 
 
 class RemovedPartitionsSerializer(serializers.Serializer[Any]):
     """The number of partitions that a definition no longer has, with the first and the last."""
 
     partitions = serializers.IntegerField()
-    first = serializers.CharField(help_text="Key of the first one.")
-    last = serializers.CharField(help_text="Key of the last one.")
+    first = serializers.CharField(help_text="Key of the first partition.")
+    last = serializers.CharField(help_text="Key of the last partition.")
 
 
 class UpstreamGapSerializer(serializers.Serializer[Any]):
@@ -58,18 +60,20 @@ class UpstreamGapSerializer(serializers.Serializer[Any]):
 
     asset = serializers.CharField()
     nonexistent = serializers.SerializerMethodField(
-        help_text="Partitions that are needed and do not exist; null for none."
+        help_text="Needed partitions that do not exist; null without such partitions."
     )
     removed = RemovedPartitionsSerializer(
         allow_null=True,
-        help_text="Partitions that are needed and that the upstream asset does not have any more;"
-        " null for none.",
+        help_text="Needed partitions that the definition of the upstream asset no longer has;"
+        " null without such partitions.",
     )
     excluded = serializers.IntegerField(
         help_text="Number of excluded partitions, which are not needed."
     )
-    reason = serializers.CharField(help_text="What does not exist, in words; empty for nothing.")
-    excluded_text = serializers.CharField(help_text="What is excluded, in words.")
+    reason = serializers.CharField(
+        help_text="The nonexistent partitions as text; empty without nonexistent partitions."
+    )
+    excluded_text = serializers.CharField(help_text="The excluded partitions as text.")
 
     @extend_schema_field(NonexistentSerializer(allow_null=True))
     def get_nonexistent(self, gap: Any) -> dict[str, Any] | None:
@@ -81,46 +85,62 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
 
     asset = serializers.CharField(source="asset.name")
     version = serializers.CharField(
-        source="version.digest", help_text="Digest of the code that would be frozen."
+        source="version.digest",
+        help_text="Digest of the code version that the backfill would freeze.",
     )
-    role = serializers.ChoiceField(choices=AssetRole.choices, help_text="Why it is made.")
+    role = serializers.ChoiceField(
+        choices=AssetRole.choices, help_text="The reason why the backfill includes the asset."
+    )
     layer = serializers.IntegerField(
-        help_text="1 where it needs no other asset of the backfill, else one more than the highest"
-        " of those that it needs: each partition is made after those that it needs."
+        help_text="1 for an asset that needs no other asset of the backfill, else one more than"
+        " the highest layer of the needed assets. Upstream partitions are materialized"
+        " before downstream partitions."
     )
     selection = serializers.CharField()
     total = serializers.IntegerField()
     to_make = serializers.IntegerField()
     runs = serializers.IntegerField()
-    existing = serializers.IntegerField(help_text="Left out, since they are there.")
-    in_flight = serializers.IntegerField(help_text="Left out, since another run makes them.")
+    existing = serializers.IntegerField(
+        help_text="Number of partitions skipped because data exists."
+    )
+    in_flight = serializers.IntegerField(
+        help_text="Number of partitions skipped because another run is materializing the"
+        " partitions."
+    )
     in_flight_by = serializers.SerializerMethodField()
     missing_upstream = serializers.IntegerField(
-        help_text="Left out, since what they need is not there and is not made here."
+        help_text="Number of partitions skipped because upstream data is missing and the"
+        " backfill does not materialize the upstream data."
     )
     nonexistent_upstream = serializers.IntegerField(
-        help_text="Of these, those that need partitions which do not exist at all."
+        help_text="Number of partitions among `missing_upstream` that need nonexistent partitions."
     )
     upstream_gaps = UpstreamGapSerializer(
         source="gaps",
         many=True,
-        help_text="Upstream assets of which partitions do not exist or are excluded.",
+        help_text="Upstream assets with nonexistent or excluded partitions.",
     )
-    not_over = serializers.IntegerField(help_text="Beside the total: their windows have not ended.")
+    not_over = serializers.IntegerField(
+        source="not_ended",
+        help_text="Number of partitions whose window has not ended. `total` does not count"
+        " these partitions.",
+    )
     materialized = serializers.IntegerField()
     failed = serializers.IntegerField()
     stale = serializers.IntegerField(
-        help_text="Materialized and made again, since something that they read is newer or is made"
-        " here: with `existing` `stale`, and of an asset that is not partitioned."
+        help_text="Number of materialized partitions that the backfill materializes again,"
+        " because upstream data is newer or the backfill materializes upstream data:"
+        " with `existing` `stale`, and for an asset that is not partitioned."
     )
     older_code = serializers.IntegerField(
-        help_text="Materialized and made again, since older code has made them."
+        help_text="Number of materialized partitions that the backfill materializes again,"
+        " because an older code version materialized the partitions."
     )
     strategy = StrategyField()
     params = serializers.DictField()
     estimate = EstimateSerializer(allow_null=True)
     made_with = serializers.ListField(
-        child=serializers.CharField(), help_text="Assets that its function makes as well."
+        child=serializers.CharField(), help_text="Other assets that the same function writes."
     )
 
     def get_in_flight_by(self, planned: Any) -> list[dict[str, Any]]:
@@ -134,25 +154,36 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
 class BackfillPlanSerializer(serializers.Serializer[Any]):
     """The plan of a backfill."""
 
-    total = serializers.IntegerField(help_text="Partitions of all assets.")
-    to_make = serializers.IntegerField(help_text="Of these, those that it would make.")
-    runs = serializers.IntegerField(help_text="Runs that would be needed.")
-    estimate = EstimateSerializer(allow_null=True, help_text="Null below three past runs.")
+    total = serializers.IntegerField(help_text="Number of partitions of all assets.")
+    to_make = serializers.IntegerField(
+        help_text="Number of partitions that the backfill would materialize."
+    )
+    runs = serializers.IntegerField(help_text="Number of runs that the backfill would create.")
+    estimate = EstimateSerializer(
+        allow_null=True, help_text="Estimated duration; null with fewer than three past runs."
+    )
     first_key = serializers.CharField()
     last_key = serializers.CharField()
-    first_label = serializers.CharField(help_text="What people are shown of the first key.")
-    last_label = serializers.CharField(help_text="What people are shown of the last key.")
+    first_label = serializers.CharField(help_text="The first key as pages show the key.")
+    last_label = serializers.CharField(help_text="The last key as pages show the key.")
     selection = serializers.CharField()
-    materialized = serializers.IntegerField(help_text="Of the first chosen asset: there.")
-    failed = serializers.IntegerField(help_text="Of the first chosen asset: their last run failed.")
+    materialized = serializers.IntegerField(
+        help_text="Number of materialized partitions of the first chosen asset."
+    )
+    failed = serializers.IntegerField(
+        help_text="Number of failed partitions of the first chosen asset."
+    )
     in_flight = serializers.IntegerField(
-        help_text="Of the first chosen asset: other runs hold them."
+        help_text="Number of partitions of the first chosen asset that other runs hold."
     )
     start_date = serializers.DateTimeField(help_text="Start of the first window, in UTC.")
-    end_date = serializers.DateTimeField(help_text="End of the last window, not included.")
+    end_date = serializers.DateTimeField(help_text="End of the last window, not included, in UTC.")
     strategy = StrategyField()
     code_version = CodeVersionSerializer(allow_null=True)
     refused = serializers.ListField(
-        child=serializers.CharField(), help_text="What it will not do, in sentences."
+        child=serializers.CharField(),
+        help_text="Sentences with the parts of the request that the backfill refuses.",
     )
-    assets = PlannedAssetSerializer(many=True, help_text="Upstream before downstream.")
+    assets = PlannedAssetSerializer(
+        many=True, help_text="Plans of all assets, upstream assets first."
+    )

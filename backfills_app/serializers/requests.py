@@ -103,25 +103,28 @@ class BackfillTermsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=_LONGEST_SELECTION,
-        help_text="In the selection grammar, with segments: instead of `start` and `end`.",
+        help_text="Text of the selection grammar, also with segments, in place of `start` and"
+        " `end`.",
     )
     description = TextField(required=False, allow_blank=True)
     params = JSONObject(required=False)
     max_active_runs = WholeNumberField(
-        required=False, help_text="How many of its runs may run at once."
+        required=False, help_text="Number of runs of the backfill at the same time."
     )
     order = _choice_field(BackfillOrder.choices, required=False)
     strategy = StrategyField(required=False, allow_null=True)
     allow_holes = YesNo(
-        required=False, help_text="Whether a run may reach over partitions that it does not make."
+        required=False,
+        help_text="Whether a run may span partitions that the run does not materialize.",
     )
     existing = _choice_field(ExistingPolicy.choices, required=False)
     upstream = YesNo(
         required=False,
-        help_text="Whether all that the chosen assets are made from is made as well.",
+        help_text="Whether to materialize all upstream assets of the chosen assets as well.",
     )
     downstream = DownstreamField(
-        required=False, help_text="Which assets that depend on it are made as well."
+        required=False,
+        help_text="Downstream assets to materialize as well: `none`, `all`, or a list of names.",
     )
     code_version = TextField(
         required=False,
@@ -133,7 +136,8 @@ class BackfillTermsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=100,
-        help_text="Nothing starts before; in the asset's time zone where it names none.",
+        help_text="Earliest start of a run; in the time zone of the asset if the text names no"
+        " time zone.",
     )
 
 
@@ -143,13 +147,18 @@ class BackfillRequestSerializer(BackfillTermsSerializer):
     asset = TextField(required=False, max_length=250)
     assets = NamesField(
         required=False,
-        help_text="Names of several assets. Each is made for its own partitions in the period.",
+        help_text="Names of several assets. The backfill materializes the partitions of each"
+        " asset in the period.",
     )
     asset_group = TextField(
-        required=False, max_length=200, help_text="All assets of this group that are made here."
+        required=False,
+        max_length=200,
+        help_text="Group: all assets of the group that Slicewise materializes.",
     )
     asset_tag = TextField(
-        required=False, max_length=1000, help_text="All assets with this tag that are made here."
+        required=False,
+        max_length=1000,
+        help_text="Tag: all assets with the tag that Slicewise materializes.",
     )
 
 
@@ -162,7 +171,8 @@ class ChangeSerializer(StrictSerializer):
 
     max_active_runs = WholeNumberField(required=False)
     priority = WholeNumberField(
-        required=False, help_text="Higher goes first; 0 unless it was changed."
+        required=False,
+        help_text="Priority: a backfill with a higher number goes first; 0 by default.",
     )
     order = _choice_field(BackfillOrder.choices, required=False)
     description = TextField(required=False, allow_blank=True)

@@ -14,8 +14,9 @@ from backfills_app.services.control.pausing_and_ending import (
 from backfills_app.services.control.retrying_failed import retry_failed
 from backfills_app.services.request.backfill_request import BackfillRequest, request_from_text
 from backfills_app.services.request.cloning import clone_backfill, clone_fields
-from backfills_app.services.request.creation import create_backfill
+from backfills_app.services.request.creation import create_backfill, create_backfill_once
 from backfills_app.services.request.estimates import Estimate
+from backfills_app.services.request.periods import named_window
 from backfills_app.services.request.planning import BackfillPlan, PlannedAsset, check_backfill
 
 __all__ = [
@@ -30,8 +31,10 @@ __all__ = [
     "clone_backfill",
     "clone_fields",
     "create_backfill",
+    "create_backfill_once",
     "delete_backfill",
     "in_bulk",
+    "named_window",
     "pause_backfill",
     "request_from_text",
     "require_control",

@@ -34,7 +34,7 @@ MOST_SAID = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Operation:
     """An action on backfills; ``asks`` is the text of the confirmation, empty for actions without
     one.
     """
@@ -50,10 +50,10 @@ class Deed:
     chooses_code: bool = False
 
 
-DEEDS = {
-    "pause": Deed(pause_backfill, "Pause", "player-pause", "paused, no new runs start"),
-    "resume": Deed(resume_backfill, "Resume", "player-play", "resumed"),
-    "cancel": Deed(
+OPERATIONS = {
+    "pause": Operation(pause_backfill, "Pause", "player-pause", "paused, no new runs start"),
+    "resume": Operation(resume_backfill, "Resume", "player-play", "resumed"),
+    "cancel": Operation(
         cancel_backfill,
         "Cancel",
         "player-stop",
@@ -63,7 +63,7 @@ DEEDS = {
         danger=True,
         needs=Action.CANCEL,
     ),
-    "retry": Deed(
+    "retry": Operation(
         retry_failed,
         "Retry",
         "rotate",
@@ -73,7 +73,7 @@ DEEDS = {
         leaves="Back",
         chooses_code=True,
     ),
-    "delete": Deed(
+    "delete": Operation(
         delete_backfill,
         "Delete",
         "trash",
@@ -92,7 +92,7 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     one.
     """
     backfill = _backfill(pk)
-    operation = DEEDS[action]
+    operation = OPERATIONS[action]
     if request.method != "POST":
         if not operation.asks:
             return redirect("backfills:backfill", pk)
@@ -116,7 +116,7 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 @require_POST
 def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
     """Apply an action to all selected backfills."""
-    operation = DEEDS[action]
+    operation = OPERATIONS[action]
     require_for_some(person_of(request), operation.needs)
     ids = [int(text) for text in request.POST.getlist("id") if text.isdecimal() and len(text) < 19]
     if not ids:
@@ -168,17 +168,17 @@ def _confirmation_page(
     request: HttpRequest, backfills: list[Backfill], action: str, *, several: bool = False
 ) -> HttpResponse:
     """Return the page that explains an action, and whose form goes to the address of the action."""
-    operation = DEEDS[action]
+    operation = OPERATIONS[action]
     permissions = reaches_of(request)
     progress = progress_with_pace(backfills)
     retryable = retryable_counts(backfills[0]) if operation.chooses_code and not several else None
     context = {
-        "deed": operation,
+        "operation": operation,
         "action": action,
         "rows": progress,
         "retryable": retryable,
         "is_canceled_too": "canceled" in request.GET,
-        "one": backfills[0] if len(backfills) == 1 else None,
+        "backfill": backfills[0] if len(backfills) == 1 else None,
         "single": not several,
         "back": request.POST.get("back", ""),
         "may": any(

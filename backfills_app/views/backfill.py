@@ -7,31 +7,25 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts_app.models import AuditEntry
+from assets_app.queries.clock import database_now
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import MOST_RUNS_DRAWN
-from backfills_app.queries.partitions import interesting_position, partitions_from
 from backfills_app.queries.skips import lacks_upstream
-from backfills_app.services.partitions.skipping import skips_of
+from backfills_app.services.partitions.skipped_partitions import skips_of
 from backfills_app.views.allowed import reaches_of
-from backfills_app.views.progress import Progress, part_progress, progress_with_pace
+from backfills_app.views.backfill_cells import cells_context
+from backfills_app.views.progress import Progress, progress_by_asset, progress_with_pace
 from backfills_app.views.timeline import timeline_of
-from partitions_app.grid.cells import Cell, room_for
-from partitions_app.grid.lists import longest_segment
-from partitions_app.labels import label_of
-from partitions_app.state_badges import PARTITION_LOOKS, badge_of_backfill_partition
-from slicewise.texts import masked_text
-from slicewise_server.web.listing import STOP_POLLING, unchanged
+from slicewise.texts import masked_json, masked_text
+from slicewise_server.web.listing import STOP_POLLING, unchanged, version_of
 
 TEMPLATE = "backfills_app/backfill.html"
 _RECENT_RUNS = 10
 _MOST_ENTRIES = 50
-_LONGEST_WINDOW = len("2013-01-01T00:00+00:00|")
-_NO_LOOKS = ("stale", "not-yet-due")
 
 
 @login_required
@@ -39,19 +33,17 @@ _NO_LOOKS = ("stale", "not-yet-due")
 def backfill(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one backfill: progress, partitions, runs, failures, and the audit trail."""
     backfill_row, progress = _backfill(pk)
-    trail = AuditEntry.objects.filter(subject_type="backfill", subject=backfill_row.name)
     context = {
         **_progress_context(request, backfill_row, progress),
         **_details_context(backfill_row, progress),
-        **_cells_context(request, backfill_row, progress),
+        **cells_context(request, backfill_row, progress),
+        **_record_context(backfill_row),
         "codes": _frozen_codes(backfill_row),
         "by_role": _by_role(backfill_row),
         "params": [
             (name, json.dumps(value, ensure_ascii=False))
-            for name, value in backfill_row.params.items()
+            for name, value in masked_json(backfill_row.params).items()
         ],
-        "trail": trail.order_by("id")[:_MOST_ENTRIES],
-        "looks": [look for look in PARTITION_LOOKS if look.name not in _NO_LOOKS],
     }
     return render(request, TEMPLATE, context)
 
@@ -85,8 +77,19 @@ def backfill_cells(request: HttpRequest, pk: int) -> HttpResponse:
     backfill_row, progress = _backfill(pk)
     if answer := unchanged(request, progress.version):
         return answer
-    context = _cells_context(request, backfill_row, progress)
+    context = cells_context(request, backfill_row, progress)
     return render(request, f"{TEMPLATE}#cells", context, status=_status(backfill_row))
+
+
+@login_required
+@require_safe
+def backfill_record(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the times of the backfill, and the audit trail."""
+    backfill_row, _ = _backfill(pk)
+    context = _record_context(backfill_row)
+    if answer := unchanged(request, context["version"]):
+        return answer
+    return render(request, f"{TEMPLATE}#record", context, status=_status(backfill_row))
 
 
 def _status(backfill_row: Backfill) -> int:
@@ -107,7 +110,7 @@ def _progress_context(
     return {
         "backfill": backfill_row,
         "progress": progress,
-        "parts": [part_progress(backfill_row, asset_row) for asset_row in asset_rows]
+        "asset_progresses": progress_by_asset(backfill_row, asset_rows)
         if len(asset_rows) > 1
         else [],
         "allowed": reaches_of(request).over(progress, skipped_upstream=is_upstream_missing),
@@ -119,7 +122,7 @@ def _details_context(backfill_row: Backfill, progress: Progress) -> dict[str, An
     return {
         "backfill": backfill_row,
         "progress": progress,
-        "timeline": timeline_of(backfill_row, timezone.now()),
+        "timeline": timeline_of(backfill_row, database_now()),
         "most_runs_drawn": MOST_RUNS_DRAWN,
         "failures": failures_of(backfill_row) if progress.counts.failed else [],
         "skipped": skips_of(backfill_row) if progress.counts.skipped else [],
@@ -128,55 +131,13 @@ def _details_context(backfill_row: Backfill, progress: Progress) -> dict[str, An
     }
 
 
-def _cells_context(
-    request: HttpRequest, backfill_row: Backfill, progress: Progress
-) -> dict[str, Any]:
-    asset_rows = list(backfill_row.assets.all())
-    asset_row = next(
-        (candidate for candidate in asset_rows if str(candidate.pk) == request.GET.get("part")),
-        None,
-    )
-    first_chosen = next(
-        (candidate for candidate in asset_rows if candidate.asset_id == backfill_row.asset_id), None
-    )
-    asset_row = asset_row or first_chosen or next(iter(asset_rows), None)
-    context = {
-        "backfill": backfill_row,
-        "cells": [],
-        "cells_part": asset_row,
-        "cells_parts": asset_rows,
-    }
-    context["cells_version"] = progress.version
-    if asset_row is None:
-        return context
-    definition = asset_row.asset.definition
-    # Each cell has the address of its asset, and the label beside the key.
-    longest = "x" * (_LONGEST_WINDOW + len(asset_row.asset.name) // 3)
-    size = room_for(
-        longest + (longest_segment(definition) if definition is not None else ""), copies=3
-    )
-    requested_position = request.GET.get("from", "")
-    if requested_position.isdecimal() and len(requested_position) < 10:
-        first = max(int(requested_position) - 1, 0)
-    else:
-        first = max(interesting_position(asset_row, backfill_row.order) - size // 2, 0)
-    page = partitions_from(asset_row, first, size)
-    cells = [
-        Cell(
-            badge_of_backfill_partition(row.state, row.run_state),
-            row.key,
-            label_of(definition, row.key),
-            because=row.because,
-        )
-        for row in page.rows
-    ]
-    return context | {
-        "cells": cells,
-        "cells_from": first + 1,
-        "cells_last": first + len(cells),
-        "cells_previous": None if page.previous is None else page.previous + 1,
-        "cells_next": None if page.following is None else page.following + 1,
-    }
+def _record_context(backfill_row: Backfill) -> dict[str, Any]:
+    entries = AuditEntry.objects.filter(subject_type="backfill", subject=backfill_row.name)
+    trail = list(entries.order_by("id")[:_MOST_ENTRIES])
+    times = (backfill_row.run_start_date, backfill_row.run_end_date, backfill_row.updated_at)
+    shown = (backfill_row.state, times, [entry.pk for entry in trail])
+    version = version_of(shown)
+    return {"backfill": backfill_row, "trail": trail, "version": version}
 
 
 def _by_role(backfill_row: Backfill) -> list[tuple[str, list[BackfillAsset]]]:

@@ -1,7 +1,6 @@
 """The list of backfills, which is searched, filtered and sorted by its address."""
 
 from typing import Any
-from zlib import crc32
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q, QuerySet
@@ -12,7 +11,7 @@ from django.views.decorators.http import require_safe
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import progress_with_pace
-from slicewise_server.web.listing import address_of, page_of_rows, unchanged
+from slicewise_server.web.listing import address_of, page_of_rows, unchanged, version_of
 
 FILTERS = ("q", "asset", "state", "person", "sort")
 SORTS = {
@@ -71,7 +70,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
         "page": page,
         "rows": rows,
         "bulk": any(allowed.anything for _, allowed in rows),
-        "version": f"{crc32(repr((shown, page.has_next)).encode()):08x}",
+        "version": version_of((shown, page.has_next)),
         "filtered": any(request.GET.get(name) for name in FILTERS if name != "sort"),
         "again": address_of(request, (*FILTERS, "page")),
         "may_backfill": bool(reaches.backfill),

@@ -88,7 +88,7 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
         holders=planned.in_flight_by[:_MOST_HOLDERS],
         more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
     )
-    yield Line("Not ended yet", planned.not_over, "skip: time window has not ended")
+    yield Line("Not ended yet", planned.not_ended, "skip: time window has not ended")
     missing_count = planned.missing_upstream - planned.nonexistent_upstream
     yield Line("Upstream missing", missing_count, "will be skipped", True)
     texts = "; ".join(gap.reason for gap in planned.gaps if gap.reason)

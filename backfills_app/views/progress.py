@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.utils import timezone
-
+from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillAsset, BackfillState
 from backfills_app.queries.counts import Counts, counts_of
-from backfills_app.queries.pace import Pace, paces_of
+from backfills_app.queries.pace import Pace, paces_of, running_by_asset
 from partitions_app.templatetags.slicewise_pages import duration
 
 _UNKNOWN = Pace()
@@ -32,7 +31,7 @@ class Progress:
     backfill: Backfill
     counts: Counts
     pace: Pace = _UNKNOWN
-    part: BackfillAsset | None = None
+    backfill_asset: BackfillAsset | None = None
 
     @property
     def per_second(self) -> float | None:
@@ -51,8 +50,31 @@ class Progress:
             backfill.deleted,
         )
         settings_text = ".".join(str(value) for value in settings)
-        runs = f"{self.pace.running}.{self.pace.queued}"
+        runs = f"{self.pace.running}.{self.pace.queued}.{self.running}"
         return f"{backfill.pk}.{backfill.state}.{numbers}.{runs}.{settings_text}.{self.left_text}"
+
+    @property
+    def running(self) -> int:
+        """The number of active partitions whose run has begun."""
+        return min(self.pace.running_partitions, self.counts.active)
+
+    @property
+    def unfinished(self) -> list[tuple[str, int]]:
+        """The states of the unfinished partitions with counts, without empty ones: active
+        partitions are running, or queued.
+        """
+        numbers = {
+            "running": self.running,
+            "queued": self.counts.active - self.running,
+            "waiting": self.counts.waiting,
+        }
+        return [(state, number) for state, number in numbers.items() if number]
+
+    @property
+    def states(self) -> list[tuple[str, int]]:
+        """The states of all partitions with counts, without empty ones."""
+        ended = [pair for pair in self.counts.by_state() if pair[0] not in ("active", "waiting")]
+        return [*ended, *self.unfinished]
 
     @property
     def left_text(self) -> str:
@@ -60,7 +82,7 @@ class Progress:
         return duration(self.left) if self.left is not None else ""
 
     @property
-    def stands(self) -> str:
+    def running_text(self) -> str:
         """The number of active runs of a backfill that is paused or canceling, which its state does
         not tell.
         """
@@ -92,15 +114,16 @@ class Progress:
 
     @property
     def bar(self) -> list[BarSegment]:
-        """The sections of the bar: succeeded, failed, canceled, skipped and active partitions."""
+        """The sections of the bar: succeeded, failed, canceled, skipped, and running partitions."""
         kinds = (
             ("good", "succeeded"),
             ("bad", "failed"),
             ("neutral", "canceled"),
             ("faint", "skipped"),
-            ("info", "active"),
+            ("info", "running"),
         )
-        sections, x, numbers = [], 0.0, dict(self.counts.by_state())
+        sections, x = [], 0.0
+        numbers = dict(self.counts.by_state()) | dict(self.unfinished)
         for css, state in kinds:
             if state in numbers:
                 width = 100 * numbers[state] / max(self.counts.total, 1)
@@ -114,12 +137,21 @@ def progress_of(backfill: Backfill, pace: Pace | None = None) -> Progress:
     return Progress(backfill, counts_of(backfill.assets.all()), pace or _UNKNOWN)
 
 
-def part_progress(backfill: Backfill, asset_row: BackfillAsset) -> Progress:
-    """Return the progress of one asset of a backfill."""
-    return Progress(backfill, counts_of([asset_row]), part=asset_row)
+def progress_by_asset(backfill: Backfill, asset_rows: Sequence[BackfillAsset]) -> list[Progress]:
+    """Return the progress of each of the assets of a backfill: one query."""
+    running = running_by_asset(backfill)
+    return [
+        Progress(
+            backfill,
+            counts_of([asset_row]),
+            Pace(running_partitions=int(running.get(asset_row.asset_id, 0))),
+            asset_row,
+        )
+        for asset_row in asset_rows
+    ]
 
 
 def progress_with_pace(backfills: Sequence[Backfill]) -> list[Progress]:
     """Return the progress of several backfills, with their pace: one query."""
-    paces = paces_of(backfills, timezone.now()) if backfills else {}
+    paces = paces_of(backfills, database_now()) if backfills else {}
     return [progress_of(backfill, paces.get(backfill.pk)) for backfill in backfills]

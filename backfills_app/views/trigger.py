@@ -1,5 +1,10 @@
 """The page with the form for a new backfill."""
 
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from django.contrib import messages
@@ -12,44 +17,26 @@ from django.views.decorators.http import require_http_methods
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, reach
-from assets_app.execution.request.requests import preview_selection
-from assets_app.models import Asset
 from backfills_app.forms import BackfillForm
-from backfills_app.forms.choice import names_in
+from backfills_app.forms.choice import offered_to
+from backfills_app.forms.links import completed, values_in
+from backfills_app.forms.period import SEGMENT
 from backfills_app.forms.presets import PRESETS
-from backfills_app.forms.trigger import AT_MOST, CHOSEN
-from backfills_app.models import Backfill
+from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services import (
     check_backfill,
     clone_fields,
     create_backfill,
+    create_backfill_once,
 )
 from backfills_app.views.plans import planned_page
 from slicewise_server.web.request_errors import InvalidRequest
 
-# The fields that a link to the form may fill in.
-_FILLED_BY_LINK = (
-    "asset",
-    "assets",
-    "asset_group",
-    "asset_tag",
-    "upstream",
-    "start",
-    "end",
-    "selection",
-    "description",
-    "max_active_runs",
-    "strategy",
-    "per_run",
-    "order",
-    "existing",
-    "downstream",
-    "params",
-    "code_version",
-    "start_at",
-    "allow_holes",
-)
 TEMPLATE = "backfills_app/backfill_new.html"
+NOTHING_TO_RUN = (
+    "Nothing to run: these partitions are materialized. Select “All” to run them again."
+)
+_MOST_SUGGESTED = 30
 # The event that tells the preview that From and To were filled in.
 _ENDS_FILLED = "ends-filled"
 
@@ -70,23 +57,58 @@ def backfill_new(request: HttpRequest) -> HttpResponse:
 
 
 def _posted(request: HttpRequest, person: User) -> HttpResponse:
-    form = BackfillForm(request.POST, user=person)
+    data = request.POST.copy()
+    if "run_all" in data:
+        data["existing"] = ExistingPolicy.ALL
+    if "add_upstream" in data:
+        data.update({"upstream": "on", "preview": "1"})
+    form = BackfillForm(data, user=person)
     if preset := _preset(request.POST.get("preset")):
         form = form.with_preset(preset)
         return render(
             request, TEMPLATE, _page_context(form, person) | _preview_context(form, person)
         )
     if "preview" in request.POST:
-        return render(
-            request, TEMPLATE, _page_context(form, person) | _preview_context(form, person)
-        )
+        context = _page_context(form, person) | _preview_context(form, person)
+        return render(request, TEMPLATE, context | _counts_context(form, person))
     try:
-        backfill = create_backfill(form.request(), user=person)
-        messages.success(request, f"{backfill.name} created.")
+        backfill = _created(form, person, request)
         return redirect("backfills:backfill", backfill.pk)
     except InvalidRequest as refusal:
         form.refuse_once(refusal)
     return render(request, TEMPLATE, _page_context(form, person), status=400)
+
+
+def _created(form: BackfillForm, person: User, request: HttpRequest) -> Backfill:
+    """Create the backfill of a submission, or return the backfill that the submission created.
+
+    Raises InvalidRequest, also where there is nothing to run.
+    """
+    token = form.data.get("token", "")
+    digest = _digest(form, person) if token else ""
+    if digest and (earlier := Backfill.objects.filter(submission=digest).first()):
+        messages.info(request, f"This form was submitted already: it created {earlier.name}.")
+        return earlier
+    backfill_request = form.request()
+    plan = check_backfill(backfill_request, user=person)
+    if all(planned.existing == planned.total for planned in plan.assets):
+        raise InvalidRequest({"existing": NOTHING_TO_RUN})
+    if not digest:
+        backfill = create_backfill(backfill_request, user=person)
+    else:
+        backfill = create_backfill_once(backfill_request, user=person, submission=digest)
+    messages.success(request, f"{backfill.name} created.")
+    return backfill
+
+
+def _digest(form: BackfillForm, person: User) -> str:
+    """Return a digest of all that was submitted: a changed form is another submission."""
+    fields = sorted(
+        (name, values)
+        for name, values in form.data.lists()  # type: ignore[attr-defined]
+        if name != "csrfmiddlewaretoken"
+    )
+    return hashlib.sha256(json.dumps([person.pk, fields]).encode()).hexdigest()
 
 
 def _fragment(request: HttpRequest, person: User) -> HttpResponse:
@@ -97,9 +119,18 @@ def _fragment(request: HttpRequest, person: User) -> HttpResponse:
         answer = render(request, f"{TEMPLATE}#span", _page_context(form, person))
         answer["HX-Trigger-After-Settle"] = _ENDS_FILLED
         return answer
-    if request.GET.get("part") == "dependent":
+    fragment = request.GET.get("fragment")
+    if fragment == "counts":
+        return render(request, f"{TEMPLATE}#counts", _counts_context(form, person))
+    if fragment == "asset-options":
+        return render(request, f"{TEMPLATE}#asset-options", {"names": _asset_names(form, person)})
+    if fragment == "segment-options":
+        context = {"options": _segment_options(form, request.GET.get("dimension", ""))}
+        return render(request, f"{TEMPLATE}#segment-options", context)
+    if fragment == "dependent":
         return render(request, f"{TEMPLATE}#dependent", _page_context(form, person))
-    return render(request, f"{TEMPLATE}#preview", _preview_context(form, person))
+    context = _preview_context(form, person) | {"form": form, "is_fragment": True}
+    return render(request, f"{TEMPLATE}#preview", context | _allowed(person))
 
 
 def _preview_context(form: BackfillForm, person: User) -> dict[str, Any]:
@@ -107,7 +138,10 @@ def _preview_context(form: BackfillForm, person: User) -> dict[str, Any]:
         return {}
     try:
         plan = check_backfill(form.request(), user=person)
-        return planned_page(plan, form.cleaned_data["existing"])
+        able = sum(row.total - row.in_flight - row.missing_upstream for row in plan.assets)
+        lacks_upstream = any(row.missing_upstream for row in plan.assets)
+        ways_out = {"able_to_run": able, "lacks_upstream": lacks_upstream}
+        return planned_page(plan, form.cleaned_data["existing"]) | ways_out
     except InvalidRequest as refusal:
         labeled_errors = [
             (form.fields[field].label if field in form.fields else "", sentence)
@@ -119,9 +153,46 @@ def _preview_context(form: BackfillForm, person: User) -> dict[str, Any]:
         return {"refused": [("", str(denied))]}
 
 
+def _counts_context(form: BackfillForm, person: User) -> dict[str, Any]:
+    """Return the number of partitions that each policy for existing partitions would run."""
+    counts: dict[str, int] = {}
+    if form.is_begun:
+        try:
+            request = form.request()
+            for policy in ExistingPolicy:
+                plan = check_backfill(replace(request, existing=policy), user=person)
+                counts[policy.value] = plan.to_make
+        except (InvalidRequest, PermissionDenied):
+            counts = {}
+    return {"form": form, "counts": counts, "policies": ExistingPolicy.values}
+
+
+def _asset_names(form: BackfillForm, person: User) -> list[str]:
+    """Return the first assets with the typed text in the name or the group."""
+    text = str(form.data.get("asset", "")).strip().casefold()
+    return offered_to(person).matching(text)[:_MOST_SUGGESTED]
+
+
+def _segment_options(form: BackfillForm, name: str) -> list[str]:
+    """Return texts that complete the last of the typed segments."""
+    definition = form.asset_chosen.definition if form.asset_chosen else None
+    dimensions = definition.segment_dimensions if definition else ()
+    dimension = next((candidate for candidate in dimensions if candidate.name == name), None)
+    if dimension is None:
+        return []
+    head, comma, tail = str(form.data.get(SEGMENT + name, "")).rpartition(",")
+    typed = tail.strip().casefold()
+    keys: Sequence[Any] = dimension.definition.keys()
+    matching = (key.text for key in keys if typed in key.text.casefold())
+    return [f"{head}{comma}{text}" for text in islice(matching, _MOST_SUGGESTED)]
+
+
+def _allowed(person: User) -> dict[str, Any]:
+    return {"may_backfill": bool(reach(person, Action.BACKFILL))}
+
+
 def _page_context(form: BackfillForm, person: User) -> dict[str, Any]:
-    may_backfill = bool(reach(person, Action.BACKFILL))
-    return {"form": form, "may_backfill": may_backfill, "presets": PRESETS}
+    return {"form": form, "presets": PRESETS, "policies": ExistingPolicy.values} | _allowed(person)
 
 
 def _preset(text: str | None) -> str | None:
@@ -133,45 +204,5 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
     clone = request.GET.get("clone", "")
     if clone.isdecimal() and len(clone) < 19:
         backfill = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
-        initial = clone_fields(backfill)
-    else:
-        initial = {name: request.GET[name] for name in _FILLED_BY_LINK if request.GET.get(name)}
-        initial["assets"] = names_in(request.GET.getlist("assets"))
-        if initial.get("upstream", "").lower() in ("0", "false", "no"):
-            del initial["upstream"]
-    if str(initial.get("strategy", "")).isdecimal():
-        initial |= {"strategy": AT_MOST, "per_run": str(initial["strategy"])}
-    followers = initial.get("downstream")
-    if isinstance(followers, str):
-        followers = None if followers in ("none", "all") else followers.split(",")
-    if followers:
-        initial |= {"downstream": CHOSEN, "downstream_assets": followers}
-    return initial | _first_and_last(initial)
-
-
-def _first_and_last(initial: dict[str, Any]) -> dict[str, str]:
-    """Return the first and the last window of a selection made in a grid, if the selection has all
-    partitions between the two; otherwise nothing.
-
-    Dates are easier to change than a selection is.
-    """
-    selection = initial.get("selection", "")
-    asset = Asset.objects.declared().filter(name=initial.get("asset", "")).first()
-    if not selection or asset is None or asset.definition is None:
-        return {}
-    definition = asset.definition
-    if definition.time_dimension is None:
-        return {}
-    try:
-        chosen = preview_selection(asset, selection)
-    except InvalidRequest:
-        # The form opens with the typed text, and the check of the form shows the error.
-        return {}
-    first, last = chosen[0].time, chosen[-1].time
-    time = definition.time_dimension
-    axis = next(
-        dimension.name for dimension in definition.dimensions if dimension.definition is time
-    )
-    if len(chosen) != len(definition.select(f"{axis}={first.text}..{last.text}")):
-        return {}
-    return {"selection": "", "start": first.text, "end": last.text}
+        return completed(clone_fields(backfill))
+    return completed(values_in(request.GET))

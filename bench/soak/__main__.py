@@ -1,4 +1,4 @@
-"""``python -m bench.soak [--seconds 600] [--seed 1]``: kills, waits for calm, and checks."""
+"""``python -m bench.soak [--seconds 600] [--seed 1]``: kill, wait for calm, and check."""
 
 import argparse
 import os
@@ -25,20 +25,22 @@ console = Console(highlight=False)
 
 
 def main() -> int:
-    """Exit status 1 where anything is not as it has to be."""
+    """Run the soak; return exit status 1 if a check fails."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=600, help="how long processes are killed")
+    parser.add_argument(
+        "--seconds", type=int, default=600, help="seconds in which processes are killed"
+    )
     parser.add_argument(
         "--hour", type=int, default=10, help="seconds that an hour takes: more on a slow machine"
     )
     parser.add_argument(
-        "--calm", type=int, default=300, help="seconds in which all is to be done afterwards"
+        "--calm", type=int, default=300, help="seconds until all work must be done afterwards"
     )
-    parser.add_argument("--seed", type=int, default=None, help="kills by these dice once more")
-    parser.add_argument("--keep", action="store_true", help="leave data and logs where they are")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the random kills")
+    parser.add_argument("--keep", action="store_true", help="keep data and logs")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(10**6)
-    # Asked to end, it still ends its stack and removes its folder.
+    # On SIGTERM the process still ends the stack and removes the folder.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with data_folder() as folder:
         env = {
@@ -75,7 +77,7 @@ def _soak(whole: Stack, options: argparse.Namespace, seed: int) -> list[str]:
         console.print(f"  {time.monotonic() - deadline + seconds:6.1f} s  {killed}")
         time.sleep(min(killer.pause(), max(0.0, deadline - time.monotonic())))
     whole.wait()
-    # A tick later than the last kill: what came due meanwhile is due by then.
+    # A tick after the last kill: all partitions that came due meanwhile are due by then.
     time.sleep(15)
     with psycopg.connect(whole.environment()["DATABASE_URL"], autocommit=True) as connection:
         paused_at = Record.pause_all(client, connection)
@@ -98,7 +100,7 @@ def _soak(whole: Stack, options: argparse.Namespace, seed: int) -> list[str]:
 
 
 def _await_calm(connection: psycopg.Connection, seconds: int) -> list[str]:
-    """Wait until nothing is left to be done; what is left if that does not come about."""
+    """Wait until all work is done; return the unfinished work after too long a wait."""
     deadline, calm = time.monotonic() + seconds, 0
     while True:
         left = unfinished(connection)
@@ -114,7 +116,7 @@ def _say(record: Record, killer: Killer, marks: checks.Marks) -> None:
     console.print(f"killed: {killer.total} processes ({killer.summary})")
     staged = checks.left_behind(record)
     console.print(
-        f"assets: {len(record.assets)}, partitions made: {len(record.slices):,},"
+        f"assets: {len(record.assets)}, partitions made: {len(record.partitions):,},"
         f" materializations: {record.materializations:,}, runs: {sum(record.runs.values()):,}"
         f" ({', '.join(f'{count:,} {state}' for state, count in sorted(record.runs.items()))}),"
         f" attempts: {sum(record.attempts.values()):,}"

@@ -1,4 +1,4 @@
-"""What has to hold at the end of a soak; each check names what does not."""
+"""Checks at the end of a soak; each check yields the violations."""
 
 import json
 from collections import Counter
@@ -23,14 +23,14 @@ _MARKER = "_slicewise-"
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What the functions have left: how often they began, and what was made twice at once."""
+    """Marks of the functions: the numbers of starts, and partitions with two runs at once."""
 
     begun: int
     twice: list[dict[str, Any]]
 
     @classmethod
     def read(cls, folder: Path) -> "Marks":
-        """The marks in the files of this folder."""
+        """Read the marks in the files of a folder."""
         begun, twice = (
             [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
             for file in (folder / "begun", folder / "twice")
@@ -39,21 +39,21 @@ class Marks:
 
 
 def backfill_is_made(backfill: Mapping[str, Any]) -> Iterator[str]:
-    """The backfill has made all that it was asked for."""
+    """Check that the backfill materialized all requested partitions."""
     counts = backfill["counts"]
     if backfill["state"] != "succeeded" or counts["succeeded"] != counts["total"]:
         yield f"backfill {backfill['name']} is {backfill['state']}: {counts}"
 
 
 def all_ended_well(record: Record) -> Iterator[str]:
-    """No function of the bundle fails: every run has to succeed, whatever is killed."""
+    """Check that every run succeeded: no function of the bundle fails by itself."""
     for run in record.failed:
         yield f"run {run.id} of {run.asset} {run.selection} is {run.state}: {run.error}"
 
 
 def none_missing(record: Record, paused_at: datetime, slowest: timedelta) -> Iterator[str]:
-    """Every partition that came due was made, and schedules went on to the end: none ticks more
-    slowly than ``slowest``.
+    """Check that every due partition was materialized, and that every schedule ticked until the
+    end, no more slowly than ``slowest``.
     """
     for asset in record.assets.values():
         until = asset.handled_until
@@ -67,16 +67,16 @@ def none_missing(record: Record, paused_at: datetime, slowest: timedelta) -> Ite
 
 
 def none_left_out_by_ticks(record: Record) -> Iterator[str]:
-    """Every tick queued all that it was about: in a soak nothing but ticks makes what they make."""
+    """Check that every tick queued all due partitions, which only ticks queue in a soak."""
     for asset in record.assets.values():
         if asset.left_out_by_ticks:
             yield f"ticks of {asset.name} left out {asset.left_out_by_ticks} partitions as made"
 
 
 def none_behind(record: Record) -> Iterator[str]:
-    """What follows was made again with what it follows.
+    """Check that downstream partitions were materialized again after upstream partitions.
 
-    A window that is made when an upstream asset without windows is made is not made again with it.
+    A window is not materialized again after a new version of an upstream asset without windows.
     """
     for row in record.behind:
         upstream, asset = record.assets[row.upstream], record.assets[row.asset]
@@ -90,31 +90,31 @@ def none_behind(record: Record) -> Iterator[str]:
 
 
 def none_twice(record: Record, marks: Marks) -> Iterator[str]:
-    """No partition was made by two runs at once, none on record more often than it was made, and
-    none by a schedule by time more than once.
+    """Check that no two runs materialized a partition at once, that no partition has more records
+    than writes, and that no schedule by time materialized a partition twice.
     """
     for mark in marks.twice:
         yield f"made twice at once: {mark}"
-    for piece in record.slices.values():
-        if piece.version != piece.recorded:
+    for partition in record.partitions.values():
+        if partition.version != partition.recorded:
             yield (
-                f"{piece.asset} {piece.key} has version {piece.version}"
-                f" and {piece.recorded} materializations"
+                f"{partition.asset} {partition.key} has version {partition.version}"
+                f" and {partition.recorded} materializations"
             )
-        asset = record.assets[piece.asset]
-        if asset.by_time and has_time(asset.definition) and piece.version != 1:
-            yield f"made {piece.version} times: {piece.asset} {piece.key}"
+        asset = record.assets[partition.asset]
+        if asset.by_time and has_time(asset.definition) and partition.version != 1:
+            yield f"made {partition.version} times: {partition.asset} {partition.key}"
 
 
 def record_is_on_disk(record: Record) -> Iterator[str]:
-    """The data of every latest materialization is there, and is that run's."""
-    for piece in record.slices.values():
-        what = f"{piece.asset} {piece.key} v{piece.version} by run {piece.run_id}"
-        if piece.root is None or piece.path is None:
+    """Check that the data of every latest materialization exists, written by the recorded run."""
+    for partition in record.partitions.values():
+        what = f"{partition.asset} {partition.key} v{partition.version} by run {partition.run_id}"
+        if partition.root is None or partition.path is None:
             yield f"not on record where it is: {what}"
             continue
-        folder = uri_path(piece.root) / piece.path
-        if not (folder / f"{_MARKER}{piece.run_id}-{piece.name_on_disk}").exists():
+        folder = uri_path(partition.root) / partition.path
+        if not (folder / f"{_MARKER}{partition.run_id}-{partition.name_on_disk}").exists():
             yield f"not on disk: {what}"
             continue
         runs = {
@@ -122,20 +122,21 @@ def record_is_on_disk(record: Record) -> Iterator[str]:
             for file in folder.glob("*.parquet")
             for run in pyarrow.parquet.read_table(file, columns=["run"])["run"].to_pylist()
         }
-        if runs != {piece.run_id}:
+        if runs != {partition.run_id}:
             yield f"data of other runs ({sorted(runs)}): {what}"
 
 
 def disk_is_on_record(record: Record) -> Iterator[str]:
-    """Every folder with data is that of a materialization on record."""
+    """Check that every folder with data belongs to a materialization on record."""
     known = {
-        uri_path(piece.root) / piece.path: f"{_MARKER}{piece.run_id}-{piece.name_on_disk}"
-        for piece in record.slices.values()
-        if piece.root is not None and piece.path is not None
+        uri_path(partition.root)
+        / partition.path: f"{_MARKER}{partition.run_id}-{partition.name_on_disk}"
+        for partition in record.partitions.values()
+        if partition.root is not None and partition.path is not None
     }
     for root in sorted(_roots(record)):
         for folder in sorted({file.parent for file in root.rglob("*.parquet")}):
-            if any(part.startswith(_MARKER) for part in folder.relative_to(root.parent).parts):
+            if any(name.startswith(_MARKER) for name in folder.relative_to(root.parent).parts):
                 continue
             marks = {file.name for file in folder.glob(f"{_MARKER}*")}
             if marks != {known.get(folder, "")}:
@@ -143,11 +144,15 @@ def disk_is_on_record(record: Record) -> Iterator[str]:
 
 
 def left_behind(record: Record) -> Counter[str]:
-    """Folders that attempts have staged data in and nobody has removed, by their asset's."""
+    """Return the numbers of staging folders that remained, by the folder of the asset."""
     homes = {home for root in _roots(record) for home in (root, root.parent)}
     return Counter(home.name for home in homes for _ in home.glob(f"{STAGING_PREFIX}*"))
 
 
 def _roots(record: Record) -> set[Path]:
-    """The folders of the assets that have data."""
-    return {uri_path(piece.root) for piece in record.slices.values() if piece.root is not None}
+    """Return the folders of the assets that have data."""
+    return {
+        uri_path(partition.root)
+        for partition in record.partitions.values()
+        if partition.root is not None
+    }

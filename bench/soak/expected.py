@@ -1,4 +1,4 @@
-"""Which partitions have to be there, worked out from the definitions alone."""
+"""The expected partitions, computed from the definitions alone."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -10,13 +10,13 @@ from slicewise.keys.product_key import WHOLE
 from slicewise.partitions.due import ended_between
 from slicewise.partitions.rows import partition_rows
 
-# The schedule begins in the transaction that declares the asset: a window that ends with it may be
+# The schedule begins in the transaction that declares the asset: a window that ends then may be
 # on either side.
 _BEGINNING = timedelta(seconds=1)
 
 
 def expected_keys(asset: Asset, record: Record, until: datetime) -> set[str]:
-    """Key texts of all partitions of an asset that came due by then; nothing is due without a
+    """Return the key texts of all partitions of an asset that came due until then; none without a
     schedule.
     """
     if asset.schedule is None:
@@ -40,7 +40,7 @@ def _by_time(asset: Asset) -> set[str]:
 
 
 def _candidates(asset: Asset, record: Record, until: datetime) -> dict[str, Any]:
-    """The partitions downstream of anything that is there, of which the windows are over."""
+    """Return the partitions downstream of materialized partitions, with ended windows."""
     found: dict[str, Any] = {}
     for (downstream, upstream), mapping in record.mappings.items():
         made = record.made(upstream)
@@ -60,14 +60,14 @@ def _candidates(asset: Asset, record: Record, until: datetime) -> dict[str, Any]
 
 
 def _is_due(asset: Asset, key: Any, schedule: dict[str, Any], record: Record) -> bool:
-    """Whether all that the schedule asks for is there."""
+    """Return whether all upstream partitions that the schedule needs are materialized."""
     if schedule["kind"] == "asset":
-        return _is_there(asset, key, schedule["name"], record)
-    parts = (_is_due(asset, key, part, record) for part in schedule["of"])
-    return all(parts) if schedule["kind"] == "all" else any(parts)
+        return _is_materialized(asset, key, schedule["name"], record)
+    operands = (_is_due(asset, key, operand, record) for operand in schedule["of"])
+    return all(operands) if schedule["kind"] == "all" else any(operands)
 
 
-def _is_there(asset: Asset, key: Any, upstream: str, record: Record) -> bool:
+def _is_materialized(asset: Asset, key: Any, upstream: str, record: Record) -> bool:
     made, above = record.made(upstream), record.assets[upstream].definition
     if asset.definition is None or isinstance(asset.definition, slicewise.PartitionAtRuntime):
         return bool(made)

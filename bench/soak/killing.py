@@ -1,4 +1,4 @@
-"""Ends processes of a stack at random, by SIGKILL and by their ids."""
+"""Kills random processes of a stack by SIGKILL, by process id."""
 
 import os
 import random
@@ -24,7 +24,7 @@ _LEAST_SECONDS, _MOST_SECONDS = 3.0, 15.0
 
 
 class Killer:
-    """Kills one process of the stack after the other; their supervisors start them again."""
+    """Kills one process of the stack after the other; supervisors start the processes again."""
 
     def __init__(self, stack: Stack, dice: random.Random) -> None:
         self._stack = stack
@@ -33,20 +33,20 @@ class Killer:
 
     @property
     def total(self) -> int:
-        """How many processes were killed."""
+        """The number of killed processes."""
         return self._killed.total()
 
     @property
     def summary(self) -> str:
-        """How many of each kind."""
+        """The numbers of killed processes by kind."""
         return ", ".join(f"{count} {name}" for name, count in sorted(self._killed.items()))
 
     def pause(self) -> float:
-        """Seconds until the next strike."""
+        """Return the seconds until the next kill."""
         return self._dice.uniform(_LEAST_SECONDS, _MOST_SECONDS)
 
     def strike(self) -> str:
-        """Kill one process of a kind that the dice choose; says which, or that there was none."""
+        """Kill one process of a random kind; return the kind, or that no such process exists."""
         (kind,) = self._dice.choices(list(_VICTIMS), list(_VICTIMS.values()))
         pids = self._pids(kind)
         if not pids:
@@ -69,6 +69,6 @@ class Killer:
         return [pid] if pid else []
 
     def _parents(self, worker: str) -> list[int]:
-        """The warm parent of a worker, from which its runners are forked."""
+        """Return the warm parent of a worker, from which runners are forked."""
         pid = self._stack.pid_of(worker)
         return [child for child in children(pid) if is_warm_parent(child)]

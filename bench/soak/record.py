@@ -1,4 +1,4 @@
-"""What is on record at the end: assets, slices, and the runs that made them, read once."""
+"""The record at the end, read once: assets, partitions, and the runs of the partitions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,34 +28,35 @@ JOIN assets_app_asset AS downstream ON downstream.id = edge.downstream_id
 JOIN assets_app_asset AS upstream ON upstream.id = edge.upstream_id
 WHERE edge.scheduling
 """
-# Each slice that was ever made, with its latest materialization and where that has its data.
-_SLICES = """
-SELECT piece.id, asset.name AS asset, piece.key, piece.version, piece.state,
+# Each partition ever materialized, with the latest materialization and the path of the data.
+_PARTITIONS = """
+SELECT partition.id, asset.name AS asset, partition.key, partition.version, partition.state,
        made.run_id, made.attempt_id, outlet.root, outlet.name_on_disk, part.path,
-       (SELECT count(*) FROM assets_app_materialization AS each WHERE each.slice_id = piece.id)
+       (SELECT count(*) FROM assets_app_materialization AS each
+        WHERE each.partition_id = partition.id)
            AS recorded
-FROM assets_app_assetpartition AS piece
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+FROM assets_app_assetpartition AS partition
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
 LEFT JOIN assets_app_materialization AS made
-    ON made.slice_id = piece.id AND made.version = piece.version
+    ON made.partition_id = partition.id AND made.version = partition.version
 LEFT JOIN assets_app_attemptoutlet AS outlet
-    ON outlet.attempt_id = made.attempt_id AND outlet.asset_id = piece.asset_id
+    ON outlet.attempt_id = made.attempt_id AND outlet.asset_id = partition.asset_id
 LEFT JOIN assets_app_runpartition AS part
-    ON part.run_id = made.run_id AND part.slice_id = piece.id
-WHERE piece.version > 0 AND piece.identity <> 'discovery'
+    ON part.run_id = made.run_id AND part.partition_id = partition.id
+WHERE partition.version > 0 AND partition.identity <> 'discovery'
 """
-# Of what the latest runs have read, what has been made again since.
+# Upstream partitions that were read by the latest runs and materialized again since.
 _BEHIND = """
-SELECT asset.name AS asset, piece.key, upstream.name AS upstream, read.key AS upstream_key,
+SELECT asset.name AS asset, partition.key, upstream.name AS upstream, read.key AS upstream_key,
        input.version AS had, read.version AS has
-FROM assets_app_assetpartition AS piece
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+FROM assets_app_assetpartition AS partition
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
 JOIN assets_app_materialization AS made
-    ON made.slice_id = piece.id AND made.version = piece.version
+    ON made.partition_id = partition.id AND made.version = partition.version
 JOIN assets_app_attemptinput AS input ON input.attempt_id = made.attempt_id
-JOIN assets_app_assetpartition AS read ON read.id = input.slice_id
+JOIN assets_app_assetpartition AS read ON read.id = input.partition_id
 JOIN assets_app_asset AS upstream ON upstream.id = read.asset_id
-WHERE read.version > input.version AND piece.identity <> 'discovery'
+WHERE read.version > input.version AND partition.identity <> 'discovery'
 """
 _FAILED = """
 SELECT run.id, asset.name AS asset, run.selection, run.state, run.error
@@ -64,10 +65,11 @@ WHERE run.state NOT IN ('succeeded') ORDER BY run.id
 """
 _LEFT = {
     "runs unfinished": "SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL",
-    "runs to be judged": "SELECT count(*) FROM assets_app_outbox",
-    "slices due again": "SELECT count(*) FROM assets_app_assetpartition"
+    "runs to be evaluated": "SELECT count(*) FROM assets_app_outbox",
+    "partitions due again": "SELECT count(*) FROM assets_app_assetpartition"
     " WHERE due_again AND (due_at IS NULL OR due_at <= now())",
-    "slices held": "SELECT count(*) FROM assets_app_assetpartition WHERE held_by_id IS NOT NULL",
+    "partitions held": "SELECT count(*) FROM assets_app_assetpartition"
+    " WHERE held_by_id IS NOT NULL",
     "backfills unfinished": "SELECT count(*) FROM backfills_app_backfill"
     " WHERE run_end_date IS NULL",
 }
@@ -75,7 +77,7 @@ _LEFT = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One asset: how it is cut, and its schedule."""
+    """One asset: the partition definition and the schedule."""
 
     name: str
     definition: slicewise.PartitionDefinition | None
@@ -83,17 +85,17 @@ class Asset:
     by_time: bool
     handled_until: datetime | None
     activated_at: datetime
-    # Partitions that ticks did not queue since something else had made them.
+    # Partitions that ticks did not queue because other runs had materialized the partitions.
     left_out_by_ticks: int
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All of it. ``slices`` are those that were ever made, by asset and key."""
+    """The whole record. ``partitions`` has all partitions ever materialized, by asset and key."""
 
     assets: dict[str, Asset]
     mappings: dict[tuple[str, str], slicewise.PartitionMapping | None]
-    slices: dict[tuple[str, str], Any]
+    partitions: dict[tuple[str, str], Any]
     behind: list[Any]
     failed: list[Any]
     runs: dict[str, int]
@@ -102,7 +104,7 @@ class Record:
 
     @classmethod
     def read(cls, connection: psycopg.Connection) -> "Record":
-        """The record as it is now."""
+        """Read the present record."""
         with connection.cursor(row_factory=namedtuple_row) as cursor:
 
             def rows(statement: str) -> list[Any]:
@@ -113,7 +115,7 @@ class Record:
                 mappings={
                     (row.downstream, row.upstream): mapping_of(row.mapping) for row in rows(_EDGES)
                 },
-                slices={(row.asset, row.key): row for row in rows(_SLICES)},
+                partitions={(row.asset, row.key): row for row in rows(_PARTITIONS)},
                 behind=rows(_BEHIND),
                 failed=rows(_FAILED),
                 runs=dict(rows("SELECT state, count(*) FROM assets_app_run GROUP BY 1")),
@@ -125,7 +127,7 @@ class Record:
 
     @staticmethod
     def pause_all(client: Client, connection: psycopg.Connection) -> datetime:
-        """Let no schedule by time tick any more; when that was begun."""
+        """Pause every schedule by time; return the time of the first pause."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT clock_timestamp(), array_agg(asset.name) FROM assets_app_asset AS asset"
@@ -141,12 +143,12 @@ class Record:
         return began
 
     def made(self, asset: str) -> set[str]:
-        """Keys of the partitions of an asset that are there."""
-        return {key for name, key in self.slices if name == asset}
+        """Return the keys of the materialized partitions of an asset."""
+        return {key for name, key in self.partitions if name == asset}
 
 
 def unfinished(connection: psycopg.Connection) -> list[str]:
-    """What is still to be done, if anything is."""
+    """Return the unfinished work."""
     found = []
     for what, statement in _LEFT.items():
         row = connection.execute(statement.encode()).fetchone()

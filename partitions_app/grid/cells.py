@@ -1,21 +1,15 @@
 """Values of the grid: facts about partitions as input, and blocks of cells as output."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal
 from urllib.parse import quote, urlencode
 
-from partitions_app.state_badges import (
-    FAILED,
-    MATERIALIZED,
-    MISSING,
-    NOT_YET_DUE,
-    RUNNING,
-    StateBadge,
-    badge_of_partition,
-)
+from partitions_app.grid.share_cells import AggregateCell
+from partitions_app.state_badges import LATE, MISSING, StateBadge
 
 # A page of cells stays below this many bytes of markup, and this many cells, with any history.
 CELL_BUDGET_BYTES = 118_000
@@ -36,10 +30,8 @@ class PartitionFact:
     run_state: str | None = None
     is_stale: bool = False
     because: str = ""
-
-
-# The number of partitions of a period in each settled state, and in "held": claimed by a run.
-Counts = Mapping[str, int]
+    # "late" or "overdue" for a partition that is not there in time.
+    lateness: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,91 +50,15 @@ class Cell:
         return f"partitions/{quote(self.key, safe=':+')}/" if self.key else "partitions/"
 
     @property
+    def counted_as(self) -> str:
+        """The state that counts and buttons have: late is missing still, overdue is not."""
+        return MISSING.name if self.look is LATE else self.look.name
+
+    @property
     def title(self) -> str:
         """The name and the state in words, with the key where the key differs from the name."""
         text = f"{name_with_key(self.label, self.key)}: {self.look.label.lower()}"
         return f"{text}: {self.because}" if self.because else text
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The part of a cell of many partitions that has one state: offset and width, in percent."""
-
-    css: str
-    x: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCell:
-    """A cell of many partitions, with the number of partitions in each state."""
-
-    name: str
-    expected: int
-    not_yet_due: int
-    counts: Counts
-    href: str
-    inside: str = ""
-
-    @property
-    def missing(self) -> int:
-        """The number of partitions that should exist by now, minus partitions in another state."""
-        counted = sum(count for state, count in self.counts.items() if state != "missing")
-        return max(self.expected - self.not_yet_due - counted, 0)
-
-    @property
-    def look(self) -> StateBadge | None:
-        """The look of all partitions of the cell; None for partitions in different states."""
-        present = {state: count for state, count in self.counts.items() if count}
-        present.pop("missing", None)
-        if not present and not self.missing:
-            return NOT_YET_DUE
-        if not present:
-            return MISSING
-        if self.missing or len(present) > 1:
-            return None
-        (state,) = present
-        return RUNNING if state == "held" else badge_of_partition(state)
-
-    @property
-    def alarming(self) -> bool:
-        """Whether a partition of the cell failed."""
-        return bool(self.counts.get("failed"))
-
-    @property
-    def shares(self) -> list[Share]:
-        """Materialized, failed, running and other, from left to right; missing is blank."""
-        counts = self.counts
-        other_count = counts.get("canceled", 0) + counts.get("skipped", 0)
-        class_counts = (
-            ("good", counts.get("materialized", 0)),
-            ("bad", counts.get("failed", 0)),
-            ("info", counts.get("held", 0)),
-            ("other", other_count),
-        )
-        total = max(self.expected, sum(count for _, count in class_counts), 1)
-        shares, x = [], 0.0
-        for css, count in class_counts:
-            if count:
-                width = round(100 * count / total, 1)
-                shares.append(Share(css, round(x, 1), width))
-                x += width
-        return shares
-
-    @property
-    def title(self) -> str:
-        """The name of the cell and the number of partitions in each state, in words."""
-        label_counts = [
-            (self.counts.get("materialized", 0), MATERIALIZED.label),
-            (self.counts.get("failed", 0), FAILED.label),
-            (self.counts.get("held", 0), RUNNING.label),
-            (self.counts.get("canceled", 0), "Canceled"),
-            (self.counts.get("skipped", 0), "Skipped"),
-            (self.missing, MISSING.label),
-            (self.not_yet_due, NOT_YET_DUE.label),
-        ]
-        text = ", ".join(f"{count:,} {label.lower()}" for count, label in label_counts if count)
-        return f"{self.name}: {text or 'no partitions'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +120,36 @@ class Grid:
     aggregated: bool = False
     zone: str = ""
     dimensions: Sequence[str] = field(default_factory=tuple)
+    time_name: str = ""
+    # The query string of this page.
+    here: str = ""
+    # What the page adds to each address of another page of the grid.
+    suffix: str = ""
+
+    @property
+    def state_counts(self) -> dict[str, int]:
+        """The number of partitions on this page by the name of the look; of zoomed-out pages only
+        failed, overdue and missing partitions.
+        """
+        counts: Counter[str] = Counter()
+        for cell in self.cells:
+            if isinstance(cell, Cell):
+                counts[cell.counted_as] += 1
+            else:
+                counts += Counter(
+                    failed=cell.counts.get("failed", 0), overdue=cell.overdue, missing=cell.missing
+                )
+        return dict(counts)
+
+    @property
+    def cells(self) -> Iterator[Cell | AggregateCell]:
+        """The cells in the order of the page."""
+        return (cell for block in self.blocks for row in block.rows for cell in row.cells if cell)
+
+    @property
+    def has_segment_rows(self) -> bool:
+        """Whether each row has one segment."""
+        return any(row.segment is not None for block in self.blocks for row in block.rows)
 
     @property
     def dimensions_json(self) -> str:
@@ -213,10 +159,7 @@ class Grid:
     @property
     def empty(self) -> bool:
         """Whether the grid has no cell."""
-        return not any(cell for block in self.blocks for row in block.rows for cell in row.cells)
-
-
-Bucketed = Mapping[tuple[date, str], Counts]
+        return next(self.cells, None) is None
 
 
 def name_with_key(label: str, key: str) -> str:
@@ -233,7 +176,9 @@ def address(zoom: Zoom, start: date) -> str:
     return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 
-def room_for(longest_key: str, copies: int = 2) -> int:
-    """Return the number of cells that fit a page if each cell has so many copies of such a key."""
-    size = 72 + copies * len(quote(longest_key, safe=":+"))
+def room_for(longest_key: str, copies: int = 2, more_bytes: int = 0) -> int:
+    """Return the number of cells that fit a page if each cell has so many copies of such a key, and
+    so many bytes more.
+    """
+    size = 72 + copies * len(quote(longest_key, safe=":+")) + more_bytes
     return max(min(MAX_CELLS, CELL_BUDGET_BYTES // size), 1)

@@ -2,17 +2,18 @@
 
 The grid has two steps, so that the caller reads only the rows of the page, in a fixed number of
 statements: `layout` returns the keys or the buckets of counts that the page needs, and `draw` makes
-the cells. Zoomed-out pages use counts kept per bucket, and never count single partitions.
+the cells. Zoomed-out pages of an asset use counts kept per bucket, and never count single
+partitions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from partitions_app.grid import lists, tables
 from partitions_app.grid.cells import (
     MAX_SHARES,
-    Bucketed,
+    Cell,
     Grid,
     PartitionFact,
     SegmentPage,
@@ -21,7 +22,9 @@ from partitions_app.grid.cells import (
     address,
     room_for,
 )
-from partitions_app.grid.periods import Clock, Period, Unit, period_of, span_of, unit_of, windows_in
+from partitions_app.grid.extents import Extent
+from partitions_app.grid.periods import Clock, Period, Unit, local_time_of, period_of, unit_of
+from partitions_app.grid.share_cells import ASSET_LOOKS, Bucketed, ShareLooks
 from slicewise import PartitionDefinition
 from slicewise.partitions import TimeDefinition
 
@@ -34,8 +37,6 @@ _ZOOMS: dict[Unit, tuple[Zoom, ...]] = {
 _DEFAULT: dict[Unit, Zoom] = {"minute": "day", "hour": "month", "day": "year", "long": "all"}
 _LABELS: dict[Zoom, str] = {"day": "Day", "month": "Month", "year": "Year", "all": "Years"}
 _MIN_ROWS = 10
-# Pages look a few years ahead and behind: addresses stay clear of the ends of Python's dates.
-_YEARS = range(1000, 9000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Layout:
     segments).
     """
 
-    definition: PartitionDefinition | None
+    extent: Extent | None
     clock: Clock
     shape: tables.Shape
     period: Period | None = None
@@ -72,9 +73,14 @@ class Layout:
     unit: Unit = "day"
 
     @property
+    def definition(self) -> PartitionDefinition | None:
+        """The partition definition; None for an unpartitioned asset."""
+        return None if self.extent is None else self.extent.definition
+
+    @property
     def time(self) -> TimeDefinition | None:
         """The partition definition of the time dimension."""
-        return None if self.definition is None else self.definition.time_dimension
+        return None if self.extent is None else self.extent.time
 
     @property
     def stretch(self) -> tuple[Period, TimeDefinition]:
@@ -90,44 +96,67 @@ class Layout:
 
 
 def layout(definition: PartitionDefinition | None, request: GridRequest, clock: Clock) -> Layout:
-    """Return the layout of the requested page."""
-    if definition is None:
+    """Return the layout of the requested page of all partitions of a definition."""
+    return layout_of(None if definition is None else Extent(definition, clock), request, clock)
+
+
+def layout_of(extent: Extent | None, request: GridRequest, clock: Clock) -> Layout:
+    """Return the layout of the requested page; without an extent, of the one unpartitioned cell."""
+    if extent is None:
         return Layout(None, clock, "list", keys=("",))
-    time_definition = definition.time_dimension
-    if time_definition is None:
-        return _list_page(definition, request, clock)
-    unit = unit_of(time_definition)
-    first, last = span_of(time_definition, clock)
-    local_time = _local_time(request.at)
-    page = Layout(definition, clock, "table", unit=unit)
+    if extent.time is None:
+        return _list_page(extent, request, clock)
+    unit = unit_of(extent.time)
+    first, last = extent.span
+    local_time = local_time_of(request.at)
+    page = Layout(extent, clock, "table", unit=unit)
     period = period_of(_zoom(request.zoom, page), local_time.date() if local_time else last)
     if period.zoom == "all":
         period = period.within(first, last)
     # In a period that needs several pages, each further page begins at a time.
     start = local_time if local_time and "T" in request.at else None
-    return _time_page(replace(page, period=period, starts_at=start), definition, request)
+    return _time_page(replace(page, period=period, starts_at=start), extent, request)
 
 
-def draw(page: Layout, slices: Mapping[str, PartitionFact], counts: Bucketed) -> Grid:
+def draw(page: Layout, partitions: Mapping[str, PartitionFact], counts: Bucketed) -> Grid:
     """Draw the cells of a page, from the partitions that have rows and from counts per bucket."""
-    if page.definition is None or page.time is None or page.period is None:
-        blocks = lists.blocks(page.definition, page.keys, slices)
+    return _draw(page, tables.cells_of_facts(page.definition, page.clock, partitions), counts)
+
+
+def draw_chosen(
+    page: Layout, cell_of: Callable[[str], Cell | None], counts: Bucketed, looks: ShareLooks
+) -> Grid:
+    """Draw the cells of a page, from a function that returns the cell of a key, and from counts of
+    partitions in all states.
+    """
+    return _draw(page, lambda _, key: cell_of(key), counts, looks)
+
+
+def _draw(
+    page: Layout, cell_of: tables.CellOf, counts: Bucketed, looks: ShareLooks = ASSET_LOOKS
+) -> Grid:
+    if page.extent is None or page.time is None or page.period is None:
+        blocks = lists.blocks(page.keys, lambda key: cell_of(None, key))
         return Grid(
-            "", blocks, "list", segments=_segment_page(page), dimensions=_dimension_names(page)
+            "",
+            blocks,
+            "list",
+            segments=_segment_page(page),
+            dimensions=_dimension_names(page),
+            here=f"?page={_page_number(page)}",
         )
     sheet = tables.Sheet(
-        definition=page.definition,
-        rule=page.time,
-        clock=page.clock,
+        extent=page.extent,
         period=page.period,
         unit=page.unit,
         segments=page.segments,
         has_segments=page.has_segments,
+        looks=looks,
     )
     if page.counts_unit:
         blocks = sheet.share_blocks(page.counts_unit, counts)
     else:
-        blocks = sheet.exact_blocks(page.cells, slices)
+        blocks = sheet.blocks_of(page.cells, cell_of)
     is_calendar = page.unit == "day" and not page.has_segments and page.counts_unit is None
     by_day = page.counts_unit == "day" and not page.has_segments
     return Grid(
@@ -141,49 +170,47 @@ def draw(page: Layout, slices: Mapping[str, PartitionFact], counts: Bucketed) ->
         aggregated=page.counts_unit is not None,
         zone=page.time.timezone,
         dimensions=_dimension_names(page),
+        time_name=page.extent.definition.space.time_name or "",
+        here=_here(page),
     )
 
 
-def _time_page(page: Layout, definition: PartitionDefinition, request: GridRequest) -> Layout:
-    period, time_definition = page.stretch
-    total = lists.segment_count(definition)
+def _time_page(page: Layout, extent: Extent, request: GridRequest) -> Layout:
+    period, _ = page.stretch
+    definition, total = extent.definition, extent.segment_total
     text_length = len("2000-01-01" if page.unit == "day" else "2000-01-01T00:00Z")
     longest = "x" * text_length + "|" + lists.longest_segment(definition)
     # Keys with encoded characters have labels, which the names of cells show beside the key.
-    room = room_for(longest, copies=3 if "%" in longest else 2)
-    rows = room // max(windows_in(time_definition, period), 1)
+    room = room_for(longest, 3 if "%" in longest else 2, extent.address_bytes)
+    rows = room // max(extent.window_count(period), 1)
     # The closest zoom shows each partition, on as many pages as necessary.
     is_exact = rows >= min(total, _MIN_ROWS) or period.zoom == _ZOOMS[page.unit][0]
     counts_unit = None if is_exact else tables.counts_unit(period, page.has_segments)
     if counts_unit:
         rows = MAX_SHARES // tables.columns(period, counts_unit)
     if page.has_segments:
-        page = _with_segments(page, definition, request, max(rows, 1))
+        page = _with_segments(page, extent, request, max(rows, 1))
     if counts_unit:
         return replace(page, counts_unit=counts_unit)
-    cells, next_start = tables.exact_cells(
-        definition, period, page.clock, page.segments, room, page.starts_at
-    )
+    cells, next_start = tables.exact_cells(extent, period, page.segments, room, page.starts_at)
     keys = tuple(key for _, row in cells for _, key in row)
     return replace(page, cells=cells, keys=keys, continues_at=next_start)
 
 
-def _with_segments(
-    page: Layout, definition: PartitionDefinition, request: GridRequest, rows: int
-) -> Layout:
-    total = lists.segment_count(definition)
+def _with_segments(page: Layout, extent: Extent, request: GridRequest, rows: int) -> Layout:
+    total = extent.segment_total
     first = min((request.page - 1) * rows, (total - 1) // rows * rows)
-    segments = tuple(lists.segments(definition, first, first + rows))
+    segments = tuple(extent.segments(first, first + rows))
     return replace(page, segments=segments, segment_total=total, segment_first=first, rows=rows)
 
 
-def _list_page(definition: PartitionDefinition, request: GridRequest, clock: Clock) -> Layout:
-    total = lists.segment_count(definition)
+def _list_page(extent: Extent, request: GridRequest, clock: Clock) -> Layout:
+    total = extent.segment_total
     # A key appears in the link, in the name, often beside a label, and as text in the cell.
-    rows = room_for(lists.longest_segment(definition) + "x" * 10, copies=4)
+    rows = room_for(lists.longest_segment(extent.definition) + "x" * 10, 4, extent.address_bytes)
     first = max(min((request.page - 1) * rows, (total - 1) // rows * rows), 0)
-    keys = tuple(lists.segments(definition, first, first + rows))
-    page = Layout(definition, clock, "list", keys=keys, segments=keys, rows=rows)
+    keys = tuple(extent.segments(first, first + rows))
+    page = Layout(extent, clock, "list", keys=keys, segments=keys, rows=rows)
     return replace(page, segment_total=total, segment_first=first)
 
 
@@ -198,18 +225,9 @@ def _zoom(requested: str, page: Layout) -> Zoom:
     return next((zoom for zoom in _ZOOMS[page.unit] if zoom == requested), default)
 
 
-def _local_time(text: str) -> datetime | None:
-    """Parse a local time as written in addresses of pages; return None for any other text."""
-    try:
-        local_time = datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
-        return None
-    return local_time if local_time.year in _YEARS else None
-
-
 def _zoom_links(page: Layout) -> list[ZoomLink]:
-    period, time_definition = page.stretch
-    _, last = span_of(time_definition, page.clock)
+    period, _ = page.stretch
+    _, last = _span(page)
     # Zooming in leads to the latest period of this page that has partitions.
     target_date = min(max(last, period.first), period.days[-1])
     return [
@@ -219,22 +237,28 @@ def _zoom_links(page: Layout) -> list[ZoomLink]:
 
 
 def _earlier(page: Layout) -> str:
-    period, time_definition = page.stretch
+    period, _ = page.stretch
     if page.starts_at:
         return address(period.zoom, period.first)
-    first, _ = span_of(time_definition, page.clock)
+    first, _ = _span(page)
     if period.first <= first:
         return ""
     return address(period.zoom, period.first - timedelta(days=1))
 
 
 def _later(page: Layout) -> str:
-    period, time_definition = page.stretch
+    period, _ = page.stretch
     if page.continues_at:
         number = _page_number(page)
         return address(period.zoom, page.continues_at) + (f"&page={number}" if number > 1 else "")
-    _, last = span_of(time_definition, page.clock)
+    _, last = _span(page)
     return address(period.zoom, period.stop) if period.stop <= last else ""
+
+
+def _span(page: Layout) -> tuple[date, date]:
+    if page.extent is None:
+        raise LookupError("this page of the grid has no time in it")
+    return page.extent.span
 
 
 def _segment_page(page: Layout) -> SegmentPage | None:
@@ -250,6 +274,11 @@ def _segment_page(page: Layout) -> SegmentPage | None:
         _page_address(page, number - 1) if first else "",
         _page_address(page, number + 1) if stop < page.segment_total else "",
     )
+
+
+def _here(page: Layout) -> str:
+    period, _ = page.stretch
+    return f"{address(period.zoom, page.starts_at or period.first)}&page={_page_number(page)}"
 
 
 def _page_number(page: Layout) -> int:

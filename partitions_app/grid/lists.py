@@ -1,6 +1,7 @@
 """Cells of keys without time: segments in order, or the one cell of an unpartitioned asset."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from urllib.parse import quote
@@ -74,27 +75,35 @@ def segment_label(definition: PartitionDefinition, segment: str) -> str:
     )
 
 
-def blocks(
-    definition: PartitionDefinition | None, keys: Sequence[str], slices: Mapping[str, PartitionFact]
-) -> list[Block]:
-    """Return blocks of cells for all keys, in order."""
-    labeled_keys = [(key, label_of(definition, key)) for key in keys]
-    cells = [
-        Cell(look_in(slices, key), key, label, label or "unpartitioned", because_in(slices, key))
-        for key, label in labeled_keys
-    ]
-    return [Block("", [Row(cells)])] if cells else []
+def blocks(keys: Sequence[str], cell_of: Callable[[str], Cell | None]) -> list[Block]:
+    """Return blocks of cells for the keys that have a cell, in order."""
+    return list_of(cell for key in keys if (cell := cell_of(key)) is not None)
 
 
-def look_in(slices: Mapping[str, PartitionFact], key: str) -> StateBadge:
+def list_of(cells: Iterable[Cell]) -> list[Block]:
+    """Return blocks of given cells, in order, with their names inside."""
+    named_cells = [replace(cell, inside=cell.label or "unpartitioned") for cell in cells]
+    return [Block("", [Row(named_cells)])] if named_cells else []
+
+
+def look_in(partitions: Mapping[str, PartitionFact], key: str) -> StateBadge:
     """Return the look of a partition, which may have no row."""
-    fact = slices.get(key)
+    fact = partitions.get(key)
     if fact is None:
         return MISSING
-    return badge_of_partition(fact.state, fact.run_state, is_stale=fact.is_stale)
+    return badge_of_partition(
+        fact.state, fact.run_state, is_stale=fact.is_stale, lateness=fact.lateness
+    )
 
 
-def because_in(slices: Mapping[str, PartitionFact], key: str) -> str:
-    """Return the reason why a partition is stale; an empty text without a known reason."""
-    fact = slices.get(key)
-    return fact.because if fact is not None and look_in(slices, key) is STALE else ""
+def because_in(partitions: Mapping[str, PartitionFact], key: str) -> str:
+    """Return the reason why a partition is stale, or that a failed one is overdue; an empty text
+    without a known reason.
+    """
+    fact = partitions.get(key)
+    if fact is None:
+        return ""
+    look = look_in(partitions, key)
+    if fact.lateness and look.name != fact.lateness:
+        return fact.lateness
+    return fact.because if look is STALE else ""

@@ -14,6 +14,8 @@ from slicewise.partitions import TimeDefinition
 Unit = Literal["minute", "hour", "day", "long"]
 YEARS_PER_PAGE = 20
 _PAD = timedelta(days=800)
+# Pages look a few years ahead and behind: addresses stay clear of the ends of Python's dates.
+_YEARS_OF_ADDRESSES = range(1000, 9000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,15 @@ def period_of(zoom: Zoom, day: date) -> Period:
             return Period(zoom, date(day.year, 1, 1), date(day.year + 1, 1, 1))
     first = max(day.year - day.year % YEARS_PER_PAGE, 1)
     return Period(zoom, date(first, 1, 1), date(min(first + YEARS_PER_PAGE, 9999), 1, 1))
+
+
+def local_time_of(text: str) -> datetime | None:
+    """Parse a local time as written in addresses of pages; return None for any other text."""
+    try:
+        local_time = datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return None
+    return local_time if local_time.year in _YEARS_OF_ADDRESSES else None
 
 
 def next_month(day: date) -> date:

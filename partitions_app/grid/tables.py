@@ -1,39 +1,48 @@
 """Pages of the grid with time: calendars, hours by day, segments by time, shares of states."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import groupby, islice
 from typing import Literal
 
 from django.utils.text import Truncator
 
 from partitions_app.grid.cells import (
-    AggregateCell,
     Block,
-    Bucketed,
     Cell,
     PartitionFact,
     Row,
     Zoom,
     address,
 )
+from partitions_app.grid.extents import Expected, Extent
 from partitions_app.grid.lists import because_in, key_texts, look_in, segment_label
-from partitions_app.grid.periods import Clock, Period, Unit, counts_starting, windows_starting
+from partitions_app.grid.periods import Clock, Period, Unit
+from partitions_app.grid.share_cells import AggregateCell, Bucketed, ShareLooks
+from partitions_app.grid.wall_clock import (
+    WEEKDAYS,
+    Started,
+    hour_columns,
+    hour_heads,
+    hour_passes,
+    hour_table,
+    minute_table,
+)
 from partitions_app.labels import label_of
 from partitions_app.state_badges import MISSING, NOT_YET_DUE
 from slicewise import Interval, PartitionDefinition
-from slicewise.partitions import TimeDefinition
 
 Shape = Literal["calendar", "table", "list"]
 CountsUnit = Literal["day", "month", "year"]
 # A window of the page, with pairs of a segment and the key text of the segment in that window.
 WindowKeys = tuple[Interval, tuple[tuple[str, str], ...]]
 Cells = list[WindowKeys]
-# A cell with the local time at which its window starts.
-Started = tuple[datetime, Cell]
+# The cell of a window (None without time) and a key text, None where there is none.
+CellOf = Callable[[Interval | None, str], Cell | None]
 _SEGMENT_IN_NAME = 60
-WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+_DAYS_OF_MONTHS = range(1, 32)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -53,10 +62,20 @@ def columns(period: Period, unit: CountsUnit) -> int:
     ]
 
 
+def share_starts(period: Period, unit: CountsUnit) -> Iterator[date]:
+    """Yield the first day of each cell that one segment takes on a page of shares."""
+    match unit:
+        case "day":
+            yield from period.days
+        case "month":
+            yield from period.months
+        case "year":
+            yield from (date(year, 1, 1) for year in period.years)
+
+
 def exact_cells(
-    definition: PartitionDefinition,
+    extent: Extent,
     period: Period,
-    clock: Clock,
     segments: Sequence[str],
     most: int,
     starts_at: datetime | None,
@@ -66,10 +85,7 @@ def exact_cells(
 
     At most ``most`` cells are returned. The start is a local time, None where all windows fit.
     """
-    time_definition = definition.time_dimension
-    if time_definition is None:
-        raise LookupError("a grid without time has no windows")
-    candidates = windows_starting(time_definition, period.first, period.stop, clock)
+    candidates = extent.windows(period)
     if starts_at:
         candidates = (
             window for window in candidates if window.local_start.replace(tzinfo=None) >= starts_at
@@ -79,57 +95,78 @@ def exact_cells(
     next_start = (
         windows[fitting].local_start.replace(tzinfo=None) if len(windows) > fitting else None
     )
+    key_texts_of = partial(key_texts, extent.definition, segments=segments)
     cells = [
-        (window, tuple(zip(segments, key_texts(definition, window.text, segments), strict=True)))
+        (window, tuple(zip(segments, key_texts_of(window.text), strict=True)))
         for window in windows[:fitting]
     ]
     return cells, next_start
+
+
+def cells_of_facts(
+    definition: PartitionDefinition | None, clock: Clock, partitions: Mapping[str, PartitionFact]
+) -> CellOf:
+    """Return the function that makes the cell of a partition of an asset, which may have no row."""
+
+    def cell_of(window: Interval | None, key: str) -> Cell:
+        look = look_in(partitions, key)
+        if look is MISSING and window is not None and window.end > clock.now:
+            look = NOT_YET_DUE
+        return Cell(look, key, label_of(definition, key), because=because_in(partitions, key))
+
+    return cell_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
     """One page of the grid with time."""
 
-    definition: PartitionDefinition
-    rule: TimeDefinition
-    clock: Clock
+    extent: Extent
     period: Period
     unit: Unit
     segments: Sequence[str]
     has_segments: bool
+    looks: ShareLooks
 
-    def exact_blocks(self, cells: Cells, slices: Mapping[str, PartitionFact]) -> list[Block]:
-        """Return blocks with one cell per partition."""
+    def blocks_of(self, cells: Cells, cell_of: CellOf) -> list[Block]:
+        """Return blocks with one cell per partition, which a function makes; the function may
+        return None.
+        """
         if not cells:
             return []
         if self.has_segments:
-            return [self._segment_block(title, list(group), slices)
+            return [self._segment_block(title, list(group), cell_of)
                     for title, group in groupby(cells, self._segment_block_title)]  # fmt: skip
         # Local time is expensive: computed once per window.
-        started_cells = [self._started(window, keys[0][1], slices) for window, keys in cells]
+        started_cells = [
+            started
+            for window, keys in cells
+            if (started := self._started(window, keys[0][1], cell_of)) is not None
+        ]
         match self.unit:
             case "day":
                 return _month_calendars(started_cells)
             case "hour":
                 return [
-                    _hour_table(title, list(group))
+                    hour_table(title, list(group))
                     for title, group in groupby(started_cells, _month_of)
                 ]
             case "minute":
                 return [
-                    _minute_table(title, list(group))
+                    minute_table(title, list(group))
                     for title, group in groupby(started_cells, _day_of)
                 ]
         return [_year_table(started_cells)]
 
     def share_blocks(self, unit: CountsUnit, counts: Bucketed) -> list[Block]:
         """Return blocks with one cell per day, month or year, which has the share of each state."""
-        starts = list(self._starts(unit))
-        expected = counts_starting(self.rule, [*starts, self.period.stop], self.clock)
+        starts = list(share_starts(self.period, unit))
+        expected = self.extent.expected([*starts, self.period.stop])
+        numbers: Sequence[Expected | None] = [None] * len(starts) if expected is None else expected
         by_segment = {
             segment: [
-                self._share(unit, start, (total, ended), segment, counts.get((start, segment), {}))
-                for start, (total, ended) in zip(starts, expected, strict=True)
+                self._share(unit, start, number, segment, counts.get((start, segment), {}))
+                for start, number in zip(starts, numbers, strict=True)
             ]
             for segment in self.segments
         }
@@ -153,27 +190,19 @@ class Sheet:
         ]
         return [Block("", [row for row in rows if any(row.cells)], MONTHS)]
 
-    def _started(
-        self, window: Interval, key: str, slices: Mapping[str, PartitionFact]
-    ) -> tuple[datetime, Cell]:
-        start = window.local_start
+    def _started(self, window: Interval, key: str, cell_of: CellOf) -> Started | None:
+        cell, start = cell_of(window, key), window.local_start
+        if cell is None:
+            return None
         inside = ""
         if self.unit == "day":
             inside = str(start.day)
         elif self.unit == "long":
             inside = _long_label(start, window)
-        return start, self._cell(window, key, slices, inside)
-
-    def _cell(
-        self, window: Interval, key: str, slices: Mapping[str, PartitionFact], inside: str = ""
-    ) -> Cell:
-        look = look_in(slices, key)
-        if look is MISSING and window.end > self.clock.now:
-            look = NOT_YET_DUE
-        return Cell(look, key, label_of(self.definition, key), inside, because_in(slices, key))
+        return start, replace(cell, inside=inside)
 
     def _label(self, segment: str) -> str:
-        return segment_label(self.definition, segment)
+        return segment_label(self.extent.definition, segment)
 
     def _segment_block_title(self, cell: WindowKeys) -> str:
         start = cell[0].local_start
@@ -184,37 +213,37 @@ class Sheet:
                 return f"{start:%B %Y}"
         return self.period.title
 
-    def _segment_block(
-        self, title: str, cells: Cells, slices: Mapping[str, PartitionFact]
-    ) -> Block:
-        rows = [
-            Row(
-                [self._cell(window, keys[index][1], slices) for window, keys in cells],
-                self._label(segment),
-                segment,
-            )
-            for index, segment in enumerate(self.segments)
-        ]
-        return Block(title, rows, [_segment_column(window, self.unit) for window, _ in cells])
+    def _segment_block(self, title: str, cells: Cells, cell_of: CellOf) -> Block:
+        columns, heads = self._segment_columns([window.local_start for window, _ in cells])
+        rows = []
+        for index, segment in enumerate(self.segments):
+            row: list[Cell | None] = [None] * len(heads)
+            for column, (window, keys) in zip(columns, cells, strict=True):
+                row[column] = cell_of(window, keys[index][1])
+            rows.append(Row(row, self._label(segment), segment))
+        return Block(title, rows, heads)
 
-    def _starts(self, unit: CountsUnit) -> Iterator[date]:
-        match unit:
-            case "day":
-                yield from self.period.days
-            case "month":
-                yield from self.period.months
-            case "year":
-                yield from (date(year, 1, 1) for year in self.period.years)
+    def _segment_columns(self, starts: Sequence[datetime]) -> tuple[Sequence[int], list[str]]:
+        """Return the column of each start, and the heads of the columns."""
+        if self.unit == "hour":
+            passes = hour_passes(starts)
+            columns = hour_columns(passes)
+            return [columns.index(hour_pass) for hour_pass in passes], hour_heads(columns)
+        days = [start.day for start in starts]
+        if self.unit == "day" and len(set(days)) == len(days):
+            heads = [_day_head(day) for day in _DAYS_OF_MONTHS]
+            return [_DAYS_OF_MONTHS.index(day) for day in days], heads
+        return range(len(starts)), [_segment_column(start, self.unit) for start in starts]
 
     def _share(
         self,
         unit: CountsUnit,
         start: date,
-        expected: tuple[int, int],
+        expected: Expected | None,
         segment: str,
         counts: Mapping[str, int],
     ) -> AggregateCell | None:
-        total, ended = expected
+        total, ended = expected or (sum(counts.values()),) * 2
         if not total and not any(counts.values()):
             return None
         zoom: Zoom = {"day": "day", "month": "month", "year": "year"}[unit]  # type: ignore[assignment]
@@ -222,7 +251,9 @@ class Sheet:
         if self.has_segments:
             name = f"{Truncator(self._label(segment)).chars(_SEGMENT_IN_NAME)}, {name}"
         inside = str(start.day) if unit == "day" and not self.has_segments else ""
-        return AggregateCell(name, total, total - ended, counts, address(zoom, start), inside)
+        return AggregateCell(
+            name, total, total - ended, counts, address(zoom, start), inside, start, self.looks
+        )
 
 
 def _month_calendars(cells: list[Started]) -> list[Block]:
@@ -248,29 +279,6 @@ def _week_rows(dated_cells: Sequence[tuple[date, Cell | AggregateCell | None]]) 
         rows.append(Row([by_day.get(monday + timedelta(days=n)) for n in range(7)]))
         monday += timedelta(days=7)
     return rows
-
-
-def _hour_table(title: str, cells: list[Started]) -> Block:
-    """Return days as rows, local hours as columns; the second pass of a fold adds a column."""
-    rows = []
-    for day, group in groupby(cells, lambda pair: pair[0].date()):
-        row: list[Cell | None] = []
-        fold_count, previous_hour = 0, -1
-        for start, cell in group:
-            fold_count += start.hour == previous_hour
-            row.extend([None] * (start.hour + fold_count - len(row)))
-            row.append(cell)
-            previous_hour = start.hour
-        rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}"))
-    return Block(title, rows, [str(hour) if hour % 6 == 0 else "" for hour in range(24)])
-
-
-def _minute_table(title: str, cells: list[Started]) -> Block:
-    rows = [
-        Row([cell for _, cell in group], f"{hour:02}:00")
-        for hour, group in groupby(cells, lambda pair: pair[0].hour)
-    ]
-    return Block(title, rows)
 
 
 def _year_table(cells: list[Started]) -> Block:
@@ -303,22 +311,23 @@ def _long_label(start: datetime, window: Interval) -> str:
     return MONTHS[start.month - 1] if length < timedelta(days=300) else str(start.year)
 
 
-def _segment_column(window: Interval, unit: Unit) -> str:
-    start = window.local_start
+def _segment_column(start: datetime, unit: Unit) -> str:
     match unit:
         case "minute":
             return f"{start:%H:%M}" if start.minute == 0 else ""
-        case "hour":
-            return str(start.hour) if start.hour % 6 == 0 else ""
         case "day":
-            return str(start.day) if start.day % 5 == 0 or start.day == 1 else ""
+            return _day_head(start.day)
     return f"{start.year}" if start.month == 1 else ""
+
+
+def _day_head(day: int) -> str:
+    return str(day) if day % 5 == 0 or day == 1 else ""
 
 
 def _column_name(unit: CountsUnit, start: date) -> str:
     match unit:
         case "day":
-            return str(start.day) if start.day % 5 == 0 or start.day == 1 else ""
+            return _day_head(start.day)
         case "month":
             return MONTHS[start.month - 1]
     return str(start.year)

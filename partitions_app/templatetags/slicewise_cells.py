@@ -1,14 +1,17 @@
 """Cells of the grid as markup, joined by hand: a template is slow for a thousand cells."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from partitions_app.grid.cells import AggregateCell, Cell
+from partitions_app.grid.cells import Cell
+from partitions_app.grid.share_cells import AggregateCell
 
 register = template.Library()
+_WORDS = re.compile(r"\w+")
 
 
 @register.simple_tag
@@ -18,37 +21,62 @@ def cell(one: Cell, base: str = "") -> SafeString:
 
 
 @register.simple_tag
-def row_of_cells(cells: Sequence[Cell | AggregateCell | None]) -> SafeString:
-    """Render the cells of a row of a table, empty where there is no partition."""
-    return mark_safe("".join(map(_table_cell, cells)))  # noqa: S308  (all text is escaped)
+def row_of_cells(
+    cells: Sequence[Cell | AggregateCell | None], base: str = "", suffix: str = ""
+) -> SafeString:
+    """Render the cells of a row of a table, empty where there is no partition.
+
+    ``base`` is the address before the addresses of partitions, ``suffix`` the text after addresses
+    of other pages of the grid.
+    """
+    ends = escape(base), escape(suffix)
+    return mark_safe(  # noqa: S308  (all text is escaped)
+        "".join(_table_cell(table_cell, *ends) for table_cell in cells)
+    )
 
 
-def _table_cell(table_cell: Cell | AggregateCell | None) -> str:
+def _table_cell(table_cell: Cell | AggregateCell | None, base: str, suffix: str) -> str:
     if table_cell is None:
         return "<td>"
-    return "<td>" + (
-        _cell(table_cell, "") if isinstance(table_cell, Cell) else _share_cell(table_cell)
-    )
+    if isinstance(table_cell, Cell):
+        return "<td>" + _cell(table_cell, base)
+    return "<td>" + _share_cell(table_cell, suffix)
 
 
 def _cell(partition_cell: Cell, base: str) -> str:
     # A script shows the name as the tip as well: a second copy would be too much for a page of a
     # thousand cells.
+    name = partition_cell.title
+    attribute, inside = _inside(partition_cell.inside, name)
     return (
         f'<a class="{partition_cell.look.name}" href="{base}{escape(partition_cell.href)}"'
-        f' aria-label="{escape(partition_cell.title)}">{escape(partition_cell.inside)}</a>'
+        f' aria-label="{escape(name)}"{attribute}>{inside}</a>'
     )
 
 
-def _share_cell(share_cell: AggregateCell) -> str:
+def _share_cell(share_cell: AggregateCell, suffix: str) -> str:
     look = share_cell.look
+    # In calendars the day stands in the cell, and the bar and the name tell the rest.
+    attribute, inside = _inside(share_cell.inside or share_cell.count_text, share_cell.title)
     if look is not None:
-        css, inside = look.name, escape(share_cell.inside)
+        css = look.name
     else:
-        css = "mixed alarm" if share_cell.alarming else "mixed"
-        inside = _drawing(share_cell)
+        css = "mixed" + " alarm" * share_cell.alarming + " has-overdue" * bool(share_cell.overdue)
+        inside += _drawing(share_cell)
     name = escape(share_cell.title)
-    return f'<a class="{css}" href="{escape(share_cell.href)}" aria-label="{name}">{inside}</a>'
+    href = escape(share_cell.href) + suffix
+    return f'<a class="{css}" href="{href}" aria-label="{name}"{attribute}>{inside}</a>'
+
+
+def _inside(text: str, name: str) -> tuple[str, str]:
+    """Return the attribute and the content of a cell that show a text.
+
+    Speech input finds a link by its visible text, so that the text has to be part of the name.
+    Other texts repeat a part of the name in short, and the style sheet draws them.
+    """
+    if not text or name.startswith(text) or text in _WORDS.findall(name):
+        return "", escape(text)
+    return f' data-text="{escape(text)}"', ""
 
 
 def _drawing(share_cell: AggregateCell) -> str:

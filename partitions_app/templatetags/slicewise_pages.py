@@ -63,16 +63,28 @@ def selection_in(selection: str, definition: PartitionDefinition | None) -> str:
 
 
 @register.simple_tag
-def moment(at: datetime | None, missing: str = NONE) -> SafeString:
-    """Render an instant as text in UTC, which a script converts to the reader's zone."""
+def moment(at: datetime | None, missing: str = NONE, form: str = "") -> SafeString:
+    """Render an instant as text in UTC, which a script converts to the reader's zone.
+
+    ``form`` is the short form that the script writes: ``ago``, ``hour`` or ``day``.
+    """
     if at is None:
         return format_html("{}", missing)
     at = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}">{} UTC</time>',
+        '<time datetime="{}"{}>{} UTC</time>',
         at.isoformat(timespec="milliseconds"),
+        format_html(' data-form="{}"', form) if form else "",
         at.strftime("%Y-%m-%d %H:%M:%S"),
     )
+
+
+@register.simple_tag
+def ago(at: datetime | None, missing: str = NONE) -> SafeString:
+    """Render an instant of a list: a script shows the time that has passed, the exact time on
+    hover.
+    """
+    return moment(at, missing, "ago")
 
 
 @register.filter
@@ -114,6 +126,15 @@ def lasted(started: datetime | None, ended: datetime | None) -> str:
     return duration((ended or datetime.now(UTC)) - started)
 
 
+@register.simple_tag
+def took(started: datetime | None, ended: datetime | None) -> SafeString:
+    """Render the duration of a run or an attempt; a script counts an unfinished one onwards."""
+    if started is None or ended is not None:
+        return format_html("{}", lasted(started, ended))
+    elapsed = max((datetime.now(UTC) - started).total_seconds(), 0.0)
+    return format_html('<span data-elapsed="{}">{}</span>', f"{elapsed:.1f}", duration(elapsed))
+
+
 @register.filter
 def masked(text: object) -> str:
     """Return a text written by people or by code of people, without the secrets in the text."""
@@ -127,9 +148,9 @@ def masked_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 @register.filter
-def percent(part: int, whole: int) -> int:
+def percent(count: int, total: int) -> int:
     """Return the share in percent, rounded down, so that 100 means all."""
-    return 100 * part // whole if whole else 0
+    return 100 * count // total if total else 0
 
 
 @register.filter
@@ -141,5 +162,7 @@ def in_words(value: object) -> str:
             return f"{in_words(masked_value['from'])} → {in_words(masked_value['to'])}"
         return ", ".join(f"{name} {in_words(member)}" for name, member in masked_value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(in_words, value))
+        return ", ".join(map(in_words, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "none" if value in (None, "") else masked_text(str(value))

@@ -125,7 +125,7 @@ def _wrong_field(fields: Sequence[str]) -> str:
         test_fields = ["*"] * len(fields)
         test_fields[position] = field
         if not croniter.is_valid(" ".join(test_fields)):
-            return f"{field!r} is not right for the {name}, which is from {low} to {high}"
+            return f"{field!r} is no value of the {name}: write {low} to {high}"
     return ""
 
 

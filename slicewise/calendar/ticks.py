@@ -74,6 +74,37 @@ class EvenTicks:
         return [phase + number * step for number in numbers]
 
 
+class ShiftedTicks:
+    """Other ticks, each a number of seconds later."""
+
+    def __init__(self, ticks: Ticks, seconds: int) -> None:
+        self._ticks, self._seconds = ticks, seconds
+
+    def rank(self, instant: int) -> int:
+        """Return the number of the first tick at or after the instant."""
+        return self._ticks.rank(instant - self._seconds)
+
+    def tick(self, number: int) -> int:
+        """Return the instant of the tick of that number."""
+        return self._ticks.tick(number) + self._seconds
+
+    def ticks(self, first: int, stop: int) -> Sequence[int]:
+        """Return instants of the ticks numbered first to stop - 1."""
+        return [tick + self._seconds for tick in self._ticks.ticks(first, stop)]
+
+    def number_of(self, start: int, stop: int) -> int | None:
+        """Return the number of the tick at `start` if the next one is at `stop`."""
+        return self._ticks.number_of(start - self._seconds, stop - self._seconds)
+
+    def ranks(self, instants: Sequence[int]) -> Sequence[int]:
+        """Return the ranks of instants in ascending order, faster than one by one."""
+        return self._ticks.ranks([instant - self._seconds for instant in instants])
+
+    def at(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Return the instants of ticks with ascending numbers, faster than one by one."""
+        return [tick + self._seconds for tick in self._ticks.at(numbers)]
+
+
 class PlacedTicks:
     """Wall ticks that the offsets of one table turn into instants (calendar rules 4 and 5)."""
 

@@ -77,5 +77,5 @@ class TimeSchedule:
 def _instant(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise DefinitionError(f"{text!r} is a bound of a schedule without a time zone")
+        raise DefinitionError(f"the bound {text!r} of a schedule has no time zone; write one")
     return to_instant(moment)

@@ -43,7 +43,9 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
 def _check_calendar(value: datetime, instant: int) -> None:
     """Refuse a time that Python's calendar has locally but not in UTC, such as datetime.max."""
     if not BEGIN <= instant <= END:
-        raise DefinitionError(f"{value} is no time in UTC: leave out a bound that is none")
+        raise DefinitionError(
+            f"{value} is no time in UTC; write an earlier or later bound, or leave the bound out"
+        )
 
 
 def read_iso(text: str) -> datetime | date:
@@ -111,7 +113,7 @@ def _midnight(day: date, zone: Zone) -> int:
 
 def _months(year: int, month: int, length: int) -> tuple[date, date]:
     if not 1 <= month <= 12:
-        raise ValueError(f"there is no month {month}")
+        raise ValueError(f"the month {month} does not exist: write 01 to 12")
     after = month - 1 + length
     return date(year, month, 1), date(year + after // 12, after % 12 + 1, 1)
 

@@ -93,7 +93,7 @@ class YearTicks:
     def _further(self, stretch: _Stretch, first: int, stop: int) -> _Stretch:
         if stretch.first == _YEARS.start > first or stretch.stop == _YEARS.stop < stop:
             raise PartitionKeyError(
-                "there is no boundary so far away: the rule lists none up to the year"
+                "a rule by years lists no boundaries beyond the year"
                 f" {_YEARS[0] if first < stretch.first else _YEARS[-1]}"
             )
         return self._grown(first, stop)
@@ -122,8 +122,8 @@ class YearTicks:
             fraction = boundary.microsecond if isinstance(boundary, datetime) else 0
             if abs(boundary.year - year) > 1 or fraction:
                 raise DefinitionError(
-                    f"a boundary of the year {year} lies within a year of it, on a whole second:"
-                    f" not at {boundary}"
+                    f"a boundary of the year {year} is in that year, the year before or the year"
+                    f" after, in whole seconds, not {boundary}"
                 )
         # Boundaries that a change of clocks puts on one instant are one boundary (calendar rule 4).
         return list(dict.fromkeys(map(self._instant, moments)))

@@ -182,7 +182,7 @@ def _changes_by_rule(tz_rule: str, years: range) -> Iterator[tuple[int, int]]:
     """Yield these years' changes by a TZ rule such as EST5EDT,M3.2.0,M11.1.0 (POSIX, RFC 8536)."""
     match = _RULE.fullmatch(tz_rule)
     if match is None:
-        raise DefinitionError(f"the time zone rule {tz_rule!r} is not understood")
+        raise DefinitionError(f"the time zone rule {tz_rule!r} cannot be read")
     standard = -_seconds(match[1])  # POSIX counts west
     summer = -_seconds(match[2]) if match[2] else standard + 3600
     to_summer = tuple(map(int, match.group(3, 4, 5))), _seconds(match[6] or "2")
@@ -218,7 +218,9 @@ def _is_zone_name(name: str) -> bool:
 def _read_tzif(data: bytes) -> tuple[list[tuple[int, int]], str]:
     """Return (changes, closing rule) of a compiled zone file (RFC 8536), from its 64-bit block."""
     if data[4:5] < b"2":
-        raise DefinitionError("the tzdata package is too old: its zones have no 64-bit block")
+        raise DefinitionError(
+            "the tzdata package is too old: its zones have no 64-bit block; install a newer tzdata"
+        )
     utc, standard, leap, times, types, letters = struct.unpack(">6l", data[20:44])
     block = 44 + times * 5 + types * 6 + letters + leap * 8 + standard + utc
     utc, standard, leap, times, types, letters = struct.unpack(">6l", data[block + 20 : block + 44])

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from slicewise.data_helper.error_json import error_to_json
-from slicewise.io.base import Measured, Place, Storage, Writer, storage_at
+from slicewise.io.base import Measured, Storage, StorageLocation, Writer, storage_at
 from slicewise.runner.messages import LARGEST_COUNT
 from slicewise.runner.wire import Message
 
@@ -27,15 +27,15 @@ class Call:
     """Reads the JSON that answers these arguments; returns the result. Raises UnfitAnswerError."""
 
 
-def request_of(call: str, place: Place, arguments: Arguments) -> Message:
+def request_of(call: str, location: StorageLocation, arguments: Arguments) -> Message:
     """Return the message that requests a call."""
-    return {"call": call, "place": asdict(place), "arguments": arguments}
+    return {"call": call, "location": asdict(location), "arguments": arguments}
 
 
 def answer_to(request: Message) -> Message:
     """Perform the call of a request; return its result, or its error."""
     try:
-        storage = storage_at(Place(**request["place"]))
+        storage = storage_at(StorageLocation(**request["location"]))
         return {"result": CALLS[request["call"]].perform(storage, request["arguments"])}
     except Exception as error:
         return refusal(error)
@@ -64,7 +64,7 @@ def _measure(storage: Storage, arguments: Arguments) -> Any:
     sizes = storage.measure(arguments["paths"])
     if sizes is None:
         return None
-    return {path: size and [size.bytes, size.rows] for path, size in sizes.items()}
+    return {path: size and [size.bytes, size.rows, size.files] for path, size in sizes.items()}
 
 
 def _remove(storage: Storage, arguments: Arguments) -> Any:
@@ -105,8 +105,8 @@ def _sizes(result: Any, arguments: Arguments) -> Mapping[str, Measured | None] |
 
 
 def _measured(size: Any) -> Measured:
-    _refuse_unless(isinstance(size, list) and len(size) == 2 and all(map(_is_count, size)))
-    return Measured(bytes=size[0], rows=size[1])
+    _refuse_unless(isinstance(size, list) and len(size) == 3 and all(map(_is_count, size)))
+    return Measured(bytes=size[0], rows=size[1], files=size[2])
 
 
 def _reasons(result: Any, arguments: Arguments) -> Mapping[str, str]:
@@ -131,7 +131,9 @@ def _refuse_unless(is_fit: bool) -> None:
 
 
 CALLS: Mapping[str, Call] = {
-    "refuse_place": Call(lambda storage, arguments: storage.refuse_place(), _nothing),
+    "refuse_unfit_location": Call(
+        lambda storage, arguments: storage.refuse_unfit_location(), _nothing
+    ),
     "check": Call(
         lambda storage, arguments: storage.check(
             arguments["staging"], arguments["partitions"], _writer(arguments)
@@ -143,6 +145,7 @@ CALLS: Mapping[str, Call] = {
         lambda storage, arguments: storage.published(arguments["paths"], _writer(arguments)), _paths
     ),
     "discard": Call(lambda storage, arguments: storage.discard(_writer(arguments)), _nothing),
+    "has_remains": Call(lambda storage, arguments: storage.has_remains(_writer(arguments)), _truth),
     "is_reachable": Call(lambda storage, arguments: storage.is_reachable(), _truth),
     "measure": Call(_measure, _sizes),
     "remove": Call(_remove, _reasons),

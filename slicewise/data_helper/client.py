@@ -12,7 +12,7 @@ from typing import Any
 from slicewise.data_helper.calls import CALLS, Arguments, UnfitAnswerError, request_of
 from slicewise.data_helper.error_json import error_from_json
 from slicewise.data_helper.server import BEGUN
-from slicewise.io.base import Place
+from slicewise.io.base import StorageLocation
 from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import WireError, decode, encode, send_header
 from slicewise.storage.storage_errors import TryAgainError
@@ -64,13 +64,13 @@ class DataHelper:
         """The process id of the helper that was started last."""
         return self._process.pid if self._process else None
 
-    def call(self, name: str, place: Place, arguments: Arguments) -> Any:
-        """Call, in the helper, a method of the storage at a place; return the result.
+    def call(self, name: str, location: StorageLocation, arguments: Arguments) -> Any:
+        """Call, in the helper, a method of the storage at a location; return the result.
 
         Raises the method's error, as far as callers distinguish errors; TryAgainError if the helper
         cannot be started, dies, or does not answer in time.
         """
-        request = encode(request_of(name, place, arguments))
+        request = encode(request_of(name, location, arguments))
         channel, process = self._ask()
         with channel:
             channel.settimeout(self._patience)
@@ -80,9 +80,9 @@ class DataHelper:
             except TimeoutError:
                 self._end(process)
                 problem = f"has not answered for {self._patience:g} s"
-                raise TryAgainError(f"the process that works on the data {problem}") from None
+                raise TryAgainError(f"the data helper {problem}") from None
             except OSError as error:
-                raise TryAgainError(f"the process that works on the data died: {error}") from error
+                raise TryAgainError(f"the data helper ended: {error}") from error
         return _result(name, line, arguments)
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class DataHelper:
         try:
             return self._begin()
         except _NotBegunError as error:
-            raise TryAgainError(f"the process that works on the data {error}") from error
+            raise TryAgainError(f"the data helper {error}") from error
 
     def _begin(self) -> _Forked:
         channel, channel_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -114,17 +114,17 @@ class DataHelper:
                     send_header(control, {}, [channel_end.fileno()])
                 except OSError as error:
                     self._end_process()
-                    raise _NotBegunError(f"takes no request: {error}") from error
+                    raise _NotBegunError(f"accepts no request: {error}") from error
             # Without the lock: other threads may ask meanwhile.
             channel.settimeout(self._begin_patience)
             try:
                 line = _receive(channel, _SMALL_ANSWER_BYTES)
             except OSError as error:
                 self._end(process)
-                raise _NotBegunError(f"begins no request: {error}") from error
+                raise _NotBegunError(f"starts no request: {error}") from error
             if line != BEGUN:
                 _answer(line)  # raises the reason why no process could be forked
-                raise TryAgainError("the process that works on the data answered without a request")
+                raise TryAgainError("the data helper answered without a request")
         except BaseException:
             channel.close()
             raise
@@ -224,4 +224,4 @@ def _answer(line: bytes) -> Any:
 
 
 def _unfit_answer(unfit: Exception) -> TryAgainError:
-    return TryAgainError(f"the process that works on the data sent no valid answer: {unfit}")
+    return TryAgainError(f"the data helper sent no valid answer: {unfit}")

@@ -10,11 +10,11 @@ from slicewise.io.base import Measured, Storage, Writer
 
 
 def forwarded(storage: Storage, helper: DataHelper) -> Storage:
-    """Return a storage of the same place for which the helper performs the calls of a worker.
+    """Return a storage at the same location for which the helper performs the calls of a worker.
 
-    Results of place and writer alone, such as `staging`, are computed in this process.
+    Results of location and writer alone, such as `staging`, are computed in this process.
     """
-    copy = _forwarding(type(storage))(storage.place)
+    copy = _forwarding(type(storage))(storage.location)
     vars(copy)["_helper"] = helper
     return copy
 
@@ -24,8 +24,8 @@ class _Forwarding(Storage):
 
     _helper: DataHelper
 
-    def refuse_place(self) -> None:
-        self._call("refuse_place")
+    def refuse_unfit_location(self) -> None:
+        self._call("refuse_unfit_location")
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         self._call("check", staging=staging, partitions=list(partitions), writer=_json(writer))
@@ -45,6 +45,9 @@ class _Forwarding(Storage):
     def discard(self, writer: Writer) -> None:
         self._call("discard", writer=_json(writer))
 
+    def has_remains(self, writer: Writer) -> bool:
+        return bool(self._call("has_remains", writer=_json(writer)))
+
     def is_reachable(self) -> bool:
         return bool(self._call("is_reachable"))
 
@@ -61,7 +64,7 @@ class _Forwarding(Storage):
         return reasons
 
     def _call(self, name: str, **arguments: Any) -> Any:
-        return self._helper.call(name, self.place, arguments)
+        return self._helper.call(name, self.location, arguments)
 
 
 _json = writer_to_json

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from slicewise.declaring.active_registry import active_registry
 from slicewise.declaring.declaration_sites import AssetDefinitionError, declaring_site
+from slicewise.declaring.freshness import Freshness, check_freshness
 from slicewise.declaring.iterables import read_once
 from slicewise.declaring.option_checks import (
     Columns,
@@ -65,7 +66,8 @@ class Asset(AssetReference):
     ``uri`` is a text or a path; ``format`` is the format of the files, ``"parquet"``, ``"csv"``,
     ``"json"`` or ``"orc"``, where the extension of the uri does not say the format; ``columns`` are
     names, or names with types (texts). ``description``, ``owners``, ``tags`` and ``group`` are
-    facts for the catalogue; an outlet without such a fact takes the fact of the outlet's function.
+    facts for the catalogue, and ``freshness`` says when partitions are overdue; an outlet without
+    such a fact takes the fact of the outlet's function.
     A declared column is an attribute, ``raw_sales.sales``; a column that an attribute of Asset
     hides (``uri``, ``kind``) is ``raw_sales.column("uri")``. Raises DefinitionError with file and
     line.
@@ -91,6 +93,7 @@ class Asset(AssetReference):
         owners: Iterable[str] = (),
         tags: Iterable[str] = (),
         group: str | None = None,
+        freshness: Freshness | None = None,
         _site: Site | None = None,
     ) -> None:
         super().__init__(name)
@@ -115,10 +118,11 @@ class Asset(AssetReference):
             self.columns = columns_json(read_once(columns))
             self.validations = validations("outlet_validations", outlet_validations)
             self.outlet_validations = outlet_validations_json(name, self.validations)
+            check_freshness(freshness)
         except ValueError as error:
             raise self.refused(str(error)) from error
         self.kind, self.description, self.group = kind, description, group
-        self.partition = partition
+        self.freshness, self.partition = freshness, partition
         registry = active_registry()
         if registry is not None:
             registry.add(self)
@@ -137,9 +141,13 @@ class Asset(AssetReference):
         column_names = [str(column["name"]) for column in self.columns or ()]
         if name in column_names:
             return AssetColumn(self.name, name)
+        if name in ("setup", "teardown"):
+            raise AttributeError(
+                f"another program writes the asset {self.name!r}, so no run can have a {name}"
+            )
         if not column_names:
             raise AttributeError(
-                f"the asset {self.name!r} declares no columns, so there is no {name!r};"
+                f"the asset {self.name!r} declares no columns, so it has no column {name!r};"
                 f" write columns=[{name!r}]"
             )
         raise AttributeError(
@@ -182,6 +190,7 @@ class Asset(AssetReference):
             "owners": self.owners,
             "tags": self.tags,
             "group": self.group,
+            "freshness": None if self.freshness is None else self.freshness.to_json(),
         }
 
     def refused(self, message: str) -> AssetDefinitionError:
@@ -191,7 +200,7 @@ class Asset(AssetReference):
 
 _ARGUMENTS = (
     *("name", "uri", "kind", "format", "columns", "partition", "outlet_validations"),
-    *("description", "owners", "tags", "group"),
+    *("description", "owners", "tags", "group", "freshness"),
 )
 
 

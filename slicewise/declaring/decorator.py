@@ -18,6 +18,7 @@ from slicewise.declaring.producers import (
     refused_arguments,
 )
 from slicewise.declaring.specs import ProducerSpec
+from slicewise.declaring.work_around import WorkAround
 from slicewise.io.option_fitness import check_kept
 
 __all__ = ["Asset", "AssetColumn", "AssetReference", "MultiAsset", "ProducedAsset", "asset"]
@@ -26,19 +27,17 @@ __all__ = ["Asset", "AssetColumn", "AssetReference", "MultiAsset", "ProducedAsse
 _multi = multi
 
 
-class ProducedAsset(Asset):
+class ProducedAsset(WorkAround, Asset):
     """An asset with the function that materializes the asset; the result of `@asset`."""
 
     def __init__(self, function: Callable[..., Any], options: "asset") -> None:
         function_name, site = checked_name(function), function_site(function)
         name: Any = function_name if options.name is None else options.name
+        self.function, self.name = function, name
         try:
-            self.production = CheckedProducer(function, options, [name])
+            self.declare(options)
         except ValueError as error:
             raise AssetDefinitionError(str(error), site=site, asset=str(name)) from error
-        self.function = function
-        self.options = options
-        self.inlets = self.production.inlets
         super().__init__(
             name,
             uri=options.uri,
@@ -60,6 +59,12 @@ class ProducedAsset(Asset):
             )
         except ValueError as error:
             raise self.refused(str(error)) from error
+
+    def declare(self, options: RunOptions) -> None:
+        """Check the function with these options, and take the options over."""
+        self.production = CheckedProducer(self.function, options, [self.name])
+        self.options = options
+        self.inlets = self.production.inlets
 
     if not TYPE_CHECKING:  # so type checkers report a call as an error
 

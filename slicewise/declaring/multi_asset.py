@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from slicewise.declaring.active_registry import active_registry
 from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.declared_asset import Asset
+from slicewise.declaring.freshness import check_has_windows
 from slicewise.declaring.option_checks import check_name
 from slicewise.declaring.options import RunOptions
 from slicewise.declaring.producers import (
@@ -18,6 +19,7 @@ from slicewise.declaring.producers import (
     refused_arguments,
 )
 from slicewise.declaring.specs import ProducerSpec
+from slicewise.declaring.work_around import WorkAround
 from slicewise.errors import DefinitionError
 from slicewise.io import find_storage
 from slicewise.io.option_fitness import check_kept
@@ -29,7 +31,7 @@ class multi(RunOptions):
     """A decorator, ``@asset.multi(...)``, which declares the assets that the function materializes
     together.
 
-    ``outlets`` are Asset objects, each with its own name, uri, kind, format, columns and
+    ``outlets`` are Asset objects, each with its own name, uri, kind, format, columns, freshness and
     outlet_validations; schedule, partition and all other options are shared. No asset may have the
     function's name. The function returns ``{name: DataFrame}`` or writes the outlets; one run
     materializes all outlets or none.
@@ -51,7 +53,7 @@ class multi(RunOptions):
         return MultiAsset(function, self)
 
 
-class MultiAsset:
+class MultiAsset(WorkAround):
     """Several assets with the function that materializes the assets; the result of `@asset.multi`.
 
     Other functions and schedules name the outlets; each outlet is an ordinary asset.
@@ -59,25 +61,29 @@ class MultiAsset:
 
     def __init__(self, function: Callable[..., Any], options: multi) -> None:
         self.name, self.site = checked_name(function), function_site(function)
+        self.function = function
         try:
             check_name(self.name)
             self.outlets = _checked_outlets(options.outlets)
-            self.production = CheckedProducer(
-                function, options, [outlet.name for outlet in self.outlets]
-            )
+            self.declare(options)
             self.partition = self.production.timing.partition
             self._check_partitions()
             _check_on_partial(options)
             self._check_kept(options)
         except ValueError as error:
             raise self.refused(str(error)) from error
-        self.function, self.options = function, options
-        self.inlets = self.production.inlets
         registry = active_registry()
         if registry is not None:
             registry.add_multi(self)
         for outlet in self.outlets:
             outlet.made_by, outlet.partition = self, self.partition
+
+    def declare(self, options: RunOptions) -> None:
+        """Check the function with these options, and take the options over."""
+        outlet_names = [outlet.name for outlet in self.outlets]
+        self.production = CheckedProducer(self.function, options, outlet_names)
+        self.options = options
+        self.inlets = self.production.inlets
 
     def __repr__(self) -> str:
         return f"MultiAsset({self.name!r})"
@@ -107,9 +113,13 @@ class MultiAsset:
             if outlet.partition not in (None, self.partition):
                 raise DefinitionError(
                     f"the outlet {outlet.name!r} has the partition definition {outlet.partition!r},"
-                    f" and the function has {self.partition or 'none'}; outlets share one: write"
-                    " partition= in @asset.multi only"
+                    f" and the function has {self.partition or 'none'}; outlets share a"
+                    " definition: write partition= in @asset.multi only"
                 )
+            try:
+                check_has_windows(outlet.freshness, self.partition)
+            except DefinitionError as error:
+                raise DefinitionError(f"the outlet {outlet.name!r}: {error}") from None
 
     def _check_kept(self, options: multi) -> None:
         for outlet in self.outlets:
@@ -162,7 +172,9 @@ def _checked_outlets(outlets: object) -> tuple[Asset, ...]:
                 f" ({outlet.made_by.site})"
             )
         if outlet.name in names:
-            raise DefinitionError(f"the outlet {outlet.name!r} is named twice")
+            raise DefinitionError(
+                f"the outlet {outlet.name!r} is named twice; name each outlet once"
+            )
         names.add(outlet.name)
     _refuse_shared_location(outlets)
     return tuple(outlets)
@@ -178,5 +190,5 @@ def _refuse_shared_location(outlets: Sequence[Asset]) -> None:
         if other_name != outlet.name:
             raise DefinitionError(
                 f"the outlets {other_name!r} and {outlet.name!r} have the same uri, so that one"
-                " would replace the other; give each outlet a uri of its own"
+                " outlet would replace the data of the other; give each outlet a uri of its own"
             )

@@ -50,13 +50,13 @@ def check_name(name: object) -> None:
         raise DefinitionError(f"the name of an asset has at most {NAME_LIMIT} characters")
     if not name.isprintable() or name != name.strip():
         raise DefinitionError(
-            "the name of an asset has no control characters and no space around it"
+            "the name of an asset has no control characters and no space at either end"
         )
     if "/" in name or name in (".", ".."):  # the address of the asset's page contains the name
         raise DefinitionError('the name of an asset has no / in it, and is not "." or ".."')
     if name in RESERVED_NAMES:
         raise DefinitionError(
-            f"{name!r} is a parameter with a meaning of its own ({', '.join(RESERVED_NAMES)});"
+            f"{name!r} is the name of a reserved parameter ({', '.join(RESERVED_NAMES)});"
             " give the asset another name"
         )
 
@@ -212,11 +212,11 @@ def _check_params(params: Any) -> None:
     try:
         json.dumps(dict(params), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise DefinitionError(f"params hold what JSON can hold: {error}") from None
+        raise DefinitionError(f"params takes values that JSON can represent: {error}") from None
 
 
 def _check_functions(options: RunOptions) -> None:
-    for name in ("on_success", "on_failure"):
+    for name in ("on_success", "on_failure", "setup", "teardown"):
         value: Any = getattr(options, name)
         if value is not None and (isinstance(value, type) or not callable(value)):
             raise DefinitionError(f"{name} is a function, not {value!r}")

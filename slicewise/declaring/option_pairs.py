@@ -1,9 +1,8 @@
 """Checks of options that act only together with others: ignored options are refused."""
 
-from dataclasses import replace
 from datetime import timedelta
 
-from slicewise.declaring.options import RunOptions
+from slicewise.declaring.options import RunOptions, with_options
 from slicewise.declaring.schedules import plain_time, schedule_json, time_terms
 from slicewise.errors import DefinitionError
 from slicewise.partitions.definition import PartitionDefinition
@@ -20,10 +19,10 @@ def with_plain_time(options: RunOptions) -> RunOptions:
         return options
     if timezone is not None and options.timezone not in (None, timezone):
         raise DefinitionError(
-            f"timezone={options.timezone!r} is not the time zone of {options.schedule!r}; write one"
-            " of the two"
+            f"timezone={options.timezone!r} is not the time zone of {options.schedule!r}; leave"
+            " timezone out"
         )
-    return replace(options, schedule=schedule, timezone=timezone or options.timezone)
+    return with_options(options, schedule=schedule, timezone=timezone or options.timezone)
 
 
 def check_pairs(options: RunOptions, partition: PartitionDefinition | None) -> None:
@@ -43,7 +42,8 @@ def check_pairs(options: RunOptions, partition: PartitionDefinition | None) -> N
 def _check_past(options: RunOptions, has_windows: bool) -> None:
     if options.depends_on_past and not has_windows:
         raise DefinitionError(
-            "depends_on_past needs partitions by time: other partitions have no order"
+            "depends_on_past needs partitions by time, since other partitions have no order; leave"
+            " depends_on_past out"
         )
     if options.depends_on_past and options.pending == "latest":
         raise DefinitionError(
@@ -72,8 +72,8 @@ def _check_ticks(shown: str, options: RunOptions, has_windows: bool) -> None:
         )
     if not has_windows:
         raise DefinitionError(
-            f"{shown} needs partitions by time: a tick of other partitions makes all of"
-            f" them; leave {shown} out"
+            f"{shown} needs partitions by time, since a tick makes all other partitions due;"
+            f" leave {shown} out"
         )
 
 
@@ -81,5 +81,5 @@ def _schedule_of(options: RunOptions) -> str:
     if options.schedule is None:
         return "this asset has no schedule"
     if time_terms(schedule_json(options.schedule)):
-        return "this one joins times and other terms"
-    return "this one is by assets"
+        return "this schedule joins times and other terms"
+    return "this schedule is by assets"

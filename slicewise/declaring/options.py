@@ -1,11 +1,13 @@
 """The options of an asset's function, defined once; `specs` has the options as JSON."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
+from slicewise.declaring.alerts import Alert
+from slicewise.declaring.freshness import Freshness
 from slicewise.declaring.iterables import read_once
 from slicewise.declaring.schedules import Schedule
 from slicewise.io.base import WriteMode
@@ -19,7 +21,10 @@ Partition = PartitionDefinition | Literal["auto"] | None
 When = datetime | date | str | None
 Validations = AssetValidation | Sequence[AssetValidation]
 Pending = Literal["all", "latest"]
-_READ_ONCE = {"columns", "inlet_validations", "outlet_validations", "outlets", "owners", "tags"}
+_READ_ONCE = {
+    *("alerts", "columns", "owners", "tags"),
+    *("inlet_validations", "outlet_validations", "outlets"),
+}
 Engine = Literal["connect", "submit"]
 OnPartial = Literal["discard", "publish"]
 Outside = Literal["error", "drop"]
@@ -47,6 +52,7 @@ class RunOptions:
     owners: Iterable[str] = ()
     tags: Iterable[str] = ()
     description: str | None = None
+    alerts: Iterable[Alert] | Alert = ()
     retries: int = 0
     retry_delay: timedelta | float = DEFAULT_RETRY_DELAY
     timeout: timedelta | float | None = None
@@ -62,6 +68,9 @@ class RunOptions:
     outside: Outside = "error"
     on_success: Callable[..., Any] | None = None
     on_failure: Callable[..., Any] | None = None
+    setup: Callable[..., Any] | None = None
+    teardown: Callable[..., Any] | None = None
+    freshness: Freshness | None = None
 
     def __post_init__(self) -> None:
         # A generator would be empty at its second reading, and other code may change a dict.
@@ -70,6 +79,14 @@ class RunOptions:
             object.__setattr__(self, name, read_once(fields[name]))
         for name in ("params", "spark_conf"):
             object.__setattr__(self, name, _copied(fields[name]))
+
+
+def with_options(options: RunOptions, **changes: Any) -> RunOptions:
+    """Return a copy of options with some values changed. Nothing is checked again."""
+    changed = copy(options)
+    for name, value in changes.items():
+        object.__setattr__(changed, name, value)
+    return changed
 
 
 def hooks_of(options: RunOptions) -> dict[str, Callable[..., Any]]:

@@ -42,8 +42,9 @@ def _sentence(producer: Json, name: str, spec: Json | None) -> str:
     if not pairs:
         return (
             f"its segments ({', '.join(downstream_names)}) and the segments of {name!r}"
-            f" ({', '.join(upstream_names)}) have different names, so that each partition needs"
-            " all of these; give equal dimensions one name (name=... on the definition)"
+            f" ({', '.join(upstream_names)}) have different names, so that each partition"
+            f" needs all segments of {name!r}; give equal dimensions one name (name=... on the"
+            " definition)"
         )
     for downstream_position, upstream_position in pairs:
         keys = set(downstream.space.segments.lists[downstream_position].keys)

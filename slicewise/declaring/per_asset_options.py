@@ -112,7 +112,7 @@ def _known_name(option: str, asset: object, known_names: Collection[str]) -> str
             f"{option} takes assets or names of assets, not {_shown_value(asset)}"
         )
     if name not in known_names:
-        hint = name_hint(name, known_names, otherwise="it has none")
+        hint = name_hint(name, known_names, otherwise="the asset has no upstream assets")
         raise DefinitionError(
             f"{option} names {name!r}, which is no upstream asset of the function or its"
             f" schedule; {hint}"

@@ -7,15 +7,23 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import Any, NoReturn
 
+from slicewise.declaring.alerts import alerts_json
 from slicewise.declaring.declaration_sites import AssetDefinitionError, caller_site, declaring_site
 from slicewise.declaring.declared_asset import Asset
+from slicewise.declaring.freshness import check_freshness, check_has_windows
+from slicewise.declaring.lateness_terms import check_lateness
 from slicewise.declaring.option_checks import check_options
 from slicewise.declaring.option_pairs import check_pairs, with_plain_time
 from slicewise.declaring.options import RunOptions, hooks_of
 from slicewise.declaring.per_asset_options import inlet_validations_json, mappings_json
 from slicewise.declaring.schedules import schedule_json
-from slicewise.declaring.signatures import check_function, check_hook, inlet_parameters
+from slicewise.declaring.signatures import check_function, check_hook
 from slicewise.declaring.specs import OutletSpec, ProducerSpec
+from slicewise.declaring.step_functions import (
+    check_step_functions,
+    function_name,
+    parameters_of_inlets,
+)
 from slicewise.declaring.timing import resolve
 from slicewise.errors import DefinitionError
 from slicewise.texts.hints import unknown_argument
@@ -37,10 +45,14 @@ class CheckedProducer:
         check_options(options)
         for name, hook in hooks_of(options).items():
             check_hook(name, hook)
+        check_step_functions(function, options)
         self.function, self.options = function, options
         self.timing = resolve(options)
         check_pairs(options, self.timing.partition)
-        parameters = inlet_parameters(function, options.inlets)
+        check_lateness(options.schedule, self.timing.partition, made)
+        check_freshness(options.freshness)
+        check_has_windows(options.freshness, self.timing.partition)
+        parameters = parameters_of_inlets(function, options)
         self.inlets = list(parameters.values())
         for parameter, name in parameters.items():
             if name in made:
@@ -49,6 +61,7 @@ class CheckedProducer:
                 )
         self.mappings = mappings_json(options, self.inlets)
         self.inlet_validations = inlet_validations_json(options, self.inlets)
+        self.alerts = alerts_json(options.alerts)
 
     def spec(
         self, name: str, site: Site, outlets: Iterable[OutletSpec], *, multi: bool
@@ -77,6 +90,7 @@ class CheckedProducer:
             group=options.group,
             owners=list(options.owners),
             tags=list(options.tags),
+            alerts=self.alerts,
             retries=options.retries,
             retry_delay=_seconds(options.retry_delay),
             timeout=None if options.timeout is None else _seconds(options.timeout),
@@ -92,15 +106,19 @@ class CheckedProducer:
             outside=options.outside,
             on_success=_function_name(options.on_success),
             on_failure=_function_name(options.on_failure),
+            setup=function_name(options.setup),
+            teardown=function_name(options.teardown),
+            freshness=None if options.freshness is None else options.freshness.to_json(),
         )
 
     @property
     def source(self) -> str:
-        """The text of the function; empty for a function that has none."""
-        try:
-            return textwrap.dedent(inspect.getsource(self.function))
-        except (OSError, TypeError):
-            return ""  # created by exec, or not written in Python
+        """The text of the function, between the texts of set-up and tear-down; empty for a
+        function without a text.
+        """
+        functions = (self.options.setup, self.function, self.options.teardown)
+        texts = [_text_of(function) for function in functions if function is not None]
+        return "\n\n".join(filter(None, texts))
 
 
 def function_site(function: Any) -> Site:
@@ -112,7 +130,7 @@ def function_site(function: Any) -> Site:
 def checked_name(function: Any) -> str:
     """Return the function's name. Raises AssetDefinitionError if it cannot be decorated."""
     if isinstance(function, Asset):
-        raise function.refused("is decorated twice; a function makes one asset")
+        raise function.refused("is decorated twice; a function materializes one asset")
     try:
         return check_function(function)
     except DefinitionError as error:
@@ -157,6 +175,13 @@ def refused_arguments(
         message = unknown_argument(called, unknown_names[0], known_names)
         return RefusedDecorator(message, options.get("name"))
     return None
+
+
+def _text_of(function: Function) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return ""  # created by exec, or not written in Python
 
 
 def _seconds(span: timedelta | float) -> float:

@@ -35,11 +35,11 @@ class Schedulable:
 
     def schedule_json(self) -> dict[str, Any]:
         """Return the expression as JSON."""
-        raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
+        raise TypeError(f"{type(self).__name__} cannot be part of a schedule")
 
     def asset_names(self) -> Iterator[str]:
         """Return the names of the assets in the expression, with repetitions."""
-        raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
+        raise TypeError(f"{type(self).__name__} cannot be part of a schedule")
 
 
 @dataclass(frozen=True)
@@ -124,22 +124,22 @@ class ScheduleExpression(Schedulable):
     """Several assets and times, any or all of which must be met before the schedule is met."""
 
     kind: Literal["any", "all"]
-    parts: tuple[Schedulable, ...]
+    operands: tuple[Schedulable, ...]
 
     def __repr__(self) -> str:
         texts = (
             f"({term!r})" if isinstance(term, ScheduleExpression) else repr(term)
-            for term in self.parts
+            for term in self.operands
         )
         return (" | " if self.kind == "any" else " & ").join(texts)
 
     def schedule_json(self) -> dict[str, Any]:
         """Return ``{"kind": "any" | "all", "of": [...]}``."""
-        return {"kind": self.kind, "of": [term.schedule_json() for term in self.parts]}
+        return {"kind": self.kind, "of": [term.schedule_json() for term in self.operands]}
 
     def asset_names(self) -> Iterator[str]:
         """Return the names of the assets in the expression, with repetitions."""
-        for term in self.parts:
+        for term in self.operands:
             yield from term.asset_names()
 
 
@@ -151,7 +151,9 @@ def _joined(kind: Literal["any", "all"], *joined_terms: object) -> Schedulable:
                 f"a schedule joins assets, not {schedule_value_text(term)}{_term_hint(term)}"
             )
         is_same_kind = isinstance(term, ScheduleExpression) and term.kind == kind
-        flat.extend(term.parts if is_same_kind and isinstance(term, ScheduleExpression) else [term])
+        flat.extend(
+            term.operands if is_same_kind and isinstance(term, ScheduleExpression) else [term]
+        )
     # A repeated term changes nothing.
     term_by_json: dict[str, Schedulable] = {}
     for term in flat:

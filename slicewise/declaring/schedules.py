@@ -23,7 +23,8 @@ def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
 
     ``{"kind": "cron", "expression": "@daily"}``, ``{"kind": "timedelta", "seconds": 900}``,
     ``{"kind": "asset", "name": "raw"}``, ``{"kind": "any", "of": [...]}`` or ``"all"``. A cron in
-    an expression may have a ``"timezone"`` of its own.
+    an expression may have a ``"timezone"`` of its own. Terms of lateness are
+    ``{"kind": "after", "seconds": 21600}`` and ``{"kind": "fresh", "name": ..., "seconds": ...}``.
     """
     if schedule is None:
         return None
@@ -53,6 +54,16 @@ def schedule_names(spec: Mapping[str, Any] | None) -> list[str]:
     return list(dict.fromkeys(leaf["name"] for leaf in _leaves(spec) if leaf["kind"] == "asset"))
 
 
+def fresh_names(spec: Mapping[str, Any] | None) -> list[str]:
+    """Return the names of the assets that are to be fresh by a schedule's JSON, in order."""
+    return list(dict.fromkeys(leaf["name"] for leaf in _leaves(spec) if leaf["kind"] == "fresh"))
+
+
+def schedule_terms(spec: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """Return the assets, times and terms of lateness in a schedule's JSON, in order."""
+    return list(_leaves(spec))
+
+
 def evaluate_schedule(
     spec: Mapping[str, Any],
     of_leaf: Callable[[Mapping[str, Any]], T],
@@ -72,13 +83,20 @@ def evaluate_schedule(
 
 
 def time_terms(spec: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Return the times in a schedule's JSON, in order; one time for a schedule by time only."""
-    return [leaf for leaf in _leaves(spec) if is_time(leaf)]
+    """Return the terms with ticks in a schedule's JSON, in order: times, and spans after the end
+    of a window. A schedule by time only has one.
+    """
+    return [leaf for leaf in _leaves(spec) if is_time(leaf) or is_after(leaf)]
 
 
 def is_time(spec: Mapping[str, Any] | None) -> bool:
     """Return whether a schedule's JSON is a single time."""
     return spec is not None and spec["kind"] in ("cron", "timedelta")
+
+
+def is_after(spec: Mapping[str, Any]) -> bool:
+    """Return whether a term of a schedule's JSON is a span after the end of a window."""
+    return bool(spec["kind"] == "after")
 
 
 def is_read_in_zone(spec: Mapping[str, Any] | None) -> bool:
@@ -122,11 +140,19 @@ def _text(spec: Mapping[str, Any]) -> str:
         return cron_text(spec["expression"], spec.get("timezone"))
     if spec["kind"] == "timedelta":
         return f"Every({timedelta(seconds=spec['seconds'])})"
+    if spec["kind"] == "after":
+        remake = ", remake=True" if spec.get("remake") else ""
+        return f"After({timedelta(seconds=spec['seconds'])}{remake})"
+    if spec["kind"] == "fresh":
+        return f"Fresh({spec['name']}, within={timedelta(seconds=spec['seconds'])})"
     term_texts = (
-        f"({_text(term)})" if not is_time(term) and " " in _text(term) else _text(term)
-        for term in spec["of"]
+        f"({_text(term)})" if _needs_parentheses(term) else _text(term) for term in spec["of"]
     )
     return (" | " if spec["kind"] == "any" else " & ").join(term_texts)
+
+
+def _needs_parentheses(term: Mapping[str, Any]) -> bool:
+    return term["kind"] in ("any", "all", "asset") and " " in _text(term)
 
 
 def _leaves(spec: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:

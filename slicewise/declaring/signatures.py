@@ -81,13 +81,17 @@ def check_hook(option: str, hook: Callable[..., Any]) -> None:
             )
 
 
-def inlet_parameters(function: Callable[..., Any], inlets: object = None) -> dict[str, str]:
+def inlet_parameters(
+    function: Callable[..., Any], inlets: object = None, *, setup: str | None = None
+) -> dict[str, str]:
     """Return the name of the upstream asset of each parameter, in the order of the parameters.
 
     ``inlets`` is the option: the assets of parameters that do not have the name of their asset.
-    Raises DefinitionError.
+    ``setup`` is the name of the set-up, whose result the parameter of that name gets. Raises
+    DefinitionError.
     """
-    parameters = [name for name in wanted_names(function) if name not in RESERVED_NAMES]
+    filled_names = (*RESERVED_NAMES, setup)
+    parameters = [name for name in wanted_names(function) if name not in filled_names]
     assets = {name: name for name in parameters}
     for parameter, name in _named_assets(inlets).items():
         if parameter not in assets:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from slicewise.declaring.options import Engine, OnPartial, Outside, Pending, RunOptions, Strategy
-from slicewise.declaring.schedules import schedule_names
+from slicewise.declaring.schedules import fresh_names, schedule_names
 from slicewise.io.base import WriteMode
 
 Json = dict[str, Any]
+_LEFT_OUT = ("alerts", "freshness", "memory", "setup", "teardown")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class OutletSpec:
     owners: Sequence[str] = ()
     tags: Sequence[str] = ()
     group: str | None = None
+    freshness: Json | None = None
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -41,7 +43,10 @@ class OutletSpec:
 
     def to_json(self) -> Json:
         """Return the facts as JSON."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        json = {name: _plain(value) for name, value in vars(self).items()}
+        if self.freshness is None:
+            del json["freshness"]  # no key, as in JSON from before the option
+        return json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +92,7 @@ class ProducerSpec:
     group: str | None = None
     owners: Sequence[str] = ()
     tags: Sequence[str] = ()
+    alerts: Sequence[Json] = ()
     retries: int = RunOptions.retries
     retry_delay: float = 0.0
     timeout: float | None = None
@@ -102,6 +108,9 @@ class ProducerSpec:
     outside: Outside = RunOptions.outside
     on_success: str | None = None
     on_failure: str | None = None
+    setup: str | None = None
+    teardown: str | None = None
+    freshness: Json | None = None
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> Self:
@@ -114,9 +123,10 @@ class ProducerSpec:
     def to_json(self) -> Json:
         """Return the declaration as JSON."""
         json = {name: _plain(value) for name, value in vars(self).items()}
-        if self.memory is None:
-            # No key, as in JSON from before the option: a new key makes a new version.
-            del json["memory"]
+        for name in _LEFT_OUT:
+            # No key, as in JSON from before the option: a new key changes the digest.
+            if not json[name]:
+                del json[name]
         return json | {"outlets": [outlet.to_json() for outlet in self.outlets]}
 
     @property
@@ -130,13 +140,32 @@ class ProducerSpec:
         return schedule_names(self.schedule)
 
     @property
+    def fresh_names(self) -> list[str]:
+        """The names of the assets that are to be fresh by the schedule."""
+        return fresh_names(self.schedule)
+
+    @property
     def upstream_names(self) -> list[str]:
         """The names of the assets that the function reads, and of the assets in the schedule."""
-        return list(dict.fromkeys([*self.inlets, *self.scheduling_names]))
+        return list(dict.fromkeys([*self.inlets, *self.scheduling_names, *self.fresh_names]))
+
+    def freshness_of(self, outlet: OutletSpec) -> Json | None:
+        """Return when the partitions of an outlet are to be there; None if nothing is said."""
+        return outlet.freshness or self.freshness
 
     def hook_name(self, option: str) -> str | None:
         """Return the name of the function that ``on_success`` or ``on_failure`` names, if any."""
         return {"on_success": self.on_success, "on_failure": self.on_failure}[option]
+
+    @property
+    def step_names(self) -> dict[str, str]:
+        """The name of the function of each step of a run, in order; empty without set-up and
+        tear-down.
+        """
+        if not self.setup and not self.teardown:
+            return {}
+        names = {"setup": self.setup, "function": self.name, "teardown": self.teardown}
+        return {step: name for step, name in names.items() if name}
 
     def partition_of(self, asset: str) -> Json | None:
         """Return the partition definition of an outlet; None without partitions."""

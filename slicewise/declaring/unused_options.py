@@ -23,15 +23,15 @@ def unused_options(producer: Mapping[str, Any]) -> Iterator[str]:
     if producer["retries"] == 0 and producer["retry_delay"] != DEFAULT_RETRY_DELAY.total_seconds():
         yield "retry_delay has no effect: retries is 0"
     if producer["retries"] and producer["retry_delay"] > LONGEST_RETRY_DELAY.total_seconds():
-        yield "retry_delay acts as an hour: no pause between two tries is longer"
+        yield "retry_delay acts as an hour, the longest pause between two attempts"
     if not is_partitioned and producer["strategy"] != "partition":
         yield f"strategy={producer['strategy']!r} has no effect: the asset is not partitioned"
     if producer["on_partial"] == "publish" and (
         not is_partitioned or producer["strategy"] == "partition"
     ):
-        yield 'on_partial="publish" has no effect: no run makes more than one partition'
+        yield 'on_partial="publish" has no effect: no run materializes more than one partition'
     if not is_partitioned and producer["max_active_runs"] is not None:
-        yield "max_active_runs has no effect: of an asset that is not partitioned one run is active"
+        yield "max_active_runs has no effect: an asset that is not partitioned has one active run"
     if producer["paused"] and producer["schedule"] is None:
         yield "paused=True has no effect: the asset has no schedule"
     if not is_partitioned and producer["outside"] == "drop":

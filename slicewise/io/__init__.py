@@ -6,21 +6,27 @@ Nothing here imports pyspark: a worker publishes and discards without loading Sp
 from slicewise.io.base import (
     Measured,
     NoStorageError,
-    Place,
     Staged,
     Storage,
+    StorageLocation,
+    WriteMode,
     Writer,
     find_storage,
     storage_at,
 )
+from slicewise.io.recorded import Difference, PartitionRecord, find_differences
 
 __all__ = [
+    "Difference",
     "Measured",
     "NoStorageError",
-    "Place",
+    "PartitionRecord",
     "Staged",
     "Storage",
+    "StorageLocation",
+    "WriteMode",
     "Writer",
+    "find_differences",
     "find_storage",
     "storage_at",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from slicewise import spark
-from slicewise.io.base import Place
+from slicewise.io.base import StorageLocation
 from slicewise.io.columns import known_schema
 from slicewise.io.files import Files
 from slicewise.io.frames import Frame, RowsError
@@ -16,7 +16,7 @@ def refuse_other_columns(
     frame: Frame,
     definition: PartitionDefinition | None,
     latest_files: Iterable[tuple[str, Files]],
-    place: Place,
+    location: StorageLocation,
 ) -> None:
     """Raise RowsError if the present data and the frame could not be read together.
 
@@ -29,7 +29,7 @@ def refuse_other_columns(
     for path, folder in latest_files:
         schema = known_schema(folder)
         if schema is not None:
-            _compare(frame_schema, spark.schema_of(schema), path, folder.form.name, place.asset)
+            _compare(frame_schema, spark.schema_of(schema), path, folder.form.name, location.asset)
 
 
 def _compare(frame_schema: Any, present_schema: Any, path: str, form: str, asset: str) -> None:
@@ -51,5 +51,5 @@ def _compare(frame_schema: Any, present_schema: Any, path: str, form: str, asset
     if missing_names:
         raise RowsError(
             f"{asset} {path} holds a column {missing_names[0]!r}, which the rows to be appended do"
-            " not have; add it, as nulls if need be"
+            " not have; add the column, with nulls if need be"
         )

@@ -30,7 +30,7 @@ class NoStorageError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class StorageLocation:
     """The location of one asset's data, and the settings with which the data is stored there."""
 
     uri: str
@@ -82,6 +82,7 @@ class Measured:
 
     bytes: int | None = None
     rows: int | None = None
+    files: int | None = None
 
 
 class Storage(ABC):
@@ -113,13 +114,13 @@ class Storage(ABC):
     measures_cheaply: ClassVar[bool] = False
     """Whether `measure` costs no more than a listing, so that each read can begin with it."""
 
-    keeps_cuts_apart: ClassVar[bool] = False
+    keeps_definitions_apart: ClassVar[bool] = False
     """Whether partitions with other dimensions, as an earlier partitioning had, share no data with
     the present partitions.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, location: StorageLocation) -> None:
+        self.location = location
 
     def __init_subclass__(cls, *, kind: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -144,8 +145,8 @@ class Storage(ABC):
         """
         return False
 
-    def refuse_place(self) -> None:
-        """Raise UnfitPlaceError if no data can be published at this location.
+    def refuse_unfit_location(self) -> None:
+        """Raise UnfitLocationError if no data can be published at this location.
 
         Called by the worker before a run begins. Any other error means that the check itself
         failed: the attempt ends before the asset's code begins, as a failure of the platform.
@@ -164,7 +165,7 @@ class Storage(ABC):
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
         """Return the location of an attempt's staged data, as a text that `publish` understands.
 
-        Computed from place and writer alone. The worker computes the text as well, and refuses a
+        Computed from location and writer alone. The worker computes the text as well, and refuses a
         run whose runner reports another text.
         """
 
@@ -187,13 +188,14 @@ class Storage(ABC):
         keys: Sequence[PartitionKey],
         writer: Writer,
         *,
-        apart: bool,
+        single_partition: bool,
     ) -> list[Staged]:
-        """Write the rows of a frame as staged data, each row in its
-        partition; return the partitions.
+        """Write the rows of a frame as staged data, each row in its partition; return the
+        partitions.
 
-        ``apart``: the frame holds one partition, and other calls stage other partitions. Raises
-        RowsError for rows of no partition of the run; nothing of the frame is kept in that case.
+        ``single_partition``: the frame holds one partition, and other calls stage other partitions.
+        Raises RowsError for rows of no partition of the run; nothing of the frame is kept in that
+        case.
         """
 
     @abstractmethod
@@ -235,8 +237,14 @@ class Storage(ABC):
         nothing staged is no error.
 
         Called again some time after an attempt has failed: a write that was still under way may
-        have left data.
+        have left data. Raises OSError if some data could not be removed: the call comes again.
         """
+
+    def has_remains(self, writer: Writer) -> bool:
+        """Return whether `publish` has left data that it could not remove, under the fencing number
+        of the writer. Then `discard` is called some time later.
+        """
+        return False
 
     def is_reachable(self) -> bool:
         """Return whether this process can reach the data's location, partitions or none."""
@@ -256,7 +264,7 @@ class Storage(ABC):
         called again after a crash. Raises `slicewise.storage.StorageError` if the storage does not
         remove partitions, and OSError for a removal that may succeed later.
         """
-        raise StorageError(f"the storage of {self.place.uri} cannot remove partitions")
+        raise StorageError(f"the storage of {self.location.uri} cannot remove partitions")
 
 
 plugins.register_base(plugins.IO, Storage, reserved=_BUILT_IN)
@@ -286,12 +294,12 @@ def find_storage(uri: str | None) -> type[Storage] | None:
     return plugin_class
 
 
-def storage_at(place: Place) -> Storage:
-    """Return the storage of a place. Raises NoStorageError."""
-    cls = find_storage(place.uri)
+def storage_at(location: StorageLocation) -> Storage:
+    """Return the storage at a location. Raises NoStorageError."""
+    cls = find_storage(location.uri)
     if cls is None:
-        scheme = scheme_of(place.uri) or "such"
+        scheme = scheme_of(location.uri) or "such"
         raise NoStorageError(
-            f"no installed storage reads and writes {scheme}: URIs, such as {place.uri}"
+            f"no installed storage reads and writes {scheme}: URIs, such as {location.uri}"
         )
-    return cls(place)
+    return cls(location)

@@ -40,15 +40,15 @@ class FileStorage(Storage, kind="file"):
     write_modes = ("replace", "append", "version")
     must_write = True
     measures_cheaply = True
-    keeps_cuts_apart = True
+    keeps_definitions_apart = True
 
     @property
     def root(self) -> Path:
         """The asset's folder. Raises ValueError for a folder of another host."""
-        uri = self.place.uri
+        uri = self.location.uri
         return Path(uri) if uri.startswith("/") else uri_path(uri)
 
-    def refuse_place(self) -> None:
+    def refuse_unfit_location(self) -> None:
         storage.refuse_unfit(self.root)
 
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
@@ -65,7 +65,7 @@ class FileStorage(Storage, kind="file"):
     ) -> Frame:
         partition_folders = [key_folder(definition, key) for key in keys]
         root, folders_below = storage.folders_to_read(self.root, partition_folders, version=version)
-        return read(session, self._files(root), folders_below, self.place.columns)
+        return read(session, self._files(root), folders_below, self.location.columns)
 
     def stage(
         self,
@@ -74,25 +74,27 @@ class FileStorage(Storage, kind="file"):
         keys: Sequence[PartitionKey],
         writer: Writer,
         *,
-        apart: bool,
+        single_partition: bool,
     ) -> list[Staged]:
-        appends = self.place.write_mode == "append"
+        appends = self.location.write_mode == "append"
         if appends:
             paths = (key_folder(definition, key) for key in keys)
             latest_files = ((path, self._files(self.root / path)) for path in paths)
-            refuse_other_columns(frame, definition, latest_files, self.place)
+            refuse_other_columns(frame, definition, latest_files, self.location)
         folder = Path(self.staging(writer, partitioned=definition is not None))
         target = Target(self._files(folder), definition, keys, keeps_schema=appends)
-        staged = self._stage_apart(frame, target, folder) if apart else stage(frame, target)
+        staged = (
+            self._stage_single(frame, target, folder) if single_partition else stage(frame, target)
+        )
         for partition in staged:
             (folder / partition.path / marker_name(writer.run_id, writer.attempt)).touch()
         return staged
 
-    def _stage_apart(self, frame: Frame, target: Target, folder: Path) -> list[Staged]:
+    def _stage_single(self, frame: Frame, target: Target, folder: Path) -> list[Staged]:
         """Stage one partition by way of a folder of its own, since Spark writes only into a folder
         that does not exist yet.
         """
-        scratch = folder / f"_apart-{uuid4().hex}"
+        scratch = folder / f"_single-{uuid4().hex}"
         files = self._files(scratch)
         try:
             staged = stage(frame, replace(target, files=files))
@@ -133,7 +135,7 @@ class FileStorage(Storage, kind="file"):
             run_id=writer.run_id,
             attempt=writer.attempt,
             fence=writer.fence,
-            mode=self.place.write_mode,
+            mode=self.location.write_mode,
             earlier=writer.earlier,
         )
 
@@ -144,6 +146,11 @@ class FileStorage(Storage, kind="file"):
 
     def discard(self, writer: Writer) -> None:
         storage.discard(str(self.root), run_id=writer.run_id, attempt=writer.attempt)
+
+    def has_remains(self, writer: Writer) -> bool:
+        return storage.has_remains(
+            str(self.root), run_id=writer.run_id, attempt=writer.attempt, fence=writer.fence
+        )
 
     def is_reachable(self) -> bool:
         return self.root.exists()
@@ -164,5 +171,5 @@ class FileStorage(Storage, kind="file"):
     def _files(self, folder: Path) -> Files:
         from pyarrow.fs import LocalFileSystem
 
-        form = FORMATS[checked_format(self.place.format, self.place.uri, self.formats)]
+        form = FORMATS[checked_format(self.location.format, self.location.uri, self.formats)]
         return Files(LocalFileSystem(), str(folder), f"file://{folder}", form, _WRITING)

@@ -126,9 +126,11 @@ class Files:
 
 
 def measured(folders: Sequence[Files]) -> Measured | None:
-    """Return the size of the data files of some folders; None if there are no data files."""
+    """Return the number and the size of the data files of some folders; None without data files."""
     files = [info for folder in folders for info in folder.data()]
-    return Measured(bytes=sum(info.size for info in files)) if files else None
+    if not files:
+        return None
+    return Measured(bytes=sum(info.size for info in files), files=len(files))
 
 
 def is_data(name: str) -> bool:

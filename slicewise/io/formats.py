@@ -42,7 +42,7 @@ class Format:
     foreign: Mapping[str, str] = field(default_factory=dict)
     says_columns: bool = False
     """Whether files of this format contain the names and types of columns."""
-    by_place: bool = False
+    by_position: bool = False
     """Whether a column is identified by position, not by name."""
 
 
@@ -58,7 +58,7 @@ FORMATS = {
             # columns.
             reading={**_CSV, **_TIMES, **_STRICT, "multiLine": "true", "enforceSchema": "false"},
             foreign={**_FOREIGN_CSV, **_STRICT},
-            by_place=True,
+            by_position=True,
         ),
         Format(
             name="json",

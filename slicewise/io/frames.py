@@ -37,8 +37,9 @@ def lacks_dimension_columns(
     if missing and len(keys) > 1:
         columns = " and ".join(repr(name) for name in missing)
         raise RowsError(
-            f"the run makes {len(keys)} partitions, and the frame has no column {columns} that says"
-            " to which one a row belongs; slicewise.partition_column makes one from a timestamp"
+            f"the run covers {len(keys)} partitions, and the frame has no column {columns} that"
+            " names the partition of a row; slicewise.partition_column derives the column from a"
+            " timestamp"
         )
     return len(missing) == len(names)
 

@@ -40,5 +40,7 @@ def refuse_fenced(state: LogState, path: str, writer: Writer) -> None:
 def attempt_of_version(state: LogState, number: int, path: str) -> str:
     if number not in state.versions:
         shown = ", ".join(map(str, sorted(state.versions))) or "none"
-        raise MissingVersionError(f"there is no version {number} of {path}; there are: {shown}")
+        raise MissingVersionError(
+            f"version {number} of {path} does not exist; the versions are {shown}"
+        )
     return state.versions[number]

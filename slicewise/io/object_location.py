@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from slicewise.io.base import Place
+from slicewise.io.base import StorageLocation
 from slicewise.io.files import Files
 from slicewise.io.formats import FORMATS, checked_format
 from slicewise.io.object_store import Store, store_at
@@ -24,24 +24,24 @@ class ObjectLocation(NamedTuple):
     `connector` is the scheme of Hadoop's connector, `arrow` the scheme of pyarrow.
     """
 
-    place: Place
+    location: StorageLocation
     connector: str
     arrow: str
 
     @property
     def root(self) -> str:
         """The folder inside the bucket."""
-        return unquote(urlsplit(self.place.uri).path).strip("/")
+        return unquote(urlsplit(self.location.uri).path).strip("/")
 
     @property
     def bucket(self) -> str:
         """The name of the bucket."""
-        return urlsplit(self.place.uri).netloc
+        return urlsplit(self.location.uri).netloc
 
     @property
     def arrow_uri(self) -> str:
         """The bucket, as pyarrow finds it."""
-        return str(self.place.connection.get("arrow") or f"{self.arrow}://{self.bucket}")
+        return str(self.location.connection.get("arrow") or f"{self.arrow}://{self.bucket}")
 
     @property
     def is_remote(self) -> bool:
@@ -52,19 +52,19 @@ class ObjectLocation(NamedTuple):
         """Return the files of a folder below the asset's folder."""
         names = (self.root, folder)
         path = "/".join(name for name in names if name not in ("", UNPARTITIONED))
-        form = FORMATS[checked_format(self.place.format, self.place.uri, formats)]
+        form = FORMATS[checked_format(self.location.format, self.location.uri, formats)]
         url = f"{self.connector}://{self.bucket}/{path}"
-        options = self.place.connection.get("hadoop") or {}
+        options = self.location.connection.get("hadoop") or {}
         return Files(self._system(), path, url, form, options, options)
 
     def store(self) -> Store:
         """Return the client of the store."""
-        return store_at(self.arrow_uri, self.place.connection.get("obstore") or {})
+        return store_at(self.arrow_uri, self.location.connection.get("obstore") or {})
 
     def refuse_unfit(self) -> None:
         """Raise UnfitStoreError for a store without the operations that publication needs."""
         folder = "/".join(filter(None, (self.root, _TRIAL)))
-        self.store().refuse_unfit(folder, self.place.uri, name=self.arrow_uri)
+        self.store().refuse_unfit(folder, self.location.uri, name=self.arrow_uri)
 
     def _system(self) -> "FileSystem":
         from pyarrow.fs import FileSystem, SubTreeFileSystem

@@ -43,7 +43,7 @@ class ObjectStorage(Storage):
     formats = tuple(FORMATS)
     write_modes = ("replace", "append", "version")
     measures_cheaply = True
-    keeps_cuts_apart = True
+    keeps_definitions_apart = True
     connector: ClassVar[str]
     """The scheme of Hadoop's connector."""
     arrow: ClassVar[str]
@@ -51,7 +51,7 @@ class ObjectStorage(Storage):
 
     @property
     def is_remote(self) -> bool:
-        return self._location.is_remote
+        return self._object_location.is_remote
 
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
         return f"{_DATA}/{ATTEMPT_COLUMN}={attempt_name(writer)}"
@@ -63,15 +63,17 @@ class ObjectStorage(Storage):
         keys: Sequence[PartitionKey],
         writer: Writer,
         *,
-        apart: bool,
+        single_partition: bool,
     ) -> list[Staged]:
-        appends = self.place.write_mode == "append"
-        with translated_errors(self.place.uri):
+        appends = self.location.write_mode == "append"
+        with translated_errors(self.location.uri):
             if appends:
-                refuse_other_columns(frame, definition, self._current(definition, keys), self.place)
+                refuse_other_columns(
+                    frame, definition, self._current(definition, keys), self.location
+                )
             files = self._files(self.staging(writer, partitioned=definition is not None))
         target = Target(files, definition, keys, keeps_schema=appends)
-        return stage_one(frame, target) if apart else stage(frame, target)
+        return stage_one(frame, target) if single_partition else stage(frame, target)
 
     def read(
         self,
@@ -82,7 +84,7 @@ class ObjectStorage(Storage):
         version: int | None = None,
     ) -> Frame:
         paths = [key_folder(definition, key) for key in keys]
-        with translated_errors(self.place.uri):
+        with translated_errors(self.location.uri):
             states = dict(zip(paths, map_concurrently(self._state, paths), strict=True))
             if version is None:
                 run_folders = [
@@ -100,11 +102,11 @@ class ObjectStorage(Storage):
                 outside_paths = []
             frames = []
             if run_folders:
-                frame = read(session, self._files(_DATA), run_folders, self.place.columns)
+                frame = read(session, self._files(_DATA), run_folders, self.location.columns)
                 frames.append(frame.drop(ATTEMPT_COLUMN))
             if outside_paths:
                 home = self._files(UNPARTITIONED)
-                frames.append(read(session, home, outside_paths, self.place.columns))
+                frames.append(read(session, home, outside_paths, self.location.columns))
         return by_name(frames)
 
     def read_staged(
@@ -117,12 +119,12 @@ class ObjectStorage(Storage):
         folders = [data_folder(attempt_name(writer), partition.path) for partition in staged]
         return read(session, self._files(_DATA), folders, ()).drop(ATTEMPT_COLUMN)
 
-    def refuse_place(self) -> None:
-        with translated_errors(self.place.uri):
-            self._location.refuse_unfit()
+    def refuse_unfit_location(self) -> None:
+        with translated_errors(self.location.uri):
+            self._object_location.refuse_unfit()
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
-        with translated_errors(self.place.uri):
+        with translated_errors(self.location.uri):
             paths = [str(partition["path"]) for partition in partitions]
             states = self._take_over(paths, writer)
             lost = [path for path in paths if not states[path].has(attempt_name(writer))]
@@ -131,8 +133,8 @@ class ObjectStorage(Storage):
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
-        with translated_errors(self.place.uri):
-            self._location.refuse_unfit()
+        with translated_errors(self.location.uri):
+            self._object_location.refuse_unfit()
             paths = [str(partition["path"]) for partition in partitions]
             if writer.fence > 1:
                 self._take_over(paths, writer)
@@ -140,12 +142,12 @@ class ObjectStorage(Storage):
             return dict(zip(paths, facts, strict=True))
 
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
-        with translated_errors(self.place.uri):
+        with translated_errors(self.location.uri):
             states = zip(paths, map_concurrently(self._state, paths), strict=True)
             return [path for path, state in states if state.has(attempt_name(writer))]
 
     def discard(self, writer: Writer) -> None:
-        with translated_errors(self.place.uri):
+        with translated_errors(self.location.uri):
             files = self._files(self.staging(writer, partitioned=True))
             staged_paths = list(files.tree())
             published_paths = set(self.published(staged_paths, writer))
@@ -154,11 +156,11 @@ class ObjectStorage(Storage):
                     files.below(path).remove()
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
-        with translated_errors(self.place.uri):
+        with translated_errors(self.location.uri):
             return dict(zip(paths, map_concurrently(self._measured, paths), strict=True))
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
-        with translated_errors(self.place.uri):
+        with translated_errors(self.location.uri):
             reasons = {
                 path: self._remove_partition(path, attempts) for path, attempts in writers.items()
             }
@@ -170,7 +172,7 @@ class ObjectStorage(Storage):
         The partition's log stays, with an entry for the removal: numbers are never used again.
         """
         if self._files(UNPARTITIONED).below(path).data():
-            return "something else has written data beside that of runs"
+            return "another program has written data beside the data of runs"
         recorded = {attempt_name(writer) for writer in writers}
 
         def step(state: LogState) -> LogState | None:
@@ -189,7 +191,7 @@ class ObjectStorage(Storage):
         return measured(folders)
 
     def _publish(self, path: str, writer: Writer) -> Mapping[str, Any]:
-        attempt, mode = attempt_name(writer), self.place.write_mode
+        attempt, mode = attempt_name(writer), self.location.write_mode
         earlier = {f"{writer.run_id}-{name}" for name in writer.earlier}
 
         def step(state: LogState) -> LogState | None:
@@ -235,7 +237,7 @@ class ObjectStorage(Storage):
 
     def _refuse_lost(self, path: str, writer: Writer) -> None:
         if not self._files(_DATA).below(data_folder(attempt_name(writer), path)).data():
-            raise StagingLostError(f"{path} was not published, and the staged data is gone")
+            raise StagingLostError(f"{path} was not published, and the staged data is missing")
 
     def _remove_old(self, path: str, state: LogState) -> None:
         """Remove the files that the latest entry has put out of use."""
@@ -248,8 +250,8 @@ class ObjectStorage(Storage):
     def _log(self, path: str) -> ObjectLog:
         # The key of an object is no path: with a `.` it would be another key, or a key that clients
         # do not send unchanged.
-        folders = [self._location.root, _LOG, "" if path == UNPARTITIONED else path]
-        return ObjectLog(self._location.store(), "/".join(filter(None, folders)), path)
+        folders = [self._object_location.root, _LOG, "" if path == UNPARTITIONED else path]
+        return ObjectLog(self._object_location.store(), "/".join(filter(None, folders)), path)
 
     def _current(
         self, definition: PartitionDefinition | None, keys: Sequence[PartitionKey]
@@ -266,11 +268,11 @@ class ObjectStorage(Storage):
         return not state.data or bool(self._files(UNPARTITIONED).below(path).data())
 
     def _files(self, folder: str) -> Files:
-        return self._location.files(folder, self.formats)
+        return self._object_location.files(folder, self.formats)
 
     @property
-    def _location(self) -> ObjectLocation:
-        return ObjectLocation(self.place, self.connector, self.arrow)
+    def _object_location(self) -> ObjectLocation:
+        return ObjectLocation(self.location, self.connector, self.arrow)
 
 
 class S3Storage(ObjectStorage, kind="s3"):

@@ -34,7 +34,7 @@ def check_kept(
     if storage is None or uri is None:
         if validated:
             raise DefinitionError(
-                f"outlet_validations read back what a run has written, and {_where(uri, storage)};"
+                f"outlet_validations read the data of a run, and {_where(uri, storage)};"
                 " write a uri that Slicewise reads, or validate in the function"
             )
         return
@@ -58,4 +58,4 @@ def _where(uri: str | None, storage: type[Storage] | None) -> str:
             if scheme
             else "the uri of the asset has no scheme"
         )
-    return f"at {scheme}: URIs there are no files"
+    return f"data at {scheme}: URIs has no files"

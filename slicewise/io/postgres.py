@@ -38,11 +38,11 @@ class PostgresStorage(Storage, kind="postgres"):
     @property
     def table(self) -> Table:
         """The asset's table. Raises ValueError for a URI that names no table."""
-        split_uri = urlsplit(self.place.uri)
+        split_uri = urlsplit(self.location.uri)
         names = [unquote(name) for name in split_uri.path.strip("/").split("/")]
         if len(names) != 3 or not all(names) or not split_uri.hostname:
             raise ValueError(
-                f"{self.place.uri!r} names no table; write postgres://host/database/schema/table"
+                f"{self.location.uri!r} names no table; write postgres://host/database/schema/table"
             )
         database, schema, name = names
         return Table(split_uri.hostname, split_uri.port or 5432, database, schema, name)
@@ -61,12 +61,12 @@ class PostgresStorage(Storage, kind="postgres"):
         keys: Sequence[PartitionKey],
         writer: Writer,
         *,
-        apart: bool,
+        single_partition: bool,
     ) -> list[Staged]:
         lacks_dimension_columns(frame, definition, keys)  # raises where a column is missing
         texts = text_columns(frame, definition, keys) if definition is not None else {}
         name = self.staging(writer, partitioned=definition is not None)
-        if apart:
+        if single_partition:
             name = single_partition_table(name, key_folder(definition, keys[0]))
         options = {**self._options(), "dbtable": self.table.beside(name)}
         ready = frame.withColumns(texts) if texts else frame
@@ -101,7 +101,7 @@ class PostgresStorage(Storage, kind="postgres"):
     def _drop(self, name: str, reason: BaseException) -> None:
         """Drop the table of refused rows: a function may catch the error, and write other rows."""
         try:
-            with Tables(self.table, self.place.connection, name) as tables:
+            with Tables(self.table, self.location.connection, name) as tables:
                 tables.drop(name)
         except (StorageError, TryAgainError) as error:
             raise error from reason
@@ -125,8 +125,8 @@ class PostgresStorage(Storage, kind="postgres"):
         writer: Writer,
     ) -> Frame:
         name = self.staging(writer, partitioned=definition is not None)
-        with Tables(self.table, self.place.connection, name) as tables:
-            table_parts = [
+        with Tables(self.table, self.location.connection, name) as tables:
+            table_selections = [
                 TablePartitions(
                     self.table.beside(table_name),
                     tables.columns(table_name),
@@ -136,7 +136,7 @@ class PostgresStorage(Storage, kind="postgres"):
                     name, [partition.path for partition in staged]
                 ).items()
             ]
-        return self._query(session, select_from_tables(table_parts))
+        return self._query(session, select_from_tables(table_selections))
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         with self._tables(writer) as tables:
@@ -153,7 +153,7 @@ class PostgresStorage(Storage, kind="postgres"):
             tables.publish(
                 self.staging(writer, partitioned=True),
                 _paths(partitions),
-                adds=self.place.write_mode == "append",
+                adds=self.location.write_mode == "append",
                 earlier=[_attempt(writer, earlier_attempt) for earlier_attempt in writer.earlier],
             )
         return {}
@@ -168,7 +168,7 @@ class PostgresStorage(Storage, kind="postgres"):
             tables.discard()
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
-        with Tables(self.table, self.place.connection, "measure") as tables:
+        with Tables(self.table, self.location.connection, "measure") as tables:
             counts = tables.row_counts(paths)
         return {path: Measured(rows=counts.get(path, 0)) for path in paths}
 
@@ -177,20 +177,20 @@ class PostgresStorage(Storage, kind="postgres"):
             path: [_attempt(writer, writer.attempt) for writer in path_writers]
             for path, path_writers in writers.items()
         }
-        with Tables(self.table, self.place.connection, "remove") as tables:
+        with Tables(self.table, self.location.connection, "remove") as tables:
             kept_paths = tables.remove(attempts)
         return dict.fromkeys(kept_paths, WRITTEN_SINCE)
 
     def _tables(self, writer: Writer) -> Tables:
         attempt = _attempt(writer, writer.attempt)
-        return Tables(self.table, self.place.connection, attempt, writer.fence)
+        return Tables(self.table, self.location.connection, attempt, writer.fence)
 
     def _options(self) -> dict[str, str]:
-        connection = self.place.connection
+        connection = self.location.connection
         if not connection.get("user"):
             raise ValueError(
-                f"no user of {self.table.server} is known for {self.place.asset or 'this run'}: the"
-                " file that SLICEWISE_CONNECTIONS names has none"
+                f"no user of {self.table.server} is known for {self.location.asset or 'this run'}: "
+                "write a user into the file that SLICEWISE_CONNECTIONS names"
             )
         return {
             **{name: str(value) for name, value in (connection.get("jdbc") or {}).items()},

@@ -151,7 +151,7 @@ class Tables:
             single_table = single_partition_table(staging, path)
             if not self._sql.has(single_table):
                 raise StagingLostError(
-                    f"{self._table} {path} was not published, and the staged data is gone"
+                    f"{self._table} {path} was not published, and the staged data is missing"
                 )
             names[single_table] = [path]
         return names

@@ -116,7 +116,9 @@ def _common_kind(first: _Kind, second: _Kind) -> _Kind | None:
     if (first.form, first.is_own) != (second.form, second.is_own):
         return None
     first_schema, second_schema = json.loads(first.schema), json.loads(second.schema)
-    if FORMATS[first.form].by_place and column_names(first_schema) != column_names(second_schema):
+    if FORMATS[first.form].by_position and column_names(first_schema) != column_names(
+        second_schema
+    ):
         return None
     schema = merge_types(first_schema, second_schema)
     return None if schema is None else replace(first, schema=json.dumps(schema))

@@ -23,25 +23,25 @@ def select_within(table: str, partitions: Sequence[Texts]) -> str:
     return f"SELECT * FROM {table}{_condition(partitions)}"  # noqa: S608 -- all of it is quoted
 
 
-def select_from_tables(table_parts: Sequence[TablePartitions]) -> str:
+def select_from_tables(tables: Sequence[TablePartitions]) -> str:
     """Return the statement that selects the rows of several tables, each value
     in the column of its name.
 
     A column that a table lacks is null, as it is when all rows are moved into one table.
     """
     columns: dict[str, str] = {}
-    for table_part in table_parts:
-        for name, kind in table_part.columns.items():
+    for table_partitions in tables:
+        for name, kind in table_partitions.columns.items():
             columns.setdefault(name, kind)
-    return " UNION ALL ".join(_select(table_part, columns) for table_part in table_parts)
+    return " UNION ALL ".join(_select(table_partitions, columns) for table_partitions in tables)
 
 
-def _select(table_part: TablePartitions, columns: Mapping[str, str]) -> str:
+def _select(table_partitions: TablePartitions, columns: Mapping[str, str]) -> str:
     named = ", ".join(
-        quoted(name) if name in table_part.columns else f"NULL::{kind} AS {quoted(name)}"
+        quoted(name) if name in table_partitions.columns else f"NULL::{kind} AS {quoted(name)}"
         for name, kind in columns.items()
     )
-    return f"SELECT {named} FROM {table_part.table}{_condition(table_part.within)}"  # noqa: S608 -- as above
+    return f"SELECT {named} FROM {table_partitions.table}{_condition(table_partitions.within)}"  # noqa: S608 -- as above
 
 
 def _condition(partitions: Sequence[Texts]) -> str:

@@ -20,18 +20,22 @@ class PartitionRecord:
 
     rows: int | None = None
     bytes: int | None = None
+    files: int | None = None
     is_least: bool = False
-    """Whether the partition holds at least as much: the record is of the rows appended last."""
+    """Whether the partition holds at least as much: the record is not of the whole partition, or
+    another asset appends to the same location.
+    """
 
     def to_json(self) -> list[Any]:
         """Return the record as JSON, in the form in which a worker answers a runner."""
-        return [self.rows, self.bytes, self.is_least]
+        recorded = [self.rows, self.bytes, self.is_least]
+        return recorded if self.files is None else [*recorded, self.files]
 
     @classmethod
     def from_json(cls, content: Sequence[Any]) -> "PartitionRecord":
         """Read the JSON that `to_json` wrote."""
-        rows, size, is_least = content
-        return cls(rows=rows, bytes=size, is_least=is_least)
+        rows, size, is_least, *files = content
+        return cls(rows=rows, bytes=size, files=files[0] if files else None, is_least=is_least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,10 @@ class Difference:
         """The difference, in a few words."""
         if self.actual is None:
             return "no data"
+        if _deviates(self.recorded.files, self.actual.files, is_least=self.recorded.is_least):
+            number = self.actual.files or 0
+            files = "1 file" if number == 1 else f"{number:,} files"
+            return f"{files}, {self.recorded.files or 0:,} recorded"
         if self.actual.bytes is not None and self.recorded.bytes is not None:
             return f"{self.actual.bytes:,} bytes, {self.recorded.bytes:,} recorded"
         return f"{self.actual.rows or 0:,} rows, {self.recorded.rows or 0:,} recorded"
@@ -96,13 +104,18 @@ def differs(recorded: PartitionRecord, actual: Measured | None) -> bool:
     """Return whether data differs from the record."""
     if actual is None:
         return True
-    pairs = ((recorded.bytes, actual.bytes), (recorded.rows, actual.rows))
-    return any(
-        expected is not None
-        and number is not None
-        and (number < expected if recorded.is_least else number != expected)
-        for expected, number in pairs
+    pairs = (
+        (recorded.files, actual.files),
+        (recorded.bytes, actual.bytes),
+        (recorded.rows, actual.rows),
     )
+    return any(_deviates(*pair, is_least=recorded.is_least) for pair in pairs)
+
+
+def _deviates(expected: int | None, number: int | None, *, is_least: bool) -> bool:
+    if expected is None or number is None:
+        return False
+    return number < expected if is_least else number != expected
 
 
 def lost_data_sentence(asset: str, differing: Sequence[Difference]) -> str:
@@ -119,6 +132,12 @@ def lost_data_sentence(asset: str, differing: Sequence[Difference]) -> str:
     verb = "are" if count > 1 else "is"
     return (
         f"{subject} that this run reads {verb} not as recorded when published: {named}{more}."
-        f" Materialize this data again; `slicewise partitions verify {asset}` lists all"
-        " differences"
+        f" {_repair(differing)}; `slicewise partitions verify {asset}` lists all differences"
     )
+
+
+def _repair(differing: Sequence[Difference]) -> str:
+    """Say how to repair the partitions: a run that appends would add its rows once more."""
+    if any(difference.recorded.files is not None for difference in differing):
+        return "Restore the files, or report a materialization if the data is right as it is"
+    return "Materialize this data again"

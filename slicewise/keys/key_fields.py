@@ -101,7 +101,7 @@ def signature_of(owner: str, fields: Mapping[str, Field]) -> Signature:
         elif with_default:
             raise DefinitionError(
                 f"the field {field.name} of {owner} has no default but follows {with_default},"
-                " which has one: put it before"
+                f" which has a default: declare {field.name} before {with_default}"
             )
     return Signature([field.parameter for field in fields.values()])
 

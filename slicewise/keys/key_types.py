@@ -21,11 +21,11 @@ _WRITTEN_BY_THE_COMPILER = {
     *("__firstlineno__", "__annotate__", "__annotate_func__", "__classdictcell__"),
     *("__conditional_annotations__", "__type_params__"),
 }
-_MAKING = "annotate fields (x: float), and the constructor comes by itself"
+_MAKING = "annotate fields (x: float); Slicewise creates the constructor"
 _COMPARING = "keys are equal, hashed and ordered by their fields"
 _FROZEN = "keys are frozen, and their fields plain"
 _STORING = "keys are stored by their fields"
-_OTHERS = "a key class has fields, methods, and __str__ for what people are shown"
+_OTHERS = "a key class has fields, methods, and __str__ for the shown text"
 _INSTEAD = {
     **dict.fromkeys(("__init__", "__new__", "__post_init__", "__init_subclass__"), _MAKING),
     **dict.fromkeys(("__eq__", "__ne__", "__hash__"), _COMPARING),
@@ -87,7 +87,7 @@ class PartitionKeyType(type):
 
     def __init_subclass__(mcls) -> None:
         raise DefinitionError(
-            f"{mcls.__name__} would change how key classes are made: derive from PartitionKey alone"
+            f"{mcls.__name__} would change key classes: derive from PartitionKey alone"
         )
 
     def __setattr__(cls, name: str, value: object) -> None:
@@ -99,17 +99,17 @@ class PartitionKeyType(type):
         super().__setattr__(name, value)
 
     def __delattr__(cls, name: str) -> None:
-        raise DefinitionError(f"the key class {cls.__name__} is complete: {name} stays")
+        raise DefinitionError(f"the key class {cls.__name__} is complete: {name} cannot be deleted")
 
 
 class _Attribute:
     """A descriptor that reads a field of a key."""
 
     def __init__(self, index: int, field: Field) -> None:
-        self._place, self._field = index, field
+        self._index, self._field = index, field
 
     def __get__(self, key: Any, owner: type) -> Any:
-        return self._field if key is None else key._values[self._place]
+        return self._field if key is None else key._values[self._index]
 
     def __set__(self, key: Any, value: object) -> None:
         raise AttributeError(f"a partition key is frozen: {self._field.name} cannot be set")
@@ -139,12 +139,12 @@ def _base(name: str, bases: tuple[type, ...]) -> type:
     """
     if len(bases) > 1:
         raise DefinitionError(
-            f"the key class {name} has {len(bases)} bases: derive it from PartitionKey, or from one"
-            " class that is, alone"
+            f"the key class {name} has {len(bases)} bases: derive {name} from PartitionKey alone,"
+            " or from one key class alone"
         )
     if "_fields" not in vars(bases[0]):
         raise DefinitionError(
-            f"the key class {name} cannot derive from {bases[0].__name__}: derive it from"
+            f"the key class {name} cannot derive from {bases[0].__name__}: derive {name} from"
             f" PartitionKey (a field may hold a {bases[0].__name__})"
         )
     return bases[0]
@@ -163,6 +163,6 @@ def _check_names(name: str, namespace: dict[str, Any], record: type) -> None:
     for attribute in {**namespace, **namespace.get("__annotations__", {})}:
         if not attribute.startswith("__") and hasattr(record, attribute):
             raise DefinitionError(
-                f"{attribute!r} of the key class {name} would hide what every key has: take another"
-                " name"
+                f"{attribute!r} of the key class {name} would hide an attribute of every key: take"
+                " another name"
             )

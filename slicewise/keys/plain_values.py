@@ -43,7 +43,7 @@ _INSTEAD: dict[type, str] = {
     dict: "use a PartitionKey with fields",
     list: "use a tuple",
     set: "use a frozenset",
-    type(None): "leave the key out, or use a word that says why there is none",
+    type(None): "leave the key out, or use a word that says why the value is missing",
 }
 
 
@@ -70,7 +70,7 @@ def _refusal_text(value: object) -> str:
 
 def _check_not_nan(number: Any) -> Any:
     if number.is_nan() if isinstance(number, Decimal) else math.isnan(number):
-        raise PartitionKeyError("NaN cannot be a partition key: it does not equal itself")
+        raise PartitionKeyError("NaN cannot be a partition key: NaN does not equal itself")
     return number
 
 
@@ -97,7 +97,7 @@ def _check_text(text: str) -> str:
     for char in text:
         if description := _UNPRINTABLE.get(unicodedata.category(char)):
             raise PartitionKeyError(
-                f"the text {text[:200]!r} cannot be a partition key: it holds {description},"
+                f"the text {text[:200]!r} cannot be a partition key: the text holds {description},"
                 f" {char!r}"
             )
     return text

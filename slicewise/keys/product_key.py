@@ -65,14 +65,14 @@ class ProductKey(PartitionKey, built_in=True):
 
     def __getitem__(self, name: str) -> PlainValue:
         """Return the Interval or plain value in the dimension."""
-        return self._part(name).value
+        return self._component(name).value
 
-    def _part(self, name: str) -> PartitionKey:
+    def _component(self, name: str) -> PartitionKey:
         try:
             return self._parts[self._names.index(name)]
         except ValueError:
             names = ", ".join(self._names)
-            raise PartitionKeyError(f"no dimension {name!r}: there are {names}") from None
+            raise PartitionKeyError(f"no dimension {name!r}: the dimensions are {names}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

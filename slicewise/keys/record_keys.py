@@ -50,7 +50,9 @@ class Record(_RecordContent, PartitionKey, built_in=True):
         Raises PartitionKeyError.
         """
         if not cls._names:
-            raise TypeError(f"{cls.__name__} has no fields, so it names no partition: declare some")
+            raise TypeError(
+                f"{cls.__name__} has no fields, so it names no partition: declare a field"
+            )
         try:
             bound = cls.__signature__.bind(*args, **values)  # type: ignore[attr-defined]
         except TypeError as error:
@@ -111,7 +113,7 @@ class Record(_RecordContent, PartitionKey, built_in=True):
         raise AttributeError(f"a partition key is frozen: {name} cannot be set")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a partition key is frozen: {name} stays")
+        raise AttributeError(f"a partition key is frozen: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         cls = type(self)
@@ -142,7 +144,7 @@ class RecordKey(Record, built_in=True):
             value if isinstance(value, PartitionKey) else plain_value(value) for value in values
         )
         if not names or len(names) != len(checked) or len({*names}) < len(names):
-            raise PartitionKeyError(f"a {type_name} of {names} cannot be made of {checked}")
+            raise PartitionKeyError(f"a {type_name} of {names} cannot be created from {checked}")
         key = object.__new__(cls)
         object.__setattr__(key, "_type_name", type_name)
         object.__setattr__(key, "_names", tuple(names))

@@ -1,5 +1,5 @@
-"""Loading of bundles: archives, import of definition files, checks of what they declare."""
+"""Loading of bundles: archives, import of definition files, checks of declarations."""
 
-from slicewise.loading.archives import load_bundle
+from slicewise.loading.archives import DEFAULT_LIMIT_BYTES, BundleError, archive, load_bundle
 
-__all__ = ["load_bundle"]
+__all__ = ["DEFAULT_LIMIT_BYTES", "BundleError", "archive", "load_bundle"]

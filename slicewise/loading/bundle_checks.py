@@ -11,9 +11,20 @@ from typing import Any
 
 from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.decorator import MultiAsset, ProducedAsset
+from slicewise.declaring.freshness import check_has_windows
 from slicewise.declaring.registry import Registry
-from slicewise.declaring.schedules import cycle_from, has_ticks, scheduling_assets
+from slicewise.declaring.schedules import (
+    cycle_from,
+    fresh_names,
+    has_ticks,
+    schedule_json,
+    schedule_names,
+)
+from slicewise.declaring.signatures import wanted_names
+from slicewise.declaring.step_functions import setup_name
 from slicewise.errors import DefinitionError
+from slicewise.loading.alert_limit import excess_alerts
+from slicewise.loading.hidden_columns import mistaken_columns
 from slicewise.partitions.limits import Limits, limit_error
 from slicewise.texts.hints import name_hint
 from slicewise.texts.tracebacks import (
@@ -42,9 +53,14 @@ def check_declarations(registry: Registry, errors: Errors, limits: Limits) -> No
     # file was loaded.
     for error in [
         *name_errors,
+        *_ambiguous_steps(registry),
         *_wrong_mappings(registry),
+        *_unmapped_fresh(registry),
         *_cycles(registry),
+        *_windowless_freshness(registry),
+        *mistaken_columns(registry),
         *_excesses(registry, limits),
+        *excess_alerts(registry),
     ]:
         add_error(errors, error, registry.folder)
     registry.drop_files({file for file, file_errors in errors.items() if file_errors})
@@ -98,7 +114,8 @@ def _near_argument(error: BaseException) -> str:
     if call_match is None or not isinstance(cls, type):
         return ""
     parameter_names = [name for name in inspect.signature(cls).parameters if name != "self"]
-    return f"; {name_hint(call_match['argument'], parameter_names, otherwise='it has none')}"
+    no_arguments = f"{call_match['name']} takes no arguments"
+    return f"; {name_hint(call_match['argument'], parameter_names, otherwise=no_arguments)}"
 
 
 def _unknown_names(registry: Registry) -> list[AssetDefinitionError]:
@@ -117,7 +134,9 @@ def _unknown_sentence(unknown: list[str], known_names: set[str], registry: Regis
     multi_asset = registry.multis.get(name)
     if multi_asset is not None:
         outlets = ", ".join(outlet.name for outlet in multi_asset.outlets)
-        return f"the parameter {name!r} names a function that makes several assets: {outlets}"
+        return (
+            f"the parameter {name!r} names a function with several outlets; name one of {outlets}"
+        )
     shown = " and ".join(repr(name) for name in unknown)
     names = (
         f"the parameters {shown} name no assets"
@@ -127,9 +146,9 @@ def _unknown_sentence(unknown: list[str], known_names: set[str], registry: Regis
     hints = (
         "; ".join(_hint(name, known_names) for name in unknown[:3])
         if known_names
-        else "there are none"
+        else "no other asset is declared"
     )
-    return f"{names}; {hints} (one of another bundle is declared by Asset.ref({name!r}))"
+    return f"{names}; {hints} (declare an asset of another bundle with Asset.ref({name!r}))"
 
 
 def _hint(name: str, known_names: set[str]) -> str:
@@ -146,6 +165,21 @@ def _identifier(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
+def _ambiguous_steps(registry: Registry) -> list[AssetDefinitionError]:
+    """Return an error for each function that may mean a set-up or an asset by a parameter."""
+    errors = []
+    for producer in registry.producers():
+        name = setup_name(producer.options)
+        if name in registry.assets and name in wanted_names(producer.function):
+            errors.append(
+                producer.refused(
+                    f"{name!r} is the name of the setup and of an asset, and the function has a"
+                    " parameter of this name; rename the setup"
+                )
+            )
+    return errors
+
+
 def _wrong_mappings(registry: Registry) -> list[AssetDefinitionError]:
     """Return an error for each producer with a mapping that does not fit the definitions of the two
     assets; only for the first such mapping.
@@ -160,9 +194,44 @@ def _wrong_mappings(registry: Registry) -> list[AssetDefinitionError]:
                 mapping.check(producer.partition, asset.partition)
             except Exception as error:  # the mapping may come from an installed package
                 reason = error if isinstance(error, DefinitionError) else one_line(error)
-                sentence = f"upstream={{{asset.name!r}: {mapping!r}}} cannot be: {reason}"
+                sentence = f"upstream={{{asset.name!r}: {mapping!r}}} is not possible: {reason}"
                 errors.append(producer.refused(sentence))
                 break
+    return errors
+
+
+def _unmapped_fresh(registry: Registry) -> list[AssetDefinitionError]:
+    """Return an error for each producer with a `Fresh` of an asset by time without a mapping.
+
+    By the overlap rule a partition would need the windows of its own time, which may be made long
+    after: the newest ones are meant.
+    """
+    errors = []
+    for producer in registry.producers():
+        for name in fresh_names(schedule_json(producer.options.schedule)):
+            asset = registry.assets.get(name)
+            definition = None if asset is None else asset.partition
+            if definition is None or definition.time_dimension is None:
+                continue
+            if name not in producer.production.mappings and producer.partition is not None:
+                errors.append(
+                    producer.refused(
+                        f"Fresh({name}) does not say which partitions of {name!r} count; write"
+                        f" upstream={{{name}: Latest()}}, or another mapping"
+                    )
+                )
+                break
+    return errors
+
+
+def _windowless_freshness(registry: Registry) -> list[AssetDefinitionError]:
+    """Return an error for each asset of another program that has a freshness and no windows."""
+    errors = []
+    for declared in registry.external():
+        try:
+            check_has_windows(declared.freshness, declared.partition)
+        except DefinitionError as error:
+            errors.append(declared.refused(str(error)))
     return errors
 
 
@@ -189,7 +258,7 @@ def _cycles(registry: Registry) -> list[AssetDefinitionError]:
     """Return one error for each circle of schedules, at the circle's first producer."""
     producers = registry.producers()
     scheduling_names = {
-        name: scheduling_assets(producer.options.schedule)
+        name: schedule_names(schedule_json(producer.options.schedule))
         for producer in producers
         for name in _outlet_names(producer)
     }
@@ -203,8 +272,8 @@ def _cycles(registry: Registry) -> list[AssetDefinitionError]:
                 shown = " -> ".join(cycle)
                 errors.append(
                     producer.refused(
-                        f"the schedule is a circle of assets: {shown}; give one of these assets"
-                        " a schedule by time, or none"
+                        f"the schedule is a circle of assets: {shown}; give one asset a"
+                        " schedule by time, or no schedule"
                     )
                 )
     return errors

@@ -14,6 +14,7 @@ from slicewise.loading.importing import load_bundle
 from slicewise.partitions.limits import Limits
 from slicewise.process.hidden_packages import hide_server_packages
 from slicewise.process.hiding import hide_from_others
+from slicewise.process.python_start import hide_from_started_pythons
 
 
 def main() -> None:
@@ -23,12 +24,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m slicewise.loading.loader", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)
-    parser.add_argument("--only", metavar="FILE", help="load this file of the folder alone")
+    parser.add_argument("--only", metavar="FILE", help="load only this file of the folder")
     for limit, default in Limits()._asdict().items():
         parser.add_argument(f"--{limit.replace('_', '-')}", type=int, default=default)
     options = parser.parse_args()
     limits = Limits(*(getattr(options, name) for name in Limits._fields))
     hide_server_packages()
+    hide_from_started_pythons()
     spark.use_connect()
     os.set_inheritable(options.report_fd, False)
     declared = load_bundle(options.folder, only=options.only, limits=limits)

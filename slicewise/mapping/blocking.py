@@ -48,12 +48,13 @@ def _of_lost_segments(
     downstream: Definition, upstream: Definition, chosen: PartitionSet
 ) -> PartitionSet:
     match = matching_segments(downstream, upstream, chosen.space)
-    used_segments = frozenset().union(*(slab.segments for slab in chosen.slabs))
+    used_segments = frozenset().union(*(segments for _, _, segments in chosen.window_ranges))
     lost_segments = frozenset(number for number in used_segments if match(frozenset({number}))[1])
-    slabs = (
-        WindowRange(slab.first, slab.stop, slab.segments & lost_segments) for slab in chosen.slabs
+    window_ranges = (
+        WindowRange(first, stop, segments & lost_segments)
+        for first, stop, segments in chosen.window_ranges
     )
-    return PartitionSet(downstream, slabs)
+    return PartitionSet(downstream, window_ranges)
 
 
 def _of_needed_windows(
@@ -75,15 +76,19 @@ def _of_needed_windows(
     ):
         return chosen
     windows = PartitionSet(
-        downstream_time, [slab._replace(segments=frozenset({0})) for slab in chosen.slabs]
+        downstream_time,
+        [window_range._replace(segments=frozenset({0})) for window_range in chosen.window_ranges],
     )
     needed = upstream_partitions(downstream_time, upstream_time, windows, mapping)
     reading_windows = downstream_partitions(upstream_time, downstream_time, needed, mapping)
     of_all_segments = chosen.space.segments.all
-    slabs = [slab._replace(segments=of_all_segments) for slab in reading_windows.slabs]
+    window_ranges = [
+        window_range._replace(segments=of_all_segments)
+        for window_range in reading_windows.window_ranges
+    ]
     if needed.blocking.spans:
-        slabs += _of_lost_windows(upstream, chosen, needed.blocking.spans, mapping)
-    return PartitionSet(downstream, slabs)
+        window_ranges += _of_lost_windows(upstream, chosen, needed.blocking.spans, mapping)
+    return PartitionSet(downstream, window_ranges)
 
 
 def _of_lost_windows(

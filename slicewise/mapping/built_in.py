@@ -149,9 +149,10 @@ class Latest(PartitionMapping, kind="latest"):
             return PartitionSet(upstream, [WindowRange(0, 1, frozenset(last))])
         number = last_window(space.windows, *bounds)
         mapped = matching_segments(downstream, upstream, chosen.space)
-        segments, missing = mapped(frozenset().union(*(slab.segments for slab in chosen.slabs)))
-        slabs = [] if number is None else [WindowRange(number, number + 1, segments)]
-        return PartitionSet(upstream, slabs, Nonexistent((), missing))
+        segment_sets = (segments for _, _, segments in chosen.window_ranges)
+        segments, missing = mapped(frozenset().union(*segment_sets))
+        window_ranges = [] if number is None else [WindowRange(number, number + 1, segments)]
+        return PartitionSet(upstream, window_ranges, Nonexistent((), missing))
 
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
@@ -169,11 +170,12 @@ class Latest(PartitionMapping, kind="latest"):
                 _all_partitions(downstream, bounds) if is_chosen else PartitionSet(downstream, ())
             )
         number = last_window(windows, *bounds)
-        segment_sets = [slab.segments for slab in chosen.slabs if number in range(*slab[:2])]
+        ranges = chosen.window_ranges
+        chosen_sets = [segments for first, stop, segments in ranges if number in range(first, stop)]
         mapped = matching_segments(upstream, downstream, chosen.space)
-        segments, missing = mapped(frozenset().union(*segment_sets))
-        slab = WindowRange(*_space(downstream).between(*bounds), segments)
-        return PartitionSet(downstream, [slab], Nonexistent((), missing))
+        segments, missing = mapped(frozenset().union(*chosen_sets))
+        window_range = WindowRange(*_space(downstream).between(*bounds), segments)
+        return PartitionSet(downstream, [window_range], Nonexistent((), missing))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -199,7 +201,7 @@ class Keys(PartitionMapping, kind="keys"):
     def check(self, downstream: Definition, upstream: Definition) -> None:
         """Raise DefinitionError where the upstream has no keys to name."""
         if upstream is None:
-            raise DefinitionError("Keys names partitions; an asset that is not partitioned has one")
+            raise DefinitionError("Keys needs a partitioned upstream asset; leave the mapping out")
 
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
@@ -216,7 +218,7 @@ class Keys(PartitionMapping, kind="keys"):
         existing = PartitionSet.of(
             upstream, [key for key in located_keys.values() if key is not None]
         )
-        return PartitionSet(existing.definition, existing.slabs, Nonexistent(spans, texts))
+        return PartitionSet(existing.definition, existing.window_ranges, Nonexistent(spans, texts))
 
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
@@ -248,7 +250,7 @@ def last_window(windows: Windows, since: Bound, until: Bound) -> int | None:
     highs = (windows.highest, None if until is None else windows.last_before(until))
     stop = min((high for high in highs if high is not None), default=None)
     if stop is None:
-        raise UnboundedPartitionsError("the definition has no end: give it one, or say until=")
+        raise UnboundedPartitionsError("the definition has no end: write end=, or pass until=")
     low = max((low for low in lows if low is not None), default=stop - _MAX_WINDOWS_BACK)
     size = 1
     while low < stop:

@@ -147,8 +147,8 @@ class WindowMapping(PartitionMapping):
         """Check the fields of a dataclass. Raises DefinitionError for another `nonexistent`."""
         if self.nonexistent not in get_args(Nonexistence):
             raise DefinitionError(
-                f'nonexistent is "need" or "ignore", not {self.nonexistent!r}: what becomes of'
-                " windows outside the upstream's bounds"
+                f'nonexistent is "need" or "ignore", not {self.nonexistent!r}: the'
+                " treatment of windows outside the upstream's bounds"
             )
 
     def _arguments(self) -> dict[str, Any]:

@@ -48,24 +48,24 @@ def related_partitions(
     space = WHOLE_SPACE if target is None else target.space
     mapped = matching_segments(source, target, chosen.space)
     all_windows = _all_windows(space, chosen.space, bounds)
-    slabs: list[WindowRange] = []
+    window_ranges: list[WindowRange] = []
     reached: list[WindowRange] = []
     lost: dict[str, int] = {}
-    for segments, ranges in _by_segments(chosen.slabs):
+    for segments, ranges in _by_segments(chosen.window_ranges):
         counterparts, missing = mapped(segments)
         numbered = counterparts | {
             lost.setdefault(text, space.segments.count + len(lost)) for text in missing
         }
         for numbers in all_windows or _by_rule(rule, chosen.space.time, ranges, space.time):
             existing_range = space.windows.clip(*numbers) if space.windows else numbers
-            slabs.append(WindowRange(*existing_range, counterparts))
+            window_ranges.append(WindowRange(*existing_range, counterparts))
             if missing or _may_be_missing(space.windows, numbers, existing_range):
                 reached.append(WindowRange(*numbers, numbered))
     reach = Reach()
     if reached:
         width = _width(source, target, chosen.space, space)
         reach = reach_of(space, reached, Lost(tuple(lost), width), ignores_outside)
-    return PartitionSet(target, slabs, *reach)
+    return PartitionSet(target, window_ranges, *reach)
 
 
 def _may_be_missing(windows: Windows | None, wanted: Span, existing: Span) -> bool:
@@ -80,15 +80,15 @@ def _all_windows(target: KeyIndex, source: KeyIndex, bounds: Bounds) -> list[Spa
     return [target.between(*bounds)] if source.windows is None else []
 
 
-def _by_segments(slabs: Sequence[WindowRange]) -> Iterable[tuple[SegmentNumbers, Ranges]]:
+def _by_segments(window_ranges: Sequence[WindowRange]) -> Iterable[tuple[SegmentNumbers, Ranges]]:
     """Return ranges of windows with equal segments, as two columns: first and stop numbers."""
-    if not slabs:
+    if not window_ranges:
         return ()
-    firsts, stops, segments = zip(*slabs, strict=True)
+    firsts, stops, segments = zip(*window_ranges, strict=True)
     if len(set(segments)) == 1:
         return [(segments[0], (firsts, stops))]
     groups: dict[SegmentNumbers, tuple[list[int], list[int]]] = {}
-    for first, stop, segment_numbers in slabs:
+    for first, stop, segment_numbers in window_ranges:
         columns = groups.setdefault(segment_numbers, ([], []))
         columns[0].append(first)
         columns[1].append(stop)
@@ -120,7 +120,7 @@ def matching_segments(source: Definition, target: Definition, space: KeyIndex) -
             return target_segments.all if segments else NO_SEGMENTS, ()
         paired_positions = {
             tuple(positions[position] for position, _ in pairs)
-            for positions in map(source_segments.places, segments)
+            for positions in map(source_segments.positions, segments)
         }
         target_numbers: set[int] = set()
         missing: list[str] = []
@@ -131,7 +131,7 @@ def matching_segments(source: Definition, target: Definition, space: KeyIndex) -
                 for position, (dimension, _) in zip(source_positions, pairs, strict=True)
             ]
             for key, (_, dimension) in zip(keys, pairs, strict=True):
-                position = target_segments.lists[dimension].place(key)
+                position = target_segments.lists[dimension].position(key)
                 axes[dimension] = () if position is None else (position,)
             numbers = [target_segments.number(positions) for positions in product(*axes)]
             target_numbers.update(numbers)

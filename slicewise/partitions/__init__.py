@@ -8,7 +8,9 @@ from slicewise.partitions.due import (
     ended_by,
     partitions_of_last_window,
     partitions_of_last_windows,
+    ticks_after_windows,
 )
+from slicewise.partitions.exclusion_warnings import exclusion_warnings
 from slicewise.partitions.limits import Limits
 from slicewise.partitions.nonexistent import NONE_NONEXISTENT, Nonexistent
 from slicewise.partitions.partition_paths import (
@@ -41,6 +43,7 @@ __all__ = [
     "dimension_names",
     "ended_between",
     "ended_by",
+    "exclusion_warnings",
     "folder_names",
     "has_day_buckets",
     "has_folder_of",
@@ -52,4 +55,5 @@ __all__ = [
     "runtime_key",
     "select",
     "select_ranges",
+    "ticks_after_windows",
 ]

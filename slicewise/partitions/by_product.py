@@ -70,7 +70,9 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         texts = text.split(SEPARATOR)
         if len(texts) != len(self._dimensions):
             names = SEPARATOR.join(self.space.names)
-            raise PartitionKeyError(f"{text!r} is no key of {names}: it has {len(texts)} parts")
+            raise PartitionKeyError(
+                f"{text!r} is no key of {names}: the text has {len(texts)} parts"
+            )
         components: list[PartitionKey] = [
             dimension.definition.parse(component)
             for dimension, component in zip(self._dimensions, texts, strict=True)

@@ -242,7 +242,9 @@ class PartitionByTime(TimeDefinition):
 def _check_not_mixed(start: date | None, end: date | None) -> None:
     has_zone = {bound.tzinfo is not None for bound in (start, end) if isinstance(bound, datetime)}
     if len(has_zone) > 1:
-        raise DefinitionError(f"one of start {start} and end {end} has a zone, the other none")
+        raise DefinitionError(
+            f"start {start} and end {end}: give a time zone to both, or to neither"
+        )
 
 
 def _read_excluded(value: object, zone: Zone) -> Excluded:

@@ -160,14 +160,14 @@ class PartitionDefinition(ABC):
     def read_selection(
         self, text: str, since: Bound, until: Bound, *, longest: int | None
     ) -> tuple["PartitionDefinition", list[WindowRange]]:
-        """Return the slabs that a selection names, and the definition that numbers the slabs.
+        """Return the window ranges that a selection names, and the definition that numbers them.
 
         The definition is this one, with the named keys where keys are discovered and not listed.
         """
         selection = Selection.of(text, longest)
         names = [dimension.name for dimension in self.dimensions]
         definition = self.with_keys(selection.keys_by_name(names, self.parse))
-        return definition, selection.slabs(definition.space, definition.parse, since, until)
+        return definition, selection.window_ranges(definition.space, definition.parse, since, until)
 
     def with_keys(self, keys: Iterable[object]) -> "PartitionDefinition":
         """Return the definition, with these keys where keys are discovered and not listed."""
@@ -203,7 +203,7 @@ class PartitionDefinition(ABC):
         raise AttributeError(f"a partition definition is frozen: {name} cannot be set")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a partition definition is frozen: {name} stays")
+        raise AttributeError(f"a partition definition is frozen: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
         return PartitionDefinition.from_json, (self.to_json(),)

@@ -19,13 +19,20 @@ class Discoveries:
     def __init__(self) -> None:
         self._found: dict[str, dict[str, PartitionKey]] = {}
         self._lock = Lock()
+        self._closed: str | None = None
+
+    def close(self, reason: str) -> None:
+        """Refuse all further keys, with this reason."""
+        self._closed = reason
 
     def add(self, definition: PartitionDefinition | None, key: object) -> PartitionKey:
         """Add a key, or plain value, to a set; return the stored key.
 
         Raises DefinitionError where the definition is no `PartitionAtRuntime`, PartitionKeyError
-        for a value that cannot be a key of such a set.
+        for a value that cannot be a key of such a set, RuntimeError once no key is taken any more.
         """
+        if self._closed is not None:
+            raise RuntimeError(f"no partition can be added to {definition!r}: {self._closed}")
         if not isinstance(definition, PartitionAtRuntime):
             raise DefinitionError(
                 f"a run cannot add partitions to {definition!r}; only a PartitionAtRuntime takes"

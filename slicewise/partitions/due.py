@@ -1,7 +1,9 @@
 """The partitions that a scheduled run materializes (docs/internals/calendar.md, due rules)."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from slicewise.calendar.ticks import ShiftedTicks
+from slicewise.calendar.time_schedules import TimeSchedule
 from slicewise.calendar.zones import to_instant
 from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.window_ranges import WindowRange
@@ -25,22 +27,39 @@ def ended_between(
     )
 
 
+def ticks_after_windows(definition: PartitionDefinition, span: timedelta) -> TimeSchedule:
+    """Return the moments so long after the end of each window of a definition with time. Ends of
+    excluded windows are among the moments.
+    """
+    windows = definition.space.windows
+    assert windows is not None  # noqa: S101  (the caller has checked)
+    ticks = ShiftedTicks(windows.ticks, span // timedelta(seconds=1))
+    # Window n ends with tick n + 1.
+    start = None if windows.lowest is None else ticks.tick(windows.lowest + 1)
+    return TimeSchedule(
+        ticks, start, None if windows.highest is None else ticks.tick(windows.highest)
+    )
+
+
 def ended_by(chosen: PartitionSet, instant: datetime) -> PartitionSet:
     """Return the partitions whose windows have ended by an instant; all without windows."""
     windows = chosen.space.windows
     if windows is None or not chosen:
         return chosen
     stop = windows.last_before(to_instant(instant))
-    slabs = (WindowRange(slab.first, min(slab.stop, stop), slab.segments) for slab in chosen.slabs)
-    return PartitionSet(chosen.definition, slabs)
+    window_ranges = (
+        window_range._replace(stop=min(window_range.stop, stop))
+        for window_range in chosen.window_ranges
+    )
+    return PartitionSet(chosen.definition, window_ranges)
 
 
 def partitions_of_last_window(partitions: PartitionSet) -> PartitionSet:
     """Return the partitions of a set's last window; the whole set without a time dimension."""
     if not partitions or partitions.space.windows is None:
         return partitions
-    slab = partitions.slabs[-1]
-    return PartitionSet(partitions.definition, [slab._replace(first=slab.stop - 1)])
+    window_range = partitions.window_ranges[-1]
+    return PartitionSet(partitions.definition, [window_range._replace(first=window_range.stop - 1)])
 
 
 def partitions_of_last_windows(

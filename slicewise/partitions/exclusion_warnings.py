@@ -34,11 +34,11 @@ def exclusion_warnings(definition: PartitionDefinition | None) -> Iterator[str]:
         if not _is_matched(time_definition, excluded):
             when = "on that day" if type(excluded) is date else "then"
             yield (
-                f"exclude={str(excluded)!r} takes out no window:"
+                f"exclude={str(excluded)!r} excludes no window:"
                 f" none of {time_definition.cadence} starts {when}"
             )
     if time_definition.exclude and _excludes_all(time_definition):
-        yield "exclude= takes out every window: the asset has no partition"
+        yield "exclude= excludes every window: the asset has no partition"
 
 
 def _excludes_all(definition: PartitionByInterval) -> bool:

@@ -18,7 +18,7 @@ from slicewise.partitions.windows import Bound, Windows
 class KeyIndex:
     """The keys of one definition (None: the single key of an unpartitioned asset).
 
-    `names` are the names of the dimensions in order; `time_place` is the position of the time
+    `names` are the names of the dimensions in order; `time_position` is the position of the time
     dimension.
     """
 
@@ -26,17 +26,17 @@ class KeyIndex:
         self,
         names: tuple[str, ...],
         windows: Windows | None,
-        time_place: int,
+        time_position: int,
         segments: Segments,
         product: bool,
     ) -> None:
         self.names, self.windows, self.segments = names, windows, segments
-        self._time_place, self._product = time_place, product
-        self._parts = lru_cache(maxsize=65_536)(segments.parts)
+        self._time_position, self._product = time_position, product
+        self._components = lru_cache(maxsize=65_536)(segments.components)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Without the cached components, because a cache cannot be pickled.
-        facts = (self.names, self.windows, self._time_place, self.segments, self._product)
+        facts = (self.names, self.windows, self._time_position, self.segments, self._product)
         return KeyIndex, facts
 
     @property
@@ -44,18 +44,18 @@ class KeyIndex:
         """The names of the dimensions that are not time, in order."""
         if self.windows is None:
             return self.names
-        return self.names[: self._time_place] + self.names[self._time_place + 1 :]
+        return self.names[: self._time_position] + self.names[self._time_position + 1 :]
 
     @property
     def time_name(self) -> str | None:
         """The name of the time dimension."""
-        return self.names[self._time_place] if self.windows else None
+        return self.names[self._time_position] if self.windows else None
 
     @property
     def time(self) -> Windows:
         """The windows of a space that has a time dimension."""
         if self.windows is None:
-            raise TypeError(f"there is no time dimension among {self.names}")
+            raise TypeError(f"none of {self.names} is a time dimension")
         return self.windows
 
     def between(self, since: Bound, until: Bound) -> tuple[int, int]:
@@ -80,11 +80,15 @@ class KeyIndex:
 
     def assemble(self, window: Interval | None, segment: int) -> PartitionKey:
         """Return the key that consists of a window and the segments of that number."""
-        components = self._parts(segment)
+        components = self._components(segment)
         if window is not None:
             if not self._product:
                 return window
-            components = (*components[: self._time_place], window, *components[self._time_place :])
+            components = (
+                *components[: self._time_position],
+                window,
+                *components[self._time_position :],
+            )
         if self._product:
             return ProductKey.of_parts(self.names, components)
         return components[0] if components else WHOLE
@@ -111,7 +115,7 @@ class KeyIndex:
             return None
         if self.windows is None:
             return self._at(None, key.parts)
-        time_position = self._time_place
+        time_position = self._time_position
         return self._at(
             key.parts[time_position], (*key.parts[:time_position], *key.parts[time_position + 1 :])
         )

@@ -52,7 +52,7 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
 
     definition: DefinitionT | None
     space: KeyIndex
-    slabs: tuple[WindowRange, ...]
+    window_ranges: tuple[WindowRange, ...]
     nonexistent: Nonexistent
     excluded: Nonexistent
     blocking: Nonexistent
@@ -60,7 +60,7 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
     def __init__(
         self,
         definition: DefinitionT | None,
-        slabs: Iterable[WindowRange],
+        window_ranges: Iterable[WindowRange],
         nonexistent: Nonexistent | None = None,
         excluded: Nonexistent | None = None,
         blocking: Nonexistent | None = None,
@@ -74,7 +74,7 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
         vars(self).update(
             definition=definition,
             space=space,
-            slabs=tuple(merged(space, disjoint(list(slabs)))),
+            window_ranges=tuple(merged(space, disjoint(list(window_ranges)))),
             nonexistent=nonexistent or Nonexistent(),
             excluded=excluded,
             blocking=blocking,
@@ -94,10 +94,10 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
         for key in keys:
             number, segment = space.numbers(key)
             rows.setdefault(number, set()).add(segment)
-        slabs = (
+        window_ranges = (
             WindowRange(number, number + 1, frozenset(rows[number])) for number in sorted(rows)
         )
-        return cls(definition, slabs)
+        return cls(definition, window_ranges)
 
     @property
     def needs_none(self) -> bool:
@@ -106,16 +106,17 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
 
     def __len__(self) -> int:
         return sum(
-            self.space.count(slab.first, slab.stop) * len(slab.segments) for slab in self.slabs
+            self.space.count(first, stop) * len(segments)
+            for first, stop, segments in self.window_ranges
         )
 
     def __bool__(self) -> bool:
-        return bool(self.slabs)
+        return bool(self.window_ranges)
 
     def __iter__(self) -> Iterator[Any]:
-        for slab in self.slabs:
-            segments = sorted(slab.segments)
-            for window in self.windows(slab):
+        for window_range in self.window_ranges:
+            segments = sorted(window_range.segments)
+            for window in self.windows(window_range):
                 yield from self.space.keys(window, segments)
 
     def __contains__(self, key: object) -> bool:
@@ -123,43 +124,43 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
         if numbers is None:
             return False
         number, segment = numbers
-        position = bisect_right(self.slabs, (number, math.inf)) - 1
+        position = bisect_right(self.window_ranges, (number, math.inf)) - 1
         if position < 0:
             return False
-        slab = self.slabs[position]
-        return number < slab.stop and segment in slab.segments
+        window_range = self.window_ranges[position]
+        return number < window_range.stop and segment in window_range.segments
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, place: slice) -> Self: ...
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Any:
         """Return the key at a position, or the set of the keys from one position up to another.
 
         Raises IndexError beyond the last key, ValueError for a slice with a step.
         """
-        if isinstance(place, int):
-            position = range(len(self))[place]
+        if isinstance(index, int):
+            position = range(len(self))[index]
             return next(iter(self[position : position + 1]))
-        positions = range(len(self))[place]
+        positions = range(len(self))[index]
         if positions.step != 1:
-            raise ValueError("a set of partitions is sliced without a step")
-        return type(self)(self.definition, self._cut(positions.start, positions.stop))
+            raise ValueError("a set of partitions cannot be sliced with a step: leave the step out")
+        return type(self)(self.definition, self._between(positions.start, positions.stop))
 
-    def _cut(self, start: int, stop: int) -> Iterator[WindowRange]:
-        for slab in self.slabs:
-            windows, segments = self.windows(slab), sorted(slab.segments)
+    def _between(self, start: int, stop: int) -> Iterator[WindowRange]:
+        for window_range in self.window_ranges:
+            windows, segments = self.windows(window_range), sorted(window_range.segments)
             size = len(windows) * len(segments)
             if start < size and stop > 0:
-                yield from self._cut_slab(windows, segments, max(start, 0), min(stop, size))
+                yield from self._part_of_range(windows, segments, max(start, 0), min(stop, size))
             start, stop = start - size, stop - size
 
-    def _cut_slab(
+    def _part_of_range(
         self, windows: Sequence[Interval | None], segments: list[int], start: int, stop: int
     ) -> Iterator[WindowRange]:
-        """Yield the given positions of a slab: whole windows, and partial windows at either end."""
+        """Yield positions of a window range: whole windows, and partial windows at the ends."""
 
-        def slab(first: int, last: int, segment_start: int, segment_stop: int) -> WindowRange:
+        def subrange(first: int, last: int, segment_start: int, segment_stop: int) -> WindowRange:
             numbers = [self._number(windows[row]) for row in (first, last)]
             return WindowRange(
                 numbers[0], numbers[1] + 1, frozenset(segments[segment_start:segment_stop])
@@ -168,34 +169,34 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
         width = len(segments)
         (top, low), (bottom, high) = divmod(start, width), divmod(stop, width)
         if top == bottom:
-            yield slab(top, top, low, high)
+            yield subrange(top, top, low, high)
             return
         if low:
-            yield slab(top, top, low, width)
+            yield subrange(top, top, low, width)
             top += 1
         if top < bottom:
-            yield slab(top, bottom - 1, 0, width)
+            yield subrange(top, bottom - 1, 0, width)
         if high:
-            yield slab(bottom, bottom, 0, high)
+            yield subrange(bottom, bottom, 0, high)
 
     def _number(self, window: Interval | None) -> int:
         return 0 if window is None else self.space.time.number_at(window.first_second)
 
-    def windows(self, slab: WindowRange) -> Sequence[Interval | None]:
-        """Return the windows of a slab; one None without a time dimension."""
+    def windows(self, window_range: WindowRange) -> Sequence[Interval | None]:
+        """Return the windows of a window range; one None without a time dimension."""
         windows = self.space.windows
-        return (None,) if windows is None else WindowSequence(windows, slab.first, slab.stop)
+        return (None,) if windows is None else WindowSequence(windows, *window_range[:2])
 
     @property
     def ranges(self) -> tuple[PartitionRange, ...]:
         """The partitions as the fewest ranges, in order; excluded windows do not break a range."""
         return tuple(
             PartitionRange(
-                self._window(slab.first),
-                self._window(slab.stop - 1),
-                tuple(self.space.segments.text(segment) for segment in sorted(slab.segments)),
+                self._window(first),
+                self._window(stop - 1),
+                tuple(self.space.segments.text(segment) for segment in sorted(segments)),
             )
-            for slab in self.slabs
+            for first, stop, segments in self.window_ranges
         )
 
     def _window(self, number: int) -> Interval | None:
@@ -205,15 +206,15 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
     def hull(self) -> Interval | None:
         """The span from the first window's start to the last window's end; None without windows."""
         windows = self.space.windows
-        if windows is None or not self.slabs:
+        if windows is None or not self.window_ranges:
             return None
-        start, stop = self.slabs[0].first, self.slabs[-1].stop
+        start, stop = self.window_ranges[0].first, self.window_ranges[-1].stop
         return make_interval(windows.ticks.tick(start), windows.ticks.tick(stop), windows.zone)
 
     @cached_property
     def text(self) -> str:
         """The set as a selection, which `select` reads back; the empty set has the empty text."""
-        return selection_text(self.space, self.slabs, key_by_key=self._discovers_keys)
+        return selection_text(self.space, self.window_ranges, key_by_key=self._discovers_keys)
 
     def __or__(self, other: Self) -> Self:
         if self._stays(other):
@@ -241,7 +242,7 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
         """
         return (
             isinstance(other_set, KeySet)
-            and not other_set.slabs
+            and not other_set.window_ranges
             and not self.nonexistent
             and self.definition == other_set.definition
         )
@@ -252,7 +253,8 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
         if self.definition != other_set.definition:
             raise PartitionKeyError("sets of different partition definitions cannot be combined")
         left_set, right_set = self._alike(other_set)
-        return type(self)(left_set.definition, combined(left_set.slabs, right_set.slabs, pick))
+        ranges = combined(left_set.window_ranges, right_set.window_ranges, pick)
+        return type(self)(left_set.definition, ranges)
 
     def _alike(self, other_set: Self) -> tuple[Self, Self]:
         """Return both sets with equally numbered keys.
@@ -277,22 +279,22 @@ class KeySet(Collection[Any], Generic[DefinitionT]):
             return False
         if self._discovers_keys:
             return set(self) == set(other)
-        return self.slabs == other.slabs
+        return self.window_ranges == other.window_ranges
 
     def __hash__(self) -> int:
-        numbered = frozenset(self) if self._discovers_keys else self.slabs
+        numbered = frozenset(self) if self._discovers_keys else self.window_ranges
         return hash((self.definition, numbered))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a set of partitions is frozen: {name} cannot be set")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a set of partitions is frozen: {name} stays")
+        raise AttributeError(f"a set of partitions is frozen: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
         outside_sets = self.nonexistent, self.excluded, self.blocking
-        return type(self), (self.definition, self.slabs, *outside_sets)
+        return type(self), (self.definition, self.window_ranges, *outside_sets)
 
     def __repr__(self) -> str:
-        shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"
+        shown = self.text if len(self.window_ranges) <= 8 else f"{len(self.window_ranges)} ranges"
         return f"<PartitionSet of {len(self)}: {shown}>"

@@ -38,12 +38,15 @@ def limit_error(
     count = _segment_count(definition)
     name = "max_partitions_per_tick" if by_time else "max_partitions_per_backfill"
     if count > getattr(limits, name):
-        makes = "one tick makes" if by_time else "one window, or the whole, has"
-        return _sentence(f"{makes} {count:,} partitions, one for each segment", name, limits)
+        whole = "one window, or the asset without windows, has"
+        subject = "one tick materializes" if by_time else whole
+        return _sentence(f"{subject} {count:,} partitions, one for each segment", name, limits)
     most = limits.max_partitions_per_tick
     if refresh * count > most:
-        makes = f"with refresh={refresh} one tick makes {refresh * count:,} partitions again"
-        sentence = _sentence(makes, "max_partitions_per_tick", limits)
+        subject = (
+            f"with refresh={refresh} one tick materializes {refresh * count:,} partitions again"
+        )
+        sentence = _sentence(subject, "max_partitions_per_tick", limits)
         return f"{sentence}; write refresh={most // count}, or less"
     return None
 
@@ -57,6 +60,5 @@ def _segment_count(definition: PartitionDefinition) -> int:
 
 def _sentence(problem: str, name: str, limits: Limits) -> str:
     return (
-        f"{problem}; at most {getattr(limits, name):,} are taken (setting {name.upper()} of the"
-        " server)"
+        f"{problem}; the limit is {getattr(limits, name):,} (setting {name.upper()} of the server)"
     )

@@ -55,7 +55,7 @@ class Lost(NamedTuple):
 def reach_of(
     space: KeyIndex, reached: Iterable[WindowRange], lost: Lost, ignores_outside: bool
 ) -> Reach:
-    """Return the nonexistent partitions of slabs, which may overlap and lie outside the bounds.
+    """Return the nonexistent partitions of window ranges, which may overlap and exceed the bounds.
 
     Segment numbers from the space's count on stand for the texts of `lost`, in order. With
     `ignores_outside`, windows outside the bounds block no partition.
@@ -65,16 +65,18 @@ def reach_of(
     excluded: list[Span] = []
     outside: list[Span] = []
     blocking_numbers: set[int] = set()
-    for slab in disjoint(list(_in_calendar(space.windows, reached))):
-        excluded_numbers, outside_spans, inside_count = _split_slab(space.windows, slab)
-        lost_numbers = {number for number in slab.segments if number >= all_segments}
+    for window_range in disjoint(list(_in_calendar(space.windows, reached))):
+        excluded_numbers, outside_spans, inside_count = _split_window_range(
+            space.windows, window_range
+        )
+        lost_numbers = {number for number in window_range.segments if number >= all_segments}
         lost_size = len(lost_numbers) * lost.width
-        size = len(slab.segments) - len(lost_numbers) + lost_size
+        size = len(window_range.segments) - len(lost_numbers) + lost_size
         excluded_count += len(excluded_numbers) * size
-        slab_outside_count = sum(stop - first for first, stop in outside_spans)
-        outside_count += slab_outside_count * size
+        range_outside_count = sum(stop - first for first, stop in outside_spans)
+        outside_count += range_outside_count * size
         lost_count += inside_count * lost_size
-        if inside_count or (slab_outside_count and not ignores_outside):
+        if inside_count or (range_outside_count and not ignores_outside):
             blocking_numbers |= lost_numbers
         excluded += ((number, number + 1) for number in excluded_numbers)
         outside += outside_spans
@@ -145,34 +147,39 @@ def _joined_spans(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def _in_calendar(windows: Windows | None, slabs: Iterable[WindowRange]) -> Iterable[WindowRange]:
-    """Return the slabs, clipped to Python's calendar."""
+def _in_calendar(
+    windows: Windows | None, window_ranges: Iterable[WindowRange]
+) -> Iterable[WindowRange]:
+    """Return the window ranges, clipped to Python's calendar."""
     if windows is None:
-        return slabs
+        return window_ranges
     low, high = windows.number_at(BEGIN), windows.ticks.rank(END)
-    return (slab._replace(first=max(low, slab.first), stop=min(high, slab.stop)) for slab in slabs)
+    return (
+        WindowRange(max(low, first), min(high, stop), segments)
+        for first, stop, segments in window_ranges
+    )
 
 
-def _split_slab(
-    windows: Windows | None, slab: WindowRange
+def _split_window_range(
+    windows: Windows | None, window_range: WindowRange
 ) -> tuple[Sequence[int], list[Span], int]:
-    """Return a slab's excluded windows, the other windows outside the bounds as spans, and the
+    """Return a range's excluded windows, the other windows outside the bounds as spans, and the
     number of windows inside the bounds.
     """
     if windows is None:
-        return (), [], slab.stop - slab.first
-    excluded_numbers = windows.excluded(slab.first, slab.stop)
-    low, high = windows.clip(slab.first, slab.stop)
+        return (), [], window_range.stop - window_range.first
+    excluded_numbers = windows.excluded(window_range.first, window_range.stop)
+    low, high = windows.clip(window_range.first, window_range.stop)
     if low >= high:
-        low = high = slab.stop
+        low = high = window_range.stop
     outside_spans = [
         run
-        for span in ((slab.first, low), (high, slab.stop))
+        for span in ((window_range.first, low), (high, window_range.stop))
         for run in _runs(span, excluded_numbers)
     ]
     count = (
-        slab.stop
-        - slab.first
+        window_range.stop
+        - window_range.first
         - len(excluded_numbers)
         - sum(stop - first for first, stop in outside_spans)
     )

@@ -42,18 +42,18 @@ def partition_rows(
     space = partitions.space
     time_position = space.names.index(space.time_name) if space.time_name is not None else 0
     by_day = definition is not None and has_day_buckets(definition)
-    for slab in partitions.slabs:
+    for window_range in partitions.window_ranges:
         segments = [
             _Segment.of(
-                [component.text for component in space.segments.parts(number)], time_position
+                [component.text for component in space.segments.components(number)], time_position
             )
-            for number in sorted(slab.segments)
+            for number in sorted(window_range.segments)
         ]
         if space.windows is None:
             for segment in segments:
                 yield PartitionRow(segment.text, None, None, segment.text, None)
         else:
-            yield from _window_rows(space.windows, slab, segments, by_day)
+            yield from _window_rows(space.windows, window_range, segments, by_day)
 
 
 def has_day_buckets(definition: PartitionDefinition) -> bool:
@@ -75,17 +75,17 @@ class _Segment(NamedTuple):
     after: str
 
     @classmethod
-    def of(cls, texts: list[str], time_place: int) -> "_Segment":
-        before = "".join(text + SEPARATOR for text in texts[:time_place])
-        after = "".join(SEPARATOR + text for text in texts[time_place:])
+    def of(cls, texts: list[str], time_position: int) -> "_Segment":
+        before = "".join(text + SEPARATOR for text in texts[:time_position])
+        after = "".join(SEPARATOR + text for text in texts[time_position:])
         return cls(SEPARATOR.join(texts), before, after)
 
 
 def _window_rows(
-    windows: Windows, slab: WindowRange, segments: list[_Segment], by_day: bool
+    windows: Windows, window_range: WindowRange, segments: list[_Segment], by_day: bool
 ) -> Iterator[PartitionRow]:
     zone = windows.zone
-    for ticks in windows.boundaries(slab.first, slab.stop):
+    for ticks in windows.boundaries(window_range.first, window_range.stop):
         end = to_datetime(ticks[0])
         for first, stop in pairwise(ticks):
             start, end = end, to_datetime(stop)

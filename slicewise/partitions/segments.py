@@ -28,8 +28,8 @@ class SegmentList:
     def __init__(self, values: Iterable[object]) -> None:
         self.keys: tuple[PartitionKey, ...] = tuple(map(_segment, values))
         self.texts = tuple(key.text for key in self.keys)
-        self.places = {text: position for position, text in enumerate(self.texts)}
-        if len(self.places) < len(self.texts):
+        self.positions_by_text = {text: position for position, text in enumerate(self.texts)}
+        if len(self.positions_by_text) < len(self.texts):
             self._refuse_equal_texts()
 
     def _refuse_equal_texts(self) -> NoReturn:
@@ -41,7 +41,7 @@ class SegmentList:
                     f"two keys of the sequence have the text {key.text!r}:"
                     f" {first_key.value!r} and {key.value!r}"
                 )
-        raise AssertionError("some text is that of two keys")
+        raise AssertionError("two keys have the same text")
 
     def refuse_long_folders(self, name: str) -> None:
         """Raise DefinitionError for a key whose folder `name=value` would have too long a name.
@@ -62,18 +62,20 @@ class SegmentList:
     def parse(self, text: str) -> PartitionKey:
         """Return the key of a key text. Raises PartitionKeyError for a text that is no segment."""
         check_text(text)
-        position = self.places.get(text, self.places.get(key_text_of_readable(text)))
+        position = self.positions_by_text.get(
+            text, self.positions_by_text.get(key_text_of_readable(text))
+        )
         if position is None:
             raise PartitionKeyError(f"{readable(text)!r} is none of the {len(self)} segments")
         return self.keys[position]
 
-    def place(self, value: object) -> int | None:
+    def position(self, value: object) -> int | None:
         """Return the position of a key or plain value, or None if the sequence does not have it."""
         try:
             key = PartitionKey.of(value)
         except PartitionKeyError:
             return None
-        position = self.places.get(key.text)
+        position = self.positions_by_text.get(key.text)
         # Equal texts are not enough: 1 and "1" have the same text.
         return position if position is not None and self.keys[position] == key else None
 
@@ -110,7 +112,7 @@ class Segments:
         """The numbers of all combinations."""
         return frozenset(range(self.count))
 
-    def places(self, number: int) -> tuple[int, ...]:
+    def positions(self, number: int) -> tuple[int, ...]:
         """Return the positions of the keys in their sequences, for the combination's number."""
         positions = []
         for size in reversed(self._sizes):
@@ -118,10 +120,10 @@ class Segments:
             positions.append(position)
         return tuple(reversed(positions))
 
-    def number(self, places: Iterable[int]) -> int:
+    def number(self, positions: Iterable[int]) -> int:
         """Return the number of the combination of the keys at those positions."""
         number = 0
-        for size, position in zip(self._sizes, places, strict=True):
+        for size, position in zip(self._sizes, positions, strict=True):
             number = number * size + position
         return number
 
@@ -129,14 +131,14 @@ class Segments:
         """Return the number of a combination of keys or plain values, or None if there is none."""
         positions = []
         for sequence, value in zip(self.lists, values, strict=True):
-            if (position := sequence.place(value)) is None:
+            if (position := sequence.position(value)) is None:
                 return None
             positions.append(position)
         return self.number(positions)
 
-    def parts(self, number: int) -> tuple[PartitionKey, ...]:
+    def components(self, number: int) -> tuple[PartitionKey, ...]:
         """Return the keys that make the combination of that number."""
-        positions = self.places(number)
+        positions = self.positions(number)
         return tuple(
             sequence.keys[position]
             for sequence, position in zip(self.lists, positions, strict=True)
@@ -144,7 +146,7 @@ class Segments:
 
     def text(self, number: int) -> str:
         """Return the texts of the combination's keys, joined by `|`."""
-        return SEPARATOR.join(component.text for component in self.parts(number))
+        return SEPARATOR.join(component.text for component in self.components(number))
 
 
 def refuse_long(lists: Sequence[SegmentList], *, with_time: bool = False) -> None:

@@ -35,7 +35,7 @@ def _read_positions(segments: SegmentList, fragment: SelectionText) -> list[int]
             positions.update(_read_pattern(segments, item))
             continue
         if len(ends) > 2:
-            ends[2].refuse("a range has two ends")
+            ends[2].refuse("a range has two ends: write first..last")
         ends_positions = [_read_position(segments, end) for end in ends]
         if ends_positions[-1] < ends_positions[0]:
             ends[-1].refuse(f"{ends[-1].text} comes before {ends[0].text}")
@@ -71,9 +71,9 @@ def _is_like(text: str, literals: list[str]) -> bool:
 
 
 def _read_position(segments: SegmentList, fragment: SelectionText) -> int:
-    position = segments.places.get(key_text_of_readable(fragment.text))
+    position = segments.positions_by_text.get(key_text_of_readable(fragment.text))
     if position is None:
         close = get_close_matches(fragment.text, segments.texts, n=1)
         hint = f": did you mean {readable(close[0])}?" if close else ""
-        fragment.refuse(f"there is no segment {readable(fragment.text)!r}{hint}")
+        fragment.refuse(f"no segment {readable(fragment.text)!r}{hint}")
     return position

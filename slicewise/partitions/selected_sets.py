@@ -29,10 +29,10 @@ def select_ranges(
     longest: int | None = LONGEST_SELECTION,
 ) -> tuple[PartitionSet, ...]:
     """Return one set per selected range, in the written order, without keys of earlier sets."""
-    definition, slabs = definition.read_selection(text, since, until, longest=longest)
+    definition, window_ranges = definition.read_selection(text, since, until, longest=longest)
     selected, range_sets = PartitionSet(definition, ()), []
-    for slab in slabs:
-        range_set = PartitionSet(definition, [slab]) - selected
+    for window_range in window_ranges:
+        range_set = PartitionSet(definition, [window_range]) - selected
         if range_set:
             range_sets.append(range_set)
             selected |= range_set

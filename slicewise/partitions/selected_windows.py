@@ -26,7 +26,7 @@ class TimeReader:
         try:
             return self._windows.between(self._since, self._until)
         except UnboundedPartitionsError as error:
-            fragment.refuse(f"this selects all of time: {error}")
+            fragment.refuse(f"the selection covers all of time: {error}")
 
     def read(self, fragment: SelectionText) -> list[Numbers]:
         """Return the ranges of windows of a union."""
@@ -37,7 +37,7 @@ class TimeReader:
             return self.all(item)
         ends = list(item.split(".."))
         if len(ends) > 2:
-            ends[2].refuse("a range has two ends")
+            ends[2].refuse("a range has two ends: write first..last")
         spans = [self._read_span(end) for end in ends]
         if spans[-1].end <= spans[0].start:
             ends[-1].refuse(f"{ends[-1].text} comes before {ends[0].text}")

@@ -53,67 +53,69 @@ class Selection(NamedTuple):
             )
         return cls(selection)
 
-    def slabs(self, space: KeyIndex, parse: Parse, since: Bound, until: Bound) -> list[WindowRange]:
-        """Return the slabs of the partitions within [since, until). Raises SelectionError."""
-        slabs: list[WindowRange] = []
-        for part_text in self.text.split(";"):
-            slabs += _read_part(space, parse, part_text, since, until)
-        return slabs
+    def window_ranges(
+        self, space: KeyIndex, parse: Parse, since: Bound, until: Bound
+    ) -> list[WindowRange]:
+        """Return the selected window ranges within [since, until). Raises SelectionError."""
+        window_ranges: list[WindowRange] = []
+        for term_text in self.text.split(";"):
+            window_ranges += _read_term(space, parse, term_text, since, until)
+        return window_ranges
 
     def keys_by_name(self, names: Sequence[str], parse: Parse) -> Iterator[PartitionKey]:
         """Yield the selected keys, for runtime partitions without a snapshot of keys.
 
         Raises SelectionError for a pattern or range, which would need the snapshot.
         """
-        for part_text in self.text.split(";"):
-            for fragment in (_read_names(names, part_text) or {"": part_text}).values():
+        for term_text in self.text.split(";"):
+            for fragment in (_read_names(names, term_text) or {"": term_text}).values():
                 for item in fragment.split(","):
                     if "*" in item.text or ".." in item.text:
                         item.refuse(
                             f"the keys of {names[0]!r} are found at run time and not known"
-                            " here: name each"
+                            " here: name each key"
                         )
                     yield parse(item.text)
 
 
-def _read_part(
+def _read_term(
     space: KeyIndex,
     parse: Parse,
-    part_text: SelectionText,
+    term_text: SelectionText,
     since: Bound,
     until: Bound,
 ) -> Iterable[WindowRange]:
-    named = _read_names(space.names, part_text)
+    named = _read_names(space.names, term_text)
     if named is None and len(space.names) > 1:
-        return [_read_key(space, parse, key, since, until) for key in part_text.split(",")]
-    fragments = {space.names[0]: part_text} if named is None else named
+        return [_read_key(space, parse, key, since, until) for key in term_text.split(",")]
+    fragments = {space.names[0]: term_text} if named is None else named
     numbers: list[Numbers] = [(0, 1)]
     if space.windows is not None and space.time_name is not None:
         times = TimeReader(space.windows, since, until)
         time_fragment = fragments.get(space.time_name)
-        numbers = times.read(time_fragment) if time_fragment else [times.all(part_text)]
+        numbers = times.read(time_fragment) if time_fragment else [times.all(term_text)]
     segments = read_segments(space, fragments)
     return [WindowRange(first, stop, segments) for first, stop in numbers]
 
 
-def _read_names(names: Sequence[str], part_text: SelectionText) -> dict[str, SelectionText] | None:
+def _read_names(names: Sequence[str], term_text: SelectionText) -> dict[str, SelectionText] | None:
     """Return the text of each named dimension, or None if no dimension is named."""
-    matches = list(_DIMENSION.finditer(part_text.text))
+    matches = list(_DIMENSION.finditer(term_text.text))
     if not matches:
         return None
-    if part_text.part(0, matches[0].start()).text:
-        part_text.refuse("begin with the name of a dimension, as in " + _example(names))
+    if term_text.between(0, matches[0].start()).text:
+        term_text.refuse("begin with the name of a dimension, as in " + _example(names))
     named: dict[str, SelectionText] = {}
-    ends = [match.start() for match in matches[1:]] + [len(part_text.text)]
+    ends = [match.start() for match in matches[1:]] + [len(term_text.text)]
     for match, end in zip(matches, ends, strict=True):
-        name = part_text.part(match.start(), match.end())
+        name = term_text.between(match.start(), match.end())
         if match[1] not in names:
-            name.refuse(f"no dimension {match[1]!r}: there are {', '.join(names)}")
+            name.refuse(f"no dimension {match[1]!r}: the dimensions are {', '.join(names)}")
         if match[1] in named:
             name.refuse(f"the dimension {match[1]!r} is named twice: use commas")
-        named[match[1]] = part_text.part(match.end(), end)
+        named[match[1]] = term_text.between(match.end(), end)
         if not named[match[1]].text:
-            name.refuse(f"the dimension {match[1]!r} selects nothing")
+            name.refuse(f"the dimension {match[1]!r} names no key: write {match[1]}=*")
     return named
 
 

@@ -28,10 +28,10 @@ class SelectionText(NamedTuple):
         for text in self.text.split(separator):
             fragment = SelectionText(text, position, self.whole).strip()
             if not fragment.text:
-                fragment.refuse("something is missing here")
+                fragment.refuse("a key or range is missing here")
             yield fragment
             position += len(text) + len(separator)
 
-    def part(self, start: int, end: int) -> "SelectionText":
+    def between(self, start: int, end: int) -> "SelectionText":
         """Return the text from start to end, without surrounding blanks."""
         return SelectionText(self.text[start:end], self.position + start, self.whole).strip()

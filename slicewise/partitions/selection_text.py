@@ -6,28 +6,30 @@ from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.segments import SegmentList
 from slicewise.partitions.window_ranges import SegmentNumbers, WindowRange
 
-Places = tuple[int, ...]
-Box = tuple[Places, ...]
+Positions = tuple[int, ...]
+Box = tuple[Positions, ...]
 
 
-def selection_text(space: KeyIndex, slabs: Iterable[WindowRange], *, key_by_key: bool) -> str:
-    """Return the shortest text of ranges and lists that `select` reads as these slabs.
+def selection_text(
+    space: KeyIndex, window_ranges: Iterable[WindowRange], *, key_by_key: bool
+) -> str:
+    """Return the shortest text of ranges and lists that `select` reads as these window ranges.
 
-    Windows with equal segments share one part; parts are joined by `; `. With `key_by_key`, as for
+    Windows with equal segments share one term; terms are joined by `; `. With `key_by_key`, as for
     runtime keys, segments are listed one by one: the meaning of a pattern or range would change
     with the keys that runs discover.
     """
     groups: dict[SegmentNumbers, list[tuple[int, int]]] = {}
-    for slab in slabs:
-        groups.setdefault(slab.segments, []).append((slab.first, slab.stop))
+    for window_range in window_ranges:
+        groups.setdefault(window_range.segments, []).append((window_range.first, window_range.stop))
     return "; ".join(
-        _part(space, numbers, box, key_by_key)
+        _term_text(space, numbers, box, key_by_key)
         for segments, numbers in groups.items()
-        for box in _boxes({space.segments.places(segment) for segment in segments})
+        for box in _boxes({space.segments.positions(segment) for segment in segments})
     )
 
 
-def _part(space: KeyIndex, numbers: list[tuple[int, int]], box: Box, key_by_key: bool) -> str:
+def _term_text(space: KeyIndex, numbers: list[tuple[int, int]], box: Box, key_by_key: bool) -> str:
     texts = [
         _list_text(sequence, positions, key_by_key)
         for sequence, positions in zip(space.segments.lists, box, strict=True)
@@ -48,7 +50,7 @@ def _times_text(space: KeyIndex, numbers: Iterable[tuple[int, int]]) -> str:
     )
 
 
-def _list_text(segments: SegmentList, positions: Places, key_by_key: bool) -> str:
+def _list_text(segments: SegmentList, positions: Positions, key_by_key: bool) -> str:
     if key_by_key:
         return ",".join(segments.texts[position] for position in positions)
     if len(positions) == len(segments) > 1:
@@ -69,14 +71,14 @@ def _runs(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
             start = end
 
 
-def _boxes(combinations: set[Places]) -> list[Box]:
+def _boxes(combinations: set[Positions]) -> list[Box]:
     """Return combinations as boxes, in which each position of a dimension pairs with all others."""
     if combinations == {()}:
         return [()]
-    rests: dict[int, set[Places]] = {}
+    rests: dict[int, set[Positions]] = {}
     for position, *rest in sorted(combinations):
         rests.setdefault(position, set()).add(tuple(rest))
-    firsts: dict[frozenset[Places], list[int]] = {}
+    firsts: dict[frozenset[Positions], list[int]] = {}
     for position, rest_set in rests.items():
         firsts.setdefault(frozenset(rest_set), []).append(position)
     return [

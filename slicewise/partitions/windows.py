@@ -94,7 +94,7 @@ class Windows:
         if first is None or stop is None:
             side, word = ("start", "since") if first is None else ("end", "until")
             raise UnboundedPartitionsError(
-                f"the definition has no {side}: give it one, or say {word}="
+                f"the definition has no {side}: write {side}=, or pass {word}="
             )
         return self.clip(first, stop)
 

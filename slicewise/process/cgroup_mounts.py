@@ -9,7 +9,7 @@ _GROUPS = Path("/proc/self/cgroup")
 
 
 class Mount(NamedTuple):
-    """A place where the hierarchy is mounted, as a whole or from a group on."""
+    """A mount point of the hierarchy, as a whole or from a group on."""
 
     point: Path
     root: str
@@ -23,9 +23,9 @@ def cgroup_mounts(mountinfo: str | None = None) -> list[Mount]:
     lines = (_MOUNTS.read_text() if mountinfo is None else mountinfo).splitlines()
     mounts = []
     for line in lines:
-        place, _, kind = line.partition(" - ")
+        mount_fields, _, kind = line.partition(" - ")
         if kind.split()[:1] == ["cgroup2"]:
-            root, point = place.split()[3:5]
+            root, point = mount_fields.split()[3:5]
             mounts.append(Mount(Path(_unescaped(point)), _unescaped(root)))
     return mounts
 

@@ -13,7 +13,7 @@ from pathlib import Path
 PROCESSES = "cgroup.procs"
 KILL = "cgroup.kill"
 _SUBTREE = "cgroup.subtree_control"
-_END_SECONDS, _LOOK_SECONDS = 2.0, 0.005
+_END_SECONDS, _PAUSE_SECONDS = 2.0, 0.005
 _PIDFDS_AT_ONCE = 32
 
 
@@ -87,7 +87,7 @@ class Cgroup:
         while not self._remove_folders():
             if time.monotonic() > patience:
                 return False
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
             self.end()
         return True
 
@@ -105,7 +105,7 @@ class Cgroup:
         while self.counts("cgroup.events").get("populated") and time.monotonic() < patience:
             for folder, _, _ in os.walk(self.path):
                 _end_members(Path(folder, PROCESSES))
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
 
 
 def _end_members(processes: Path) -> None:

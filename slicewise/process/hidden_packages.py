@@ -1,8 +1,11 @@
 """Packages of the server, hidden from user code: a bundle's own files may have the same names."""
 
+from __future__ import annotations  # Pythons of user code may be older than the server's
+
 import os
+import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -43,12 +46,14 @@ def hide_server_packages() -> None:
 
     In a checkout of the project, other folders and files at the top are hidden as well (`tests`).
     Modules of these names in all other folders are found: a bundle's own. To `import` and to
-    `importlib.util.find_spec`, hidden packages look like packages that are not installed.
+    `importlib.util.find_spec`, hidden packages look like packages that are not installed, and
+    `pkgutil` does not list them.
     """
     if any(isinstance(hook, _HidingHook) for hook in sys.path_hooks):
         return
     hook = _HidingHook(Path(__file__).resolve().parents[2])
     sys.path_hooks.insert(0, hook)
+    _hide_in_lists()
     for folder in [*sys.path_importer_cache]:
         if hook.is_root(folder):
             del sys.path_importer_cache[folder]
@@ -96,11 +101,11 @@ class _HidingFileFinder(FileFinder):
 
     def __init__(self, folder: str, names: frozenset[str]) -> None:
         super().__init__(folder, *_LOADERS)
-        self._names = names
+        self.names = names
 
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return the module of the folder; None for hidden names."""
-        return None if fullname in self._names else super().find_spec(fullname, target)
+        return None if fullname in self.names else super().find_spec(fullname, target)
 
 
 class _HidingFinder(MetaPathFinder):
@@ -123,7 +128,7 @@ class _HidingFinder(MetaPathFinder):
         return hash(self._finder)
 
     def invalidate_caches(self) -> None:
-        """Have the finder forget what it has seen, if it keeps anything."""
+        """Clear the caches of the finder, if the finder has caches."""
         getattr(self._finder, "invalidate_caches", lambda: None)()
 
     def find_spec(
@@ -135,6 +140,19 @@ class _HidingFinder(MetaPathFinder):
         """Return the module that the finder finds; None for a hidden package."""
         spec: ModuleSpec | None = self._finder.find_spec(fullname, path, target)
         return None if spec is None or self._hook.hides(fullname, spec) else spec
+
+
+def _hide_in_lists() -> None:
+    """Have `pkgutil` list the modules of a hiding finder without the hidden ones."""
+    listing: Any = pkgutil.iter_importer_modules  # type: ignore[attr-defined]
+    modules_of_folder = listing.dispatch(FileFinder)
+
+    def modules(finder: _HidingFileFinder, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        for name, is_package in modules_of_folder(finder, prefix):
+            if name.removeprefix(prefix) not in finder.names:
+                yield name, is_package
+
+    listing.register(_HidingFileFinder, modules)
 
 
 def _checkout_names(root: Path) -> frozenset[str]:

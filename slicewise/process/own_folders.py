@@ -70,7 +70,8 @@ class OpenFolder:
             opened_folder = OpenFolder(path, os.open(name, flags, dir_fd=self.descriptor))
         except NotADirectoryError:
             raise ForeignFolderError(
-                f"{path} is a link or a file, and is to be a folder of Slicewise's own: remove it."
+                f"{path} is a link or a file, and Slicewise needs a folder of its own: remove"
+                f" {path}."
             ) from None
         try:
             opened_folder.belong(user, mode)
@@ -86,8 +87,9 @@ class OpenFolder:
         # An earlier process may have ended before the folder got its owner.
         if status.st_uid not in (owner, os.geteuid()):
             raise ForeignFolderError(
-                f"{self.path} belongs to the user {status.st_uid}, and is to belong to {owner}:"
-                " another user may have made it. Check the content, and remove the folder."
+                f"{self.path} belongs to the user {status.st_uid}, and must belong to {owner}:"
+                " another user may have created the folder."
+                " Check the content, and remove the folder."
             )
         if user is not None and (status.st_uid, status.st_gid) != user:
             os.fchown(self.descriptor, *user)

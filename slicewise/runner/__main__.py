@@ -26,7 +26,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m slicewise.runner", description=__doc__)
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--parent-pid", type=int, required=True)
-    parser.add_argument("--becomes-others", action="store_true", help="runners have other users")
+    parser.add_argument(
+        "--becomes-others", action="store_true", help="each runner has a separate user"
+    )
     options = parser.parse_args()
     die_with_parent(options.parent_pid)
     renounce_privileges()

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import logging
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 from threading import Lock
 
 from slicewise.loading.archives import BundleError, file_digests, unpack
+from slicewise.process.removal import remove_folder
 from slicewise.runner.shipping import bundle_archive, sdk_archive
 
 log = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class BundleCache:
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:

@@ -2,6 +2,8 @@
 
 import os
 import socket
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 
 from slicewise.platform_failures import PlatformError
@@ -21,6 +23,8 @@ class Channel:
         self._connection = connection
         self._lock = Lock()
         self._pid = os.getpid()
+        self.uninterrupted: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Returns a block in which no exception of a signal may cut a message in two."""
 
     def hand_over(self, taker: socket.socket) -> None:
         """Send the channel to the process behind a socket, which calls `receive_channel`."""
@@ -28,7 +32,7 @@ class Channel:
 
     def say(self, message: Message) -> None:
         """Send a message to the worker."""
-        with self._lock:
+        with self.uninterrupted(), self._lock:
             self._connection.sendall(encode(message))
 
     def ask(self, question: str, **facts: object) -> Message:
@@ -38,18 +42,22 @@ class Channel:
         refuses, and RuntimeError in a process that the run has forked: the answer would go to
         either of the two.
         """
+        return self.confirm({"type": "ask", "question": question, **facts})
+
+    def confirm(self, message: Message) -> Message:
+        """Send a message and return the answer. Raises the errors of `ask`."""
         if os.getpid() != self._pid:
             raise RuntimeError(
-                "only the run's own process can ask its worker, not one it has forked"
+                "only the process of the run can ask the worker, not a forked process"
             )
-        with self._lock:
+        with self.uninterrupted(), self._lock:
             try:
-                self._connection.sendall(encode({"type": "ask", "question": question, **facts}))
+                self._connection.sendall(encode(message))
                 answer = read_message(self._connection, MESSAGE_LIMIT_BYTES)
             except ConnectionError as error:
-                raise WorkerGoneError(f"the worker of this run is gone: {error}") from error
+                raise WorkerGoneError(f"the worker of this run has ended: {error}") from error
         if answer is None:
-            raise WorkerGoneError("the worker of this run is gone")
+            raise WorkerGoneError("the worker of this run has ended")
         if "error" in answer:
             raise ValueError(f"the worker refuses the question: {answer['error']}")
         return answer
@@ -59,6 +67,6 @@ def receive_channel(giver: socket.socket) -> Channel:
     """Receive the channel that another process sends. Raises WorkerGoneError if none comes."""
     data, descriptors, _, _ = socket.recv_fds(giver, 1, 1)
     if not data or not descriptors:
-        raise WorkerGoneError("the runner of this run is gone")
+        raise WorkerGoneError("the runner of this run has ended")
     os.set_inheritable(descriptors[0], False)
     return Channel(socket.socket(fileno=descriptors[0]))

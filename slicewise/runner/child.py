@@ -14,6 +14,7 @@ from typing import TextIO
 
 from slicewise import spark
 from slicewise.process.hiding import hide_from_others
+from slicewise.process.python_start import hide_from_started_pythons
 from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import (
@@ -42,8 +43,10 @@ def become_runner(
     die_with_parent(parent)
     # Detached processes stay the run's until it ends: the warm parent could not tell their run.
     adopt_orphans()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    # As in any Python program: to write to a closed connection raises an error.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # Moved out of the way first: either may have one of the numbers that are assigned below.
     channel, log = _lift(channel), _lift(log)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -58,6 +61,7 @@ def become_runner(
     hide_from_others()
     if user is not None:
         take_environment()
+    hide_from_started_pythons()
     _replace_copied_state()
     return _CHANNEL, 1
 
@@ -79,6 +83,7 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         RunLimits.of(request.get("limits")).impose(is_only_user=home is not None)
         if home is not None:
             _set_home(home)
+        os.environ |= request.get("environment", {})
         perform = _interrupt if operation == "interrupt" else performs[operation]
         if is_submitted(request):
             perform = submit.launch

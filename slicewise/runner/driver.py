@@ -39,7 +39,7 @@ def _fetch() -> tuple[Channel, Message]:
         channel = receive_channel(connection)
         request = read_message(connection, REQUEST_LIMIT_BYTES)
     if request is None:
-        raise ConnectionError("the runner of this run is gone")
+        raise ConnectionError("the runner of this run has ended")
     return channel, request
 
 

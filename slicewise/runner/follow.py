@@ -1,6 +1,5 @@
 """The messages, log and end of one runner, merged into one stream for the worker."""
 
-import codecs
 import os
 import select
 import signal
@@ -9,13 +8,16 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from slicewise.runner.messages import refuse_malformed
+from slicewise.runner.log_text import LogText
+from slicewise.runner.messages import QUESTIONS, refuse_malformed
 from slicewise.runner.run_resources import RunResources
-from slicewise.runner.wire import LineBuffer, Message, WireError, encode
+from slicewise.runner.wire import LineBuffer, Message, WireError, decode, encode
 
 DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
 DEFAULT_OUTPUT_LIMIT_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 65536
+# A pipe holds a chunk; the second look finds the text that had no room meanwhile.
+_CHUNKS_IN_PIPE = 2
 _KEPT_BY_WORKERS = ("staged", "unmade", "discovered")
 _GONE_PATIENCE_SECONDS = 10.0
 
@@ -45,7 +47,7 @@ class RunnerProcess:
         self._status = status
         self._messages = LineBuffer()
         self._reports = LineBuffer()
-        self._log_text = _LogText(log_limit or DEFAULT_LOG_LIMIT_BYTES)
+        self._log_text = LogText(log_limit or DEFAULT_LOG_LIMIT_BYTES)
         self._output_limit = output_limit or DEFAULT_OUTPUT_LIMIT_BYTES
         self._output_bytes = 0
         self._pidfd: int | None = None
@@ -70,6 +72,16 @@ class RunnerProcess:
         self._is_asked = False
         self._answers += encode(message)
 
+    def stop(self) -> None:
+        """Ask the runner to end its function and call its tear-down."""
+        if self._exited is not None:
+            return
+        if self._pidfd is None:
+            self.kill()  # no step has begun
+            return
+        with suppress(ProcessLookupError):  # it has ended
+            signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+
     def kill(self) -> None:
         """Kill the processes of the run; `messages` then reports the end."""
         if self._exited is not None:
@@ -82,10 +94,12 @@ class RunnerProcess:
             with suppress(OSError):
                 self._status.shutdown(socket.SHUT_WR)
             return
-        try:
+        # Not by the group alone: the code of a run can put the runner into another group.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return  # it has ended
+        if self._pidfd is not None:
+            with suppress(ProcessLookupError):  # it has ended
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def messages(self, timeout: float) -> Iterator[Message]:
         """Yield the runner's messages, in order within each source:
@@ -138,6 +152,8 @@ class RunnerProcess:
         del self._answers[:sent]
 
     def _read(self, descriptor: int) -> Iterator[Message]:
+        if descriptor == self._log and not self._has_log():
+            return  # read already, for the sake of a message
         try:
             data = os.read(descriptor, _CHUNK_BYTES)
         except (ConnectionError, BlockingIOError):
@@ -153,14 +169,30 @@ class RunnerProcess:
 
     def _hear_runner(self, data: bytes) -> Iterator[Message]:
         try:
-            for message in self._messages.feed(data):
-                self._check(message)
+            for line in self._messages.lines(data):
+                message = decode(line)
+                self._check(message, len(line))
+                if message["type"] == "step":
+                    yield from self._log_so_far()
                 yield message
         except _OutputLimitError as error:
             yield self._end_by_code(str(error))
         except WireError as error:
             # User code shares the process and can write to any descriptor. Its run ends here.
-            yield self._end_by_code(f"the run's channel was spoiled: {error}")
+            yield self._end_by_code(f"the run's channel got an invalid message: {error}")
+
+    def _log_so_far(self) -> Iterator[Message]:
+        """Yield the log that a runner has written before its last message, which waits for an
+        answer.
+        """
+        for _ in range(_CHUNKS_IN_PIPE):  # others may write without end: threads, child processes
+            if self._log in self._open:
+                yield from self._read(self._log)
+
+    def _has_log(self) -> bool:
+        poll = select.poll()
+        poll.register(self._log, select.POLLIN)
+        return bool(poll.poll(0))
 
     def _end_by_code(self, error: str) -> Message:
         """Kill the runner and stop reading the channel; return the failure of the run."""
@@ -170,17 +202,17 @@ class RunnerProcess:
             "type": "failed", "kind": "code", "error": error, "traceback": "", "partition": None,
         }  # fmt: skip
 
-    def _check(self, message: Message) -> None:
+    def _check(self, message: Message, size: int) -> None:
         refuse_malformed(message)
         if message["type"] in _KEPT_BY_WORKERS:
-            self._output_bytes += len(encode(message))
+            self._output_bytes += size
             if self._output_bytes > self._output_limit:
                 raise _OutputLimitError(
                     "the run reports more partitions than its worker keeps in memory: the reports"
                     f" take more than {self._output_limit} bytes (RUN_OUTPUT_LIMIT_BYTES and a"
                     " kilobyte for each partition of the run)"
                 )
-        if message["type"] == "ask":
+        if message["type"] in QUESTIONS:
             # A runner asks again when it has read the answer: no more than one ever waits here.
             if self._is_asked or self._answers:
                 raise WireError("a question before the answer to the last question")
@@ -241,31 +273,5 @@ class RunnerProcess:
         os.close(self._log)
         if self._pidfd is not None:
             os.close(self._pidfd)
+            self._pidfd = None  # the number may soon be that of another file
         self._resources.release(is_user_gone=bool((self._exited or {}).get("is_user_gone")))
-
-
-class _LogText:
-    """The bytes of a log as messages of text, up to a limit, with a note at the cut."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._room = limit
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._is_cut = False
-
-    def feed(self, data: bytes) -> Iterator[Message]:
-        if self._is_cut:
-            return
-        text = self._decoder.decode(data[: self._room])
-        self._room -= len(data)
-        if text:
-            yield {"type": "log", "text": text}
-        if self._room < 0:
-            self._is_cut = True
-            note = f"\n[the log is cut here: its limit is {self._limit} bytes]\n"
-            yield {"type": "log", "text": note}
-
-    def finish(self) -> Iterator[Message]:
-        rest = "" if self._is_cut else self._decoder.decode(b"", final=True)
-        if rest:
-            yield {"type": "log", "text": rest}

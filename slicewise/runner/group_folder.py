@@ -36,7 +36,7 @@ class GroupFolder:
         """Return a sentence about the way in which memory and processes of runs are limited."""
         if self.path is not None:
             return f"the kernel limits each run by a control group below {self.path}"
-        return f"the worker looks at its runs ten times a second: {self.reason}"
+        return f"the worker checks its runs ten times a second: {self.reason}"
 
 
 def group_folder(
@@ -74,10 +74,10 @@ def obstacle_of(path: Path, mounts: list[Mount]) -> str:
     can.
     """
     if not path.is_absolute() or not path.is_dir():
-        return "this is no folder: name the folder of a control group by its whole path"
+        return "the path is no folder: write the absolute path of a control group's folder"
     folder = path.resolve()
     if not any(folder.is_relative_to(mount.point) for mount in mounts):
-        return "this is no control group of version 2: no file system cgroup2 is mounted there"
+        return "the folder is no control group of version 2: it is in no file system cgroup2"
     group = Cgroup(folder)
     try:
         missing = sorted(set(CONTROLLERS) - group.controllers())
@@ -91,8 +91,8 @@ def obstacle_of(path: Path, mounts: list[Mount]) -> str:
         )
     if not all(os.access(folder / name, os.W_OK) for name in _WRITTEN_FILES):
         return (
-            f"the user {os.geteuid()} may not write there: give that user the folder, cgroup.procs"
-            " and cgroup.subtree_control, on a file system that is mounted for writing"
+            f"the user {os.geteuid()} may not write in {folder}: give that user the folder,"
+            " cgroup.procs and cgroup.subtree_control, on a file system that is mounted for writing"
         )
     if has_own_processes:
         return (

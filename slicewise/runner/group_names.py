@@ -5,10 +5,22 @@ import re
 from pathlib import Path
 
 from slicewise.process.cgroup_mounts import cgroup_mounts, own_cgroup
+from slicewise.process.cgroups import Cgroup
 
 # No name that a unit of systemd, or the group of a service, has.
-WORKER_NAME = re.compile(r"run-worker\.[0-9]+\.[0-9a-f]{8}")
+_WORKER_NAME = re.compile(r"run-worker\.[0-9]+\.[0-9a-f]{8}")
+# Of earlier versions. Another program may have such a name.
+_OLD_WORKER_NAME = re.compile(r"slicewise-[0-9]+-[0-9a-f]{8}")
 _RUN_NAME = re.compile(r"run-.+-[0-9]+")
+
+
+def is_worker_group(path: Path) -> bool:
+    """Return whether a group was made by a worker; by a worker of an earlier version only once the
+    group has no process.
+    """
+    if _OLD_WORKER_NAME.fullmatch(path.name):
+        return Cgroup(path).counts("cgroup.events").get("populated") == 0
+    return bool(_WORKER_NAME.fullmatch(path.name))
 
 
 def groups_around_this_process() -> set[tuple[int, int]]:
@@ -19,7 +31,7 @@ def groups_around_this_process() -> set[tuple[int, int]]:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return what a folder has at every mount; None if the folder is gone."""
+    """Return the identity of a folder, equal at every mount; None if the folder is gone."""
     try:
         status = path.stat()
     except OSError:

@@ -5,16 +5,26 @@ the run, as the fault of the run's code, before any part of the message is used.
 """
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from slicewise.runner.wire import Message, WireError
+from slicewise.running.steps import STATES, STEPS
 
 FAILURE_KINDS = ("code", "platform", "data")
+QUESTIONS = ("ask", "step")
+"""The messages that the worker answers."""
 LARGEST_COUNT = 2**63 - 1
 _APPLICATION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}", re.ASCII)
 
+# Keys of products of tuples are some levels deep.
+_MOST_LEVELS = 100
+
 _Check = Callable[[Any], bool]
+# Python's own repr fails on deep values.
+_excerpt = reprlib.Repr()
+_excerpt.maxstring = _excerpt.maxother = 80
 
 
 def is_web_address(value: object) -> bool:
@@ -32,11 +42,14 @@ def refuse_malformed(message: Message) -> None:
     kind = message.get("type")
     form = _FORMS.get(kind) if isinstance(kind, str) else None
     if form is None:
-        raise WireError(f"unexpected message {str(message)[:80]}")
-    _refuse_fields(f"message {kind!r}", message, form)
+        raise WireError(f"unexpected message {_excerpt.repr(message)[:80]}")
+    _refuse_fields(f"message {kind!r}", message, {"type": _is_text, **form})
 
 
 def _refuse_fields(where: str, fields: Mapping[str, Any], form: Mapping[str, _Check]) -> None:
+    for name in fields:
+        if name not in form and f"{name}?" not in form:
+            raise WireError(f"a {where} with an unknown field {name[:80]!r}")
     for name, is_right in form.items():
         optional = name.endswith("?")
         name = name.removesuffix("?")
@@ -45,7 +58,7 @@ def _refuse_fields(where: str, fields: Mapping[str, Any], form: Mapping[str, _Ch
                 continue
             raise WireError(f"a {where} without {name!r}")
         if not is_right(fields[name]):
-            raise WireError(f"a {where} with {name!r}: {repr(fields[name])[:80]}")
+            raise WireError(f"a {where} with {name!r}: {_excerpt.repr(fields[name])[:80]}")
 
 
 def _is_text(value: Any) -> bool:
@@ -59,6 +72,31 @@ def _is_count(value: Any) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list)
+
+
+def _is_key(value: Any) -> bool:
+    """Return whether a value has the form of a key's JSON: a plain value, or {type: content}."""
+    is_plain = isinstance(value, str | int | float)
+    return is_plain or (isinstance(value, dict) and len(value) == 1 and _is_shallow(value))
+
+
+def _are_keys(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_key, value))
+
+
+def _is_shallow(value: Any) -> bool:
+    """Return whether functions that call themselves for each level can read a value."""
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        nested = [entry for entry in level if isinstance(entry, list | dict)]
+        level = [
+            inner
+            for entry in nested
+            for inner in (entry.values() if isinstance(entry, dict) else entry)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _or_none(is_right: _Check) -> _Check:
@@ -78,10 +116,12 @@ def _list_of(form: Mapping[str, _Check]) -> _Check:
     return is_right
 
 
-# A name with a question mark may be left out.
+# A name with a question mark may be left out. No message has other fields.
 _FORMS: dict[str, dict[str, _Check]] = {
     "spark": {"application_id": _or_none(is_application_id), "ui": _or_none(is_web_address)},
-    "ask": {"question": _is_text},
+    # The answer refuses facts that are wrong.
+    "ask": {"question": _is_text, "asset?": _is_shallow, "keys?": _is_list, "after?": _is_shallow},
+    "step": {"step": STEPS.__contains__, "state": STATES.__contains__, "error": _is_text},
     "validated": {"when": _is_text, "asset": _is_text, "results": _is_list},
     "staged": {
         "asset?": _is_text,
@@ -92,11 +132,12 @@ _FORMS: dict[str, dict[str, _Check]] = {
         ),
     },
     "unmade": {"partitions": _list_of({"key": _is_text, "error": _is_text})},
-    "discovered": {"set": _is_text, "keys": _is_list},
+    "discovered": {"set": _is_text, "keys": _are_keys},
     "finished": {},
     "failed": {
         "kind": FAILURE_KINDS.__contains__,
         "error": _is_text,
         "traceback": _is_text,
+        "partition?": _or_none(_is_key),
     },
 }

@@ -18,7 +18,7 @@ from slicewise.runner.forked_child import (
     run_child,
     try_setpgid,
 )
-from slicewise.runner.parent_answers import refuse, refuse_all, tell
+from slicewise.runner.parent_answers import answer, refuse, refuse_all
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -34,9 +34,9 @@ from slicewise.runner.wire import LineBuffer, Message, WireError, receive_header
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
 # A run can take some gigabytes a second if memory is free.
-_MEMORY_LOOK_SECONDS = 0.1
+_MEMORY_CHECK_SECONDS = 0.1
 # Time for killed processes to end; a process that hangs in the kernel may take for ever.
-_ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
+_ORPHAN_SECONDS, _ORPHAN_PAUSE_SECONDS = 1.0, 0.005
 # Status, channel, log, and two of the run's control group.
 _DESCRIPTORS_PER_REQUEST = 5
 
@@ -58,6 +58,8 @@ class _Runner:
     """The runner's user, if no other run has that user."""
     excess: str | None = None
     """The sentence about the exceeded limit, once the runner was killed for it."""
+    is_unwatched: bool = False
+    """Whether the runner was killed because its worker sent no ping for ``watchdog`` seconds."""
 
 
 class WarmParentLoop:
@@ -75,7 +77,7 @@ class WarmParentLoop:
         self._lingering: set[int] = set()
         # Whether orphans were given up for now; there may be more than the lingering ones.
         self._are_orphans_left = False
-        self._next_look = 0.0
+        self._next_check = 0.0
 
     def serve(self) -> None:
         """Serve requests; return in the parent when the worker has gone, and never
@@ -174,7 +176,7 @@ class WarmParentLoop:
         status.setblocking(False)
         self._selector.register(status, selectors.EVENT_READ, runner)
         self._selector.register(runner.pidfd, selectors.EVENT_READ, runner)
-        tell(status, {"type": "started", "pid": pid})
+        answer(status, {"type": "started", "pid": pid})
         return True
 
     def _hear(self, runner: _Runner) -> None:
@@ -198,18 +200,19 @@ class WarmParentLoop:
         now = time.monotonic()
         for runner in self._runners.values():
             if now - runner.last_ping > runner.watchdog:
+                runner.is_unwatched = True
                 kill_group(runner.pid)
 
     def _pause(self) -> float:
-        looks = any(runner.limits.needs_looks_at_memory for runner in self._runners.values())
-        return _MEMORY_LOOK_SECONDS if looks else _LONGEST_SLEEP_SECONDS
+        checks_memory = any(runner.limits.needs_memory_checks for runner in self._runners.values())
+        return _MEMORY_CHECK_SECONDS if checks_memory else _LONGEST_SLEEP_SECONDS
 
     def _kill_greedy(self) -> None:
         """Kill runs that exceed their limits."""
         now = time.monotonic()
-        if not self._runners or now < self._next_look:
+        if not self._runners or now < self._next_check:
             return
-        self._next_look = now + self._pause()
+        self._next_check = now + self._pause()
         # A process that is no longer adopted by its run would be counted for no run.
         self._end_orphans()
         for runner in self._runners.values():
@@ -233,18 +236,20 @@ class WarmParentLoop:
         exit_message = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
         if runner.excess is not None:
             exit_message["excess"] = runner.excess
+        elif runner.is_unwatched and code == -signal.SIGKILL:
+            exit_message["no_renewal"] = runner.watchdog
         if runner.own_user is None:
             self._end_orphans()
         else:
             # All processes of a user at once: one that forks for ever outruns a loop over orphans.
             exit_message["is_user_gone"] = self._end_user(runner.own_user)
-        tell(runner.status, exit_message)
+        answer(runner.status, exit_message)
         runner.status.close()
 
     def _end_for(self, user: tuple[int, int], status: socket.socket) -> None:
         """Answer whether all processes of a user that no run has are gone."""
         is_gone = self._end_user(user)
-        tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
+        answer(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
         status.close()
 
     def _end_user(self, user: tuple[int, int]) -> bool:
@@ -254,7 +259,7 @@ class WarmParentLoop:
             self._end_orphans()
             if time.monotonic() > patience:
                 return False
-            time.sleep(_ORPHAN_LOOK_SECONDS)
+            time.sleep(_ORPHAN_PAUSE_SECONDS)
         self._end_orphans()
         return True
 
@@ -278,7 +283,7 @@ class WarmParentLoop:
                 self._are_orphans_left = True
                 return
             if not ended_pids:
-                time.sleep(_ORPHAN_LOOK_SECONDS)
+                time.sleep(_ORPHAN_PAUSE_SECONDS)
 
     def _reap_lingering(self) -> None:
         """Reap lingering processes that have ended, and end the orphans left behind."""

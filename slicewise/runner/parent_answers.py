@@ -1,4 +1,4 @@
-"""What the warm parent tells a worker about a runner, or about a request that is refused."""
+"""Answers of the warm parent to a worker: about a runner, or a refused request."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from slicewise.runner.wire import Message, encode
 
 def refuse(status: socket.socket, reason: str) -> None:
     """Tell the worker that no runner was forked."""
-    tell(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
+    answer(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
     status.close()
 
 
@@ -24,7 +24,7 @@ def refuse_all(descriptors: Sequence[int]) -> None:
         os.close(descriptor)
 
 
-def tell(status: socket.socket, message: Message) -> None:
+def answer(status: socket.socket, message: Message) -> None:
     try:
         status.send(encode(message))
     except (BlockingIOError, BrokenPipeError, ConnectionError):

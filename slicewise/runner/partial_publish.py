@@ -24,7 +24,7 @@ class UnpublishedPartitions:
     error: Exception | None = None
     """The error with which the run fails; None if all partitions are materialized."""
 
-    def tell(self, worker: Channel) -> None:
+    def report(self, worker: Channel) -> None:
         """Report the partitions to the worker, page by page."""
         entries = [{"key": key, "error": reason} for key, reason in self.reasons.items()]
         for start in range(0, len(entries), _PER_MESSAGE):
@@ -35,7 +35,7 @@ def write_and_validate(
     producer: Producer,
     arguments: FunctionArguments,
     validating: RunValidations,
-    write: Callable[[], None],
+    write: Callable[[], object],
 ) -> UnpublishedPartitions:
     """Call the function and validate the data; return the partitions that are not to be published.
 
@@ -54,7 +54,9 @@ def write_and_validate(
     try:
         validating.outlets(arguments)
     except ValidationFailedError as failed:
-        refused_partitions = validating.apart(arguments) if _may_keep(producer, arguments) else {}
+        refused_partitions = (
+            validating.failing_partitions(arguments) if _may_keep(producer, arguments) else {}
+        )
         if not refused_partitions:
             raise unmade.error or failed from None
         unmade.reasons |= refused_partitions

@@ -20,10 +20,10 @@ from uuid import uuid4
 from slicewise.process.cgroups import KILL, PROCESSES, Cgroup
 from slicewise.runner.group_folder import CONTROLLERS
 from slicewise.runner.group_names import (
-    WORKER_NAME,
     groups_around_this_process,
     has_runs_alone,
     identity_of,
+    is_worker_group,
 )
 from slicewise.runner.run_limits import RunLimits
 
@@ -99,7 +99,7 @@ class RunGroups:
     def _remove_dead_workers(self) -> None:
         around_this_process = groups_around_this_process()
         for path in self._folder.path.iterdir():
-            if not WORKER_NAME.fullmatch(path.name) or identity_of(path) in around_this_process:
+            if not is_worker_group(path) or identity_of(path) in around_this_process:
                 continue
             lock = _locked(path)
             if lock is not None:

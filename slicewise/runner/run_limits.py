@@ -59,7 +59,7 @@ class RunLimits:
             _lower(resource.RLIMIT_NPROC, self.processes)
 
     @property
-    def needs_looks_at_memory(self) -> bool:
+    def needs_memory_checks(self) -> bool:
         """Whether the warm parent has to add up the run's memory, as often as it can."""
         return self.memory is not None and not self.in_group
 
@@ -77,7 +77,7 @@ class RunLimits:
         if self.memory is not None and memory > self.memory:
             return (
                 f"The run had {memory_text(memory)} in memory, and its limit is"
-                f" {memory_text(self.memory)} ({self.memory_by}); it was stopped."
+                f" {memory_text(self.memory)} ({self.memory_by}); the run was stopped."
             )
         if self.processes is not None and threads >= self.processes:
             return self.out_of_processes(threads)
@@ -88,14 +88,14 @@ class RunLimits:
         limit = "no limit" if self.memory is None else memory_text(self.memory)
         return (
             "The run asked for more memory than it may have, and its limit is"
-            f" {limit} ({self.memory_by}); it was stopped."
+            f" {limit} ({self.memory_by}); the run was stopped."
         )
 
     def out_of_processes(self, threads: int) -> str:
         """Return the sentence about a run with so many processes and threads."""
         return (
             f"The run had {threads:,} processes and threads, and its limit is"
-            f" {self.processes:,} (setting {PROCESSES_SETTING} of the server); it was stopped."
+            f" {self.processes:,} (setting {PROCESSES_SETTING} of the server); the run was stopped."
         )
 
     def advice(self, error: BaseException) -> str | None:
@@ -149,7 +149,7 @@ def _usage(pid: int) -> tuple[int, int]:
     and the number of threads.
     """
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
     except OSError:
         return 0, 0
     facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)

@@ -1,7 +1,6 @@
 """The user and the control group that one run has by itself, as far as runs have such."""
 
 import logging
-import subprocess
 from dataclasses import dataclass
 
 from slicewise.runner.run_groups import RunGroup
@@ -25,7 +24,7 @@ class RunResources:
         if self.claim is not None:
             try:
                 self.claim.release(is_clean=is_user_gone)
-            except (OSError, subprocess.SubprocessError) as error:
+            except OSError as error:
                 log.warning("home of a run not removed", extra={"error": str(error)})
 
     def let_go(self) -> None:

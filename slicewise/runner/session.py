@@ -33,7 +33,7 @@ class LazySession:
 
     def __init__(self, request: Message, worker: Channel) -> None:
         self._facts: Mapping[str, Any] | None = request.get("spark")
-        self._is_submitted = is_submitted(request)
+        self.is_submitted = is_submitted(request)
         self._worker = worker
         self._session: SparkSession | ClassicSession | None = None
         self.conf: Mapping[str, str] = {}
@@ -43,7 +43,7 @@ class LazySession:
         """Prepare for the import of a definition file, which may create columns at the top
         level.
         """
-        if self._is_submitted:
+        if self.is_submitted:
             self.get()
         elif self._facts is not None:
             spark.use_connect()
@@ -52,7 +52,7 @@ class LazySession:
         """Return the session, opened if need be. Raises NoSparkError in a run without Spark."""
         if self._session is None:
             if self._facts is None:
-                raise NoSparkError("this run was given no Spark server")
+                raise NoSparkError("this run has no Spark server")
             # Sent first: a worker that ends this run knows then that there may be a session to end.
             self._worker.say({"type": "spark", "application_id": None, "ui": None})
             self._session, ui = self._opened(self._facts)
@@ -60,6 +60,11 @@ class LazySession:
             vars(self._session)["stop"] = _stop_nothing
             application = spark.application_id(self._session)
             self._worker.say({"type": "spark", "application_id": application, "ui": ui})
+        return self._session
+
+    @property
+    def opened(self) -> "SparkSession | ClassicSession | None":
+        """The session; None if it is not open."""
         return self._session
 
     def close(self) -> None:
@@ -74,7 +79,7 @@ class LazySession:
         """Return (session, address): the opened session, and the address of
         the session's pages or None.
         """
-        if self._is_submitted:
+        if self.is_submitted:
             application = spark.open_application(facts.get("tag"))
             return application, spark.application_ui(application)
         remote, session_id = str(facts["remote"]), str(facts["session_id"])

@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 _PACKAGE = Path(__file__).parents[1]
 
 
-def sdk_archive(cache: Path, place: Path | None = None) -> Path:
+def sdk_archive(cache: Path, read_from: Path | None = None) -> Path:
     """Return an archive of this package, created once for each state of the
     files and version of Python.
 
     The archive contains compiled files, for the Python that creates the archive, beside the
     sources, for all other versions: compiling takes longer than all other steps of a driver before
-    the run. ``place`` is the folder that the archive is read from, if that is another one.
+    the run. ``read_from`` is the folder that the archive is read from, if that is another one.
     """
     sources = sorted(_PACKAGE.rglob("*.py"))
     archive = cache / f"slicewise-{_digest(sources)}.zip"
@@ -29,7 +29,7 @@ def sdk_archive(cache: Path, place: Path | None = None) -> Path:
                 for source in sources:
                     name = f"{_PACKAGE.name}/{source.relative_to(_PACKAGE).as_posix()}"
                     out.writestr(_member(name), source.read_bytes())
-                    _compile(source, f"{(place or cache) / archive.name}/{name}", compiled)
+                    _compile(source, f"{(read_from or cache) / archive.name}/{name}", compiled)
                     out.writestr(_member(f"{name}c"), compiled.read_bytes())
     return archive
 

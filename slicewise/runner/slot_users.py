@@ -7,15 +7,15 @@ that takes the number next, before any program runs under it.
 
 import fcntl
 import os
-import subprocess
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
 from slicewise.process.own_folders import ensure_folder
+from slicewise.process.removal import remove_paths
+from slicewise.runner.user_remains import remove_remains
 
 _IN_USE = b"1"
-_REMOVE = ("/bin/rm", "-rf", "--one-file-system", "--")
 
 EndAll = Callable[[tuple[int, int]], bool]
 """Ends all processes of a user; returns whether none is left."""
@@ -80,13 +80,13 @@ class UserClaim:
         self._lock = os.fdopen(lock, "r+b", buffering=0)
 
     def begin(self, end_all: EndAll) -> bool:
-        """Create the home, once nothing is left of an earlier run; return whether nothing
+        """Create the home, once nothing is left of an earlier run; return whether no process
         is left.
         """
         if self._lock.read(1) or os.path.lexists(self.home):
             if not end_all(self.user):
                 return False
-            self._remove_home()
+            self._remove_files()
         self._lock.seek(0)
         self._lock.write(_IN_USE)
         ensure_folder(self.home, user=self.user, mode=0o700)
@@ -98,8 +98,16 @@ class UserClaim:
             return
         try:
             if is_clean:
-                self._remove_home()
+                self._remove_files()
                 self._lock.truncate(0)
+        finally:
+            self.let_go()
+
+    def abandon(self) -> None:
+        """Release a user that turned out to have processes of another program, which stay."""
+        try:
+            self.home.rmdir()
+            self._lock.truncate(0)
         finally:
             self.let_go()
 
@@ -107,6 +115,7 @@ class UserClaim:
         """Release the user as it is: the next claim removes the remains."""
         self._lock.close()
 
-    def _remove_home(self) -> None:
-        # Not by Python, which fails on thousands of nested folders.
-        subprocess.run([*_REMOVE, str(self.home)], check=True, capture_output=True)
+    def _remove_files(self) -> None:
+        remove_remains(self.user)
+        if remove_paths([str(self.home)]):
+            raise OSError(f"{self.home} was not removed")

@@ -7,6 +7,7 @@ so that the driver fetches the runner's channel by a socket in a folder of the a
 """
 
 import hmac
+import logging
 import os
 import re
 import secrets
@@ -16,15 +17,21 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from slicewise.process.locales import with_utf8_names
 from slicewise.process.python_start import python_path
+from slicewise.process.removal import remove_folder
 from slicewise.runner.channel import Channel
+from slicewise.runner.descent import descends_from_this_process
 from slicewise.runner.processes import die_with_parent
 from slicewise.runner.wire import HEADER_LIMIT_BYTES, Message, WireError, encode, read_message
+
+log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE, TOKEN_VARIABLE = "SLICEWISE_CHANNEL", "SLICEWISE_CHANNEL_TOKEN"
 SOCKET_NAME = "channel"
@@ -104,7 +111,7 @@ def launch(request: Message, worker: Channel) -> int:
     try:
         status = _submit(request, folder, worker)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
     # The statuses by which the shell and the JVM report a process that was ended by a signal.
     number = -status if status < 0 else status - 128
     if number in set(signal.Signals):
@@ -189,18 +196,28 @@ def _hand_over(
 ) -> int | None:
     """Give channel and request to the driver; return the driver's process id, None if
     the process ended before.
+
+    The token is no secret among processes of one user: spark-submit has it in its environment. So
+    the driver is a process that spark-submit has started, and knows the token.
     """
     process_end = os.pidfd_open(process.pid)
+    is_refusal_logged = False
     try:
         while listener.fileno() in select.select([listener.fileno(), process_end], [], [])[0]:
             connection, _ = listener.accept()
             with connection:
                 connection.settimeout(_ANSWER_SECONDS)
+                driver = _peer(connection)
+                if not descends_from_this_process(driver):
+                    if not is_refusal_logged:  # each line fills the run's log
+                        log.warning("process %d is not of this run: refused", driver)
+                    is_refusal_logged = True
+                    continue
                 try:
                     if _has_token(connection, token):
                         worker.hand_over(connection)
                         connection.sendall(encode(request))
-                        return _peer(connection)
+                        return driver
                 except (OSError, WireError):
                     continue  # the process at the other end has gone
         return None
@@ -210,7 +227,8 @@ def _hand_over(
 
 def _has_token(connection: socket.socket, token: str) -> bool:
     message = read_message(connection, HEADER_LIMIT_BYTES) or {}
-    return hmac.compare_digest(str(message.get("token")).encode(), token.encode())
+    sent = str(message.get("token")).encode(errors="replace")
+    return hmac.compare_digest(sent, token.encode())
 
 
 def _peer(connection: socket.socket) -> int:
@@ -223,12 +241,24 @@ def _wait_for_either(process: "subprocess.Popen[bytes]", driver: int) -> None:
     watched = [os.pidfd_open(process.pid)]
     try:
         watched.append(os.pidfd_open(driver))
+        _pass_on_stop(watched[-1])
         select.select(watched, [], [])
     except ProcessLookupError:
         return  # the driver has ended
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for descriptor in watched:
             os.close(descriptor)
+
+
+def _pass_on_stop(driver: int) -> None:
+    """Pass the request to stop the run on to the driver (a pidfd), which may have a tear-down."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        with suppress(OSError):  # the driver has ended
+            signal.pidfd_send_signal(driver, number)
+
+    signal.signal(signal.SIGTERM, pass_on)
 
 
 def _start_failure(status: int) -> Message:

@@ -24,7 +24,7 @@ from slicewise.validations import (
 _RESULTS_PER_MESSAGE = 50
 _TEXT_LENGTH = 2000
 # Each validation of one partition is a job of Spark.
-_MOST_APART = 1000
+_MOST_VALIDATED_SINGLY = 1000
 
 _logger = logging.getLogger("slicewise")
 
@@ -77,7 +77,7 @@ class RunValidations:
                 if materialized_text
                 else None,
             )
-        self._tell("inlet", results, declared)
+        self._report("inlet", results, declared)
 
     def outlets(self, arguments: FunctionArguments) -> None:
         """Raise ValidationFailedError if data that the run wrote does not pass.
@@ -93,9 +93,9 @@ class RunValidations:
                 results[outlet.name] = _evaluated(
                     declared[outlet.name], outlet.read_staged, now=now, materialized_at=now
                 )
-        self._tell("outlet", results, declared)
+        self._report("outlet", results, declared)
 
-    def apart(self, arguments: FunctionArguments) -> dict[str, str]:
+    def failing_partitions(self, arguments: FunctionArguments) -> dict[str, str]:
         """Validate each partition by itself, after the data as a whole did not pass; return the
         partitions that do not pass, by key text, each with the reason.
 
@@ -105,7 +105,7 @@ class RunValidations:
         (outlet,) = arguments.outlets
         validations = next(asset.validations for asset in _made_by(self._producer))
         now, reasons = self._clock.now(), {}
-        if len(outlet.staged) > _MOST_APART:
+        if len(outlet.staged) > _MOST_VALIDATED_SINGLY:
             _logger.warning("%s partitions are too many to validate one by one", len(outlet.staged))
             return {}
         for partition in outlet.staged:
@@ -120,7 +120,7 @@ class RunValidations:
         together = _evaluated(validations, read, now=now, materialized_at=now)
         return {} if _blocking(together) else reasons
 
-    def _tell(
+    def _report(
         self, when: str, results: Results, declared: Mapping[str, Sequence[AssetValidation]]
     ) -> None:
         for name, asset_results in results.items():

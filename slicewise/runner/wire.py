@@ -2,10 +2,11 @@
 
 import array
 import json
+import math
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 REQUEST_LIMIT_BYTES = 64 * 1024 * 1024
 MESSAGE_LIMIT_BYTES = 1024 * 1024
@@ -24,7 +25,9 @@ class Received(NamedTuple):
 
 
 class WireError(Exception):
-    """Received bytes are no message: too long, not JSON, or not an object."""
+    """Received bytes are no message: too long, not JSON, not an object, or with a number that JSON
+    does not have.
+    """
 
 
 def encode(message: Message) -> bytes:
@@ -33,9 +36,12 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """Return the message of one line. Raises WireError."""
+    """Return the message of one line. Raises WireError.
+
+    Each returned message can be encoded: Python alone reads NaN, Infinity and 1e999.
+    """
     try:
-        message = json.loads(line)
+        message = json.loads(line.decode(), parse_float=_finite, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise WireError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(message, dict):
@@ -43,8 +49,19 @@ def decode(line: bytes) -> Message:
     return message
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:80]} is too large")
+    return number
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
 class LineBuffer:
-    """A buffer that cuts a stream of bytes into messages."""
+    """A buffer that cuts a stream of bytes into lines, and lines into messages."""
 
     def __init__(self, limit: int = MESSAGE_LIMIT_BYTES) -> None:
         self._limit = limit
@@ -52,12 +69,20 @@ class LineBuffer:
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """Yield the messages that ``data`` completes. Raises WireError."""
+        return map(decode, self.lines(data))
+
+    def lines(self, data: bytes) -> Iterator[bytes]:
+        """Yield the lines that ``data`` completes, without their ends. Raises WireError."""
         self._pending += data
         while (end := self._pending.find(b"\n")) >= 0:
             line = bytes(self._pending[:end])
             del self._pending[: end + 1]
-            yield decode(line)
-        if len(self._pending) > self._limit:
+            self._refuse_long(line)
+            yield line
+        self._refuse_long(self._pending)
+
+    def _refuse_long(self, line: bytes | bytearray) -> None:
+        if len(line) > self._limit:
             raise WireError(f"a message of more than {self._limit} bytes")
 
 

@@ -1,6 +1,7 @@
 """The work of a runner for one run: bundle, definition, function, data, report."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from slicewise.declaring.active_registry import collecting
@@ -9,15 +10,17 @@ from slicewise.declaring.registry import Registry
 from slicewise.io.recorded import LostDataError
 from slicewise.keys.key_json import key_to_json
 from slicewise.loading.importing import import_file, importable
-from slicewise.platform_failures import is_platform_failure
+from slicewise.platform_failures import is_platform_failure, is_spark_lost
+from slicewise.runner.around import StepsOfRun
 from slicewise.runner.channel import Channel
 from slicewise.runner.function_arguments import FunctionArguments
 from slicewise.runner.partial_publish import UnpublishedPartitions, write_and_validate
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import LazySession
+from slicewise.runner.stop_signal import end_stopped
 from slicewise.runner.validating import DatabaseClock, RunValidations
 from slicewise.runner.wire import Message
-from slicewise.running.invoke import Producer, invoke, write_returned
+from slicewise.running.invoke import Producer
 from slicewise.texts.spark_advice import engine_advice, write_cause
 from slicewise.texts.tracebacks import one_line, user_traceback
 from slicewise.validations import ValidationFailedError
@@ -25,6 +28,7 @@ from slicewise.validations import ValidationFailedError
 # A key text has up to 1,000 characters, a folder some more, and a message at most a megabyte.
 _PARTITIONS_PER_MESSAGE = 250
 _ERROR_LENGTH = 950
+_SPARK_LOST = "Spark was lost during the run; such a run is tried again."
 
 
 def perform(request: Message, worker: Channel) -> int:
@@ -34,24 +38,30 @@ def perform(request: Message, worker: Channel) -> int:
     """
     root = bundle_root(request)
     session = LazySession(request, worker)
-    try:
-        with importable(root):
+    steps = StepsOfRun(worker, session, root)
+    failure: Message | None = None
+    with ExitStack() as code:  # the tear-down may import modules of the bundle
+        error: BaseException | None = None
+        try:
+            code.enter_context(importable(root))
             session.prepare()
-            arguments, unmade = _make(request, root, session, worker)
-            _report(arguments, unmade, worker)
-            if unmade.error is not None:
-                raise unmade.error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        failure = _failure(error, root, request)
-        worker.say(failure)
-        if failure["kind"] != "platform":  # the session would wait for a lost server
-            session.close()
-        return 1
-    worker.say({"type": "finished"})
-    session.close()
-    return 0
+            _make(request, root, session, worker, steps)
+        except KeyboardInterrupt as interrupt:
+            steps.tear_down(interrupt)
+            raise
+        except BaseException as raised:
+            error = raised
+            failure = _failure(error, root, request)
+        is_stopped = steps.is_stopped
+        if not is_stopped:
+            # Told first: nothing that happens in the tear-down changes the end of the run.
+            worker.say(failure or {"type": "finished"})
+        steps.tear_down(error)
+    if is_stopped:
+        end_stopped()
+    if failure is None or failure["kind"] != "platform":  # the session would wait for a lost server
+        session.close()
+    return 0 if failure is None else 1
 
 
 def bundle_root(request: Message) -> Path:
@@ -80,28 +90,29 @@ def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, 
 
 
 def _make(
-    request: Message, root: Path, session: LazySession, worker: Channel
-) -> tuple[FunctionArguments, UnpublishedPartitions]:
+    request: Message, root: Path, session: LazySession, worker: Channel, steps: StepsOfRun
+) -> None:
+    """Call the function, validate its data and report the output. Raises the error of the run."""
     producer, imported = find_producer(request, root)
     session.conf = producer.options.spark_conf
     arguments = FunctionArguments(request, producer, imported, session, worker)
     validating = RunValidations(producer, imported, worker, DatabaseClock(request["clock"]))
     validating.inlets(arguments, request)
 
-    def write() -> None:
-        returned = invoke(
-            producer, arguments.context, arguments.own, arguments.upstream, session.get
+    with steps.around(producer, arguments) as run_steps:
+        unmade = write_and_validate(
+            producer, arguments, validating, lambda: run_steps.make(arguments.upstream)
         )
-        write_returned(producer, arguments.own, returned)
-
-    return arguments, write_and_validate(producer, arguments, validating, write)
+        _report(arguments, unmade, worker)
+    if unmade.error is not None:
+        raise unmade.error
 
 
 def _report(arguments: FunctionArguments, unmade: UnpublishedPartitions, worker: Channel) -> None:
     """Report staged, unmaterialized and discovered partitions; the end of the
     run comes after all of them.
     """
-    unmade.tell(worker)
+    unmade.report(worker)
     for outlet in arguments.outlets:
         partitions = [
             partition for partition in outlet.staged if partition.key not in unmade.reasons
@@ -133,6 +144,8 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
     for note in filter(None, advice):
         error.add_note(note)
         sentence = f"{sentence} {note}"
+    if is_spark_lost(error):
+        sentence = f"{_SPARK_LOST} {sentence}"[:_ERROR_LENGTH]
     return {
         "type": "failed",
         "kind": _kind(error),

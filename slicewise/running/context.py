@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from datetime import datetime
 from typing import Any
 
+from slicewise.errors import PartitionError
 from slicewise.io.frames import rows_of_partitions
 from slicewise.keys.column_texts import dimension_keys
 from slicewise.keys.partition_key import Interval, PartitionKey
@@ -13,13 +15,10 @@ from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovering import register_add_key
 from slicewise.partitions.discovery import Discoveries
 from slicewise.running.handles import AssetHandle
+from slicewise.running.watermarks import Watermark, watermark
 
 PastKeys = Callable[[], Iterator[PartitionKey]]
 """A function that returns the asset's materialized keys, newest first, fetched as iterated."""
-
-
-class PartitionError(ValueError):
-    """A run has several partitions, or none of a kind, where exactly one is asked for."""
 
 
 class PartitionContext:
@@ -43,7 +42,7 @@ class PartitionContext:
         if not self._keys:
             raise PartitionError("this run covers no partition: the run discovers partitions")
         if len(self._keys) > 1:
-            raise PartitionError(f"this run makes {len(self._keys)} partitions; use .keys")
+            raise PartitionError(f"this run covers {len(self._keys)} partitions; use .keys")
         return self._keys[0].value
 
     @property
@@ -84,6 +83,10 @@ class PartitionContext:
         """
         return (key.value for key in self._past())
 
+    def watermark(self, *, previous: Any, key: object) -> Watermark:
+        """Return the watermark of a key; `RunContext.watermark` has the rules."""
+        return watermark(self.definition, self._keys, self._past(), previous=previous, key=key)
+
     def upstream(self, name: str) -> tuple[Any, ...]:
         """Return the keys of an upstream asset that are mapped to this run's partitions.
 
@@ -91,7 +94,9 @@ class PartitionContext:
         """
         if name not in self._upstream:
             known_names = ", ".join(self._upstream) or "none"
-            raise KeyError(f"{name!r} is no upstream asset of this run; there are: {known_names}")
+            raise KeyError(
+                f"{name!r} is no upstream asset of this run; the upstream assets are: {known_names}"
+            )
         return self._upstream[name].partitions
 
     def __str__(self) -> str:
@@ -103,7 +108,8 @@ class PartitionContext:
 class RunContext(Mapping[str, Any]):
     """A mapping with run_id, attempt, trigger, params, asset, logical_time and partition.
 
-    ``asset`` is the function's ``self``. After a run the mapping has ``error`` as well.
+    ``asset`` is the function's ``self``. In a tear-down the mapping also has ``outcome`` and
+    ``error``, and after a run ``error``.
     """
 
     def __init__(
@@ -131,6 +137,20 @@ class RunContext(Mapping[str, Any]):
             **(more or {}),
         }
 
+    def watermark(self, *, previous: Any = None, key: object = None) -> Watermark:
+        """Return the part of a source that a run of runtime partitions reads, as (low, high): rows
+        after ``low``, up to and with ``high``.
+
+        ``high`` is the key of the run; in a run that discovers partitions ``high`` is None, and the
+        function chooses the key. ``low`` is the greatest key below ``high`` by the order of keys,
+        not of materialization, so that a second run of an old key reads the same rows.
+        ``previous`` stands for ``low`` where no key is lower. In a run of several keys, ``key``
+        names one of them. Raises PartitionError for other partitions than those of a
+        `PartitionAtRuntime`, and ConnectionError when the worker of the run is gone.
+        """
+        view: PartitionContext = self["partition"]
+        return view.watermark(previous=previous, key=key)
+
     @property
     def discovered(self) -> dict[str, list[PartitionKey]]:
         """The runtime keys that the run has added so far, by set."""
@@ -138,7 +158,7 @@ class RunContext(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
-            raise KeyError(f"the context has no {name!r}; it has {', '.join(self._values)}")
+            raise KeyError(f"the context has no {name!r}; use one of {', '.join(self._values)}")
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -146,6 +166,13 @@ class RunContext(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def extended(context: RunContext, **more: Any) -> RunContext:
+    """Return a copy of a context with more values."""
+    extended_context = copy(context)
+    extended_context._values = {**context._values, **more}
+    return extended_context
 
 
 # The contexts of runs that this process executes now. A runner has one context, which also covers
@@ -162,7 +189,7 @@ def get_current_context() -> RunContext:
         return thread_context
     latest = next(reversed(_entered.values()), None)
     if latest is None:
-        raise RuntimeError("there is no current context: no run is active")
+        raise RuntimeError("no run is active, so no context exists")
     return latest
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slicewise.declaring.declared_asset import AssetColumn
-from slicewise.io import Place, Storage, storage_at
+from slicewise.io import Storage, StorageLocation, storage_at
 from slicewise.io.base import WriteMode
 from slicewise.io.recorded import LostDataError, Records, find_differences, lost_data_sentence
 from slicewise.keys.partition_key import PartitionKey
@@ -58,7 +58,7 @@ class AssetHandle:
         self._is_checked = False
         self._nonexistent, self._excluded = nonexistent, excluded
         self._session = session
-        self._place = Place(
+        self._location = StorageLocation(
             uri=self.canonical_uri or "",
             asset=name,
             format=format,
@@ -72,7 +72,7 @@ class AssetHandle:
 
     def __getattr__(self, name: str) -> AssetColumn:
         # Called only for missing attributes; copy and pickle call it before any attribute is set.
-        if name.startswith("_") or "_place" not in vars(self):
+        if name.startswith("_") or "_location" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.column(name)
 
@@ -82,7 +82,7 @@ class AssetHandle:
         The text of a column is the column's name. Raises AttributeError for a column that is not
         declared.
         """
-        columns = [str(column["name"]) for column in self._place.columns]
+        columns = [str(column["name"]) for column in self._location.columns]
         if name in columns:
             return AssetColumn(self.name, name)
         methods = [method for method in dir(type(self)) if not method.startswith("_")]
@@ -136,7 +136,7 @@ class AssetHandle:
     def _storage(self) -> Storage:
         if self.canonical_uri is None:
             raise ValueError(f"the asset {self.name!r} has no uri")
-        return storage_at(self._place)
+        return storage_at(self._location)
 
     @property
     def _shown_uri(self) -> str:
@@ -161,7 +161,7 @@ class AssetHandle:
             else "this run needs no partition of the asset"
         )
         return (
-            f"there is no data of {self.name} to read: {reason}. Check `if {self.name}.partitions:`"
+            f"{self.name} has no data to read: {reason}. Check `if {self.name}.partitions:`"
             " before, or give upstream= a mapping to the needed partitions"
         )
 

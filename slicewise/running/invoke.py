@@ -1,12 +1,14 @@
 """The call of an asset's function: arguments by parameter name, and the returned data."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.options import RunOptions
 from slicewise.declaring.per_asset_options import inlet_validations
-from slicewise.declaring.signatures import inlet_parameters, wanted_names
+from slicewise.declaring.signatures import wanted_names
+from slicewise.declaring.step_functions import parameters_of_inlets
 from slicewise.running.context import RunContext, current_context
 from slicewise.running.handles import AssetHandle
 from slicewise.running.written_handles import Outlets, WritableHandle
@@ -35,19 +37,24 @@ def invoke(
     self_argument: WritableHandle | Outlets,
     upstream: Mapping[str, AssetHandle],
     session: Callable[[], Any],
+    set_up: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """Call the producer's function and return the result.
 
-    A session is created only for a function with the parameter `spark`.
+    ``set_up`` is the result of the set-up, by the name of the parameter. A session is created only
+    for a function with the parameter `spark`.
     """
     argument_factories: dict[str, Callable[[], Any]] = {
         "self": lambda: self_argument,
         "context": lambda: context,
         "spark": session,
     }
-    assets = inlet_parameters(producer.function, producer.options.inlets)
+    assets = parameters_of_inlets(producer.function, producer.options)
     arguments = {}
     for name in wanted_names(producer.function):
+        if name in set_up:
+            arguments[name] = set_up[name]
+            continue
         asset = assets.get(name, name)
         if name not in argument_factories and asset not in upstream:
             raise LookupError(
@@ -69,7 +76,7 @@ def all_inlet_validations(
     that data; the function's own inlet validations follow. ``assets_by_name`` are the declared
     assets in the same code as the function.
     """
-    inlets = list(inlet_parameters(producer.function, producer.options.inlets).values())
+    inlets = list(parameters_of_inlets(producer.function, producer.options).values())
     checks: dict[str, list[AssetValidation]] = {}
     for name in inlets:
         asset = assets_by_name.get(name)

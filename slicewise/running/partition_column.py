@@ -40,8 +40,8 @@ def _intervals(
     if isinstance(of, Mapping):
         name = next(iter(of), "...")
         raise DefinitionError(
-            f"partition_column is of one asset, and this function makes several; write"
-            f" self[{name!r}]"
+            f"partition_column is of one asset, and this function has several outlets;"
+            f" write self[{name!r}]"
         )
     definition = of if isinstance(of, PartitionDefinition) else of.definition
     if definition is None:
@@ -60,7 +60,9 @@ def _intervals(
         return intervals
     names = [own.name for own in definition.dimensions if own.definition.time_dimension is not None]
     if not names:
-        raise DefinitionError("partition_column needs a dimension of time, and there is none")
+        raise DefinitionError(
+            "partition_column needs a dimension of time, and the definition has no such dimension"
+        )
     if dimension not in (None, *names):
         raise DefinitionError(
             f"{dimension!r} is no dimension of time; the dimension of time is {names[0]!r}"

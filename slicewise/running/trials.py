@@ -48,7 +48,7 @@ class InMemoryHandle(WritableHandle):
         super().__init__(name, **facts)
         self._past = past
         self._whole: Frame = None
-        self._parts: dict[Any, Frame] = {}
+        self._frames_by_key: dict[Any, Frame] = {}
 
     def _absent(self, keys: Sequence[str]) -> list[str]:
         return [key for key in keys if key not in self._past]
@@ -80,15 +80,15 @@ class InMemoryHandle(WritableHandle):
     @property
     def written(self) -> Frame:
         """The frame; a mapping of keys to frames if partitions were written one by one."""
-        return self._parts or self._whole
+        return self._frames_by_key or self._whole
 
     def frames(self) -> list[Frame]:
         """Return all written frames."""
-        return list(self._parts.values()) or ([] if self._whole is None else [self._whole])
+        return list(self._frames_by_key.values()) or ([] if self._whole is None else [self._whole])
 
-    def _store(self, frame: Frame, keys: Keys, *, apart: bool) -> None:
-        if apart:
-            self._parts[keys[0].value] = frame
+    def _store(self, frame: Frame, keys: Keys, *, single_partition: bool) -> None:
+        if single_partition:
+            self._frames_by_key[keys[0].value] = frame
         else:
             self._whole = frame
 
@@ -106,7 +106,7 @@ def read_keys(name: str, definition: PartitionDefinition | None, partition: obje
     if partition is None:
         if isinstance(definition, PartitionAtRuntime):
             return []
-        raise PartitionKeyError(f'{name} is partitioned; say partition="..."')
+        raise PartitionKeyError(f'{name} is partitioned; write partition="..."')
     keys = list(_selected(definition, partition))
     if not keys:
         raise PartitionKeyError(f"partition={partition!r} names no partition of {name}")

@@ -36,6 +36,11 @@ class WritableHandle(AssetHandle):
         self._by_text = {key.text: key for key in self.keys}
         self._claimed: set[str] = set()
         self._lock = Lock()
+        self._closed: str | None = None
+
+    def close(self, reason: str) -> None:
+        """Refuse all further writes, with this reason."""
+        self._closed = reason
 
     def read(self, *, version: int | None = None, partition: object = None) -> Frame:
         """Return a Spark DataFrame of partitions of the asset; by default the run's own partitions
@@ -72,17 +77,17 @@ class WritableHandle(AssetHandle):
 
     def _nothing_sentence(self) -> str:
         return (
-            f"there is no data of {self.name} to read: this run discovers partitions and covers"
-            f" none. {_EARLIER_HINT}"
+            f"{self.name} has no data to read: this run discovers partitions and covers no"
+            f" partition. {_EARLIER_HINT}"
         )
 
     def _not_there_sentence(self, absent: Sequence[str]) -> str:
         if self.definition is None:
-            return f"there is no data to read: {self.name} is not materialized"
+            return f"{self.name} has no data to read: the asset is not materialized"
         verb = "is" if len(absent) == 1 else "are"
         return (
-            f"there is no data to read: {shown_keys(absent)} of {self.name} {verb} not"
-            f" materialized. {_EARLIER_HINT}"
+            f"{self.name} has no data to read: {shown_keys(absent)} {verb} not materialized."
+            f" {_EARLIER_HINT}"
         )
 
     def _keys_to_read(self, partition: object) -> list[PartitionKey]:
@@ -144,14 +149,16 @@ class WritableHandle(AssetHandle):
         partition of the run or, in a run that covers no partition, to any key of the asset's
         `PartitionAtRuntime`, and the run then adds that key. Each partition is written once. Raises
         RowsError for rows outside the partitions, PartitionKeyError for a key that is not the
-        run's.
+        run's, RuntimeError in a tear-down.
         """
+        if self._closed is not None:
+            raise RuntimeError(f"{self.name} cannot be written: {self._closed}")
         keys = self._keys_to_write(partition)
         self._claim(keys)
         try:
             if self._outside == "drop" and partition is None and spark.is_frame(frame):
                 frame = rows_of_partitions(frame, self.definition, keys, keeps_null=True)
-            self._store(frame, keys, apart=partition is not None)
+            self._store(frame, keys, single_partition=partition is not None)
         except BaseException:
             self._claimed.difference_update(key.text for key in keys)
             raise
@@ -168,11 +175,8 @@ class WritableHandle(AssetHandle):
                 f"the function of {self.name} returned nothing and wrote nothing; return a"
                 " DataFrame, or call self.write"
             )
-        sentence = (
-            "1 partition of {} is"
-            if len(missing) == 1
-            else f"{len(missing)} partitions of {{}} are"
-        )
+        count = len(missing)
+        sentence = "1 partition of {} is" if count == 1 else f"{count} partitions of {{}} are"
         raise ValueError(f"{sentence.format(self.name)} not written: {shown_keys(missing)}")
 
     @property
@@ -180,16 +184,16 @@ class WritableHandle(AssetHandle):
         """Whether all partitions of the run are written."""
         return self._by_text.keys() <= self._claimed
 
-    def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
-        """Store the rows of partitions; ``apart``: the frame belongs to one partition."""
+    def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, single_partition: bool) -> None:
+        """Store the rows of partitions; of one partition with ``single_partition``."""
         raise NotImplementedError
 
     def _keys_to_write(self, partition: object) -> Sequence[PartitionKey]:
         if isinstance(self.definition, PartitionAtRuntime) and self.finds_partitions:
             if partition is None:
                 raise PartitionKeyError(
-                    f"this run covers no partition of {self.name}: say to which one the rows"
-                    " belong, self.write(frame, partition=key)"
+                    f"this run covers no partition of {self.name}: name the partition of"
+                    " the rows: self.write(frame, partition=key)"
                 )
             return [runtime_key(self.definition, partition)]
         if partition is None:
@@ -215,7 +219,7 @@ class WritableHandle(AssetHandle):
                     if repeated_keys[0]
                     else self.name
                 )
-                raise ValueError(f"{subject} is written already; one run writes it once")
+                raise ValueError(f"{subject} is written already; a run writes each partition once")
             self._claimed.update(key.text for key in keys)
 
 
@@ -265,14 +269,16 @@ class OwnAssetHandle(WritableHandle):
             raise ValueError(f"this run has written no data of {self.name} that could be read")
         return self._storage.read_staged(self._session(), self.definition, partitions, self._writer)
 
-    def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
+    def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, single_partition: bool) -> None:
         if not spark.is_frame(frame):
             raise TypeError(
                 f"a Spark DataFrame is written to {self.name}, not {type(frame).__name__}"
             )
         if not self.can_write:
             raise ValueError(f"{self.name} cannot be written: its uri is {self._shown_uri}")
-        self.staged += self._storage.stage(frame, self.definition, keys, self._writer, apart=apart)
+        self.staged += self._storage.stage(
+            frame, self.definition, keys, self._writer, single_partition=single_partition
+        )
 
 
 class Outlets(Mapping[str, WritableHandle]):
@@ -283,7 +289,7 @@ class Outlets(Mapping[str, WritableHandle]):
 
     def __getitem__(self, name: str) -> WritableHandle:
         if name not in self._handles:
-            raise KeyError(f"{name!r} is no outlet; there are {', '.join(self._handles)}")
+            raise KeyError(f"{name!r} is no outlet; the outlets are {', '.join(self._handles)}")
         return self._handles[name]
 
     def __iter__(self) -> Iterator[str]:

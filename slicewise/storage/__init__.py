@@ -6,6 +6,7 @@ Nothing here imports pyspark: a worker publishes and discards without loading Sp
 from slicewise.storage.fitness import refuse_unfit, share_trials_with_forks
 from slicewise.storage.layout import (
     STAGING_PREFIX,
+    UNPARTITIONED,
     escape,
     marker_name,
     partition_folder,
@@ -16,6 +17,7 @@ from slicewise.storage.modes import MissingVersionError, folders_to_read, versio
 from slicewise.storage.publishing import (
     check,
     discard,
+    has_remains,
     publish,
     published,
 )
@@ -30,6 +32,7 @@ from slicewise.storage.storage_errors import (
 
 __all__ = [
     "STAGING_PREFIX",
+    "UNPARTITIONED",
     "MissingVersionError",
     "StagingLostError",
     "StorageError",
@@ -41,6 +44,7 @@ __all__ = [
     "discard",
     "escape",
     "folders_to_read",
+    "has_remains",
     "marker_name",
     "partition_folder",
     "publish",

@@ -8,10 +8,10 @@ number to a lower one.
 """
 
 import os
-import shutil
 from pathlib import Path
 from uuid import uuid4
 
+from slicewise.process.removal import remove_folder
 from slicewise.storage.layout import DISCARDED_PREFIX, LINKS_PREFIX, STAGING_PREFIX
 from slicewise.storage.storage_errors import StagingLostError
 
@@ -49,8 +49,11 @@ def remove_safely(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder of old or unwanted data, as far as possible: a later sweep tries again."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder of old or unwanted data, as far as possible.
+
+    `has_remains` tells of the rest, and `discard` tries again.
+    """
+    remove_folder(folder)
 
 
 def _take(home: Path, prefix: str, run_id: int, attempt: str, fence: int) -> Path:

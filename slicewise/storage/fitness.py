@@ -85,7 +85,7 @@ def _refuse_without_rights(root: Path) -> None:
         if folder == root:
             raise UnfitLocationError(f"{reason}; chown -R {user} {root} gives it to that user")
         raise UnfitLocationError(
-            f"{reason}; make {root} and give it to that user with chown {user}"
+            f"{reason}; create {root} and give it to that user with chown {user}"
         )
     if folder == root and not os.access(root.parent, os.R_OK | os.X_OK):
         raise UnfitLocationError(

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+from slicewise.process.removal import remove_folder
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.layout import (
     LINKS_PREFIX,
@@ -188,7 +189,7 @@ def _remove_other_joins(staging: Path) -> None:
         renamed = joined.with_name(f"{_TAKEN_PREFIX}{uuid4().hex}")
         with suppress(FileNotFoundError):  # put in place, or removed by another process
             os.rename(joined, renamed)
-            shutil.rmtree(renamed, ignore_errors=True)
+            remove_folder(renamed)
 
 
 class MissingVersionError(ValueError):
@@ -214,10 +215,9 @@ def folders_to_read(
         folder = versions_of(root, path) / str(number)
         if version is not None and not folder.is_dir():
             available = ", ".join(map(str, versions(root, path))) or "none"
-            partition_name = "it" if path == UNPARTITIONED else path
+            data_path = root if path == UNPARTITIONED else f"{path} in {root}"
             raise MissingVersionError(
-                f"there is no version {version} of {partition_name} in {root};"
-                f" there are: {available}"
+                f"version {version} of {data_path} does not exist; the versions are {available}"
             )
         version_folders.append(folder.relative_to(home).as_posix())
     return home, version_folders

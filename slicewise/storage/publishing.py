@@ -17,11 +17,12 @@ from slicewise.storage.layout import (
     UNPARTITIONED,
     marker_name,
     staging_home,
+    staging_path,
     version_of,
 )
 from slicewise.storage.links import refuse_foreign_root, refuse_links
 from slicewise.storage.locking import lock
-from slicewise.storage.storage_errors import StagingLostError, StorageError
+from slicewise.storage.storage_errors import StagingLostError, StorageError, TryAgainError
 
 LOCK_PATIENCE_SECONDS = 5.0
 Facts = Mapping[str, Any]
@@ -97,7 +98,9 @@ def check(
             continue
         modes.unpublish_version(asset, path, own_staging / path, own_staging, marker)
         if not (own_staging / path / marker).exists():
-            raise StagingLostError(f"{asset / path} was not published, and the staged data is gone")
+            raise StagingLostError(
+                f"{asset / path} was not published, and the staged data is missing"
+            )
         _refuse_foreign_folders(asset / path)
 
 
@@ -110,15 +113,28 @@ def published(root: str, paths: Sequence[str], *, run_id: int, attempt: str) -> 
 def discard(root: str, *, run_id: int, attempt: str) -> None:
     """Remove an attempt's staged data, under any fencing number, and the remains of earlier calls.
 
-    Nothing staged is no error.
+    Nothing staged is no error. Raises TryAgainError if some data could not be removed.
     """
     asset = Path(root)
+    left_folders: list[Path] = []
     for home in (staging_home(asset, partitioned=True), staging_home(asset, partitioned=False)):
         for prefix in (STAGING_PREFIX, LINKS_PREFIX):
             for folder in folders_of(home, prefix, run_id, attempt).values():
                 remove_safely(folder)
         for discarded in home.glob(f"{DISCARDED_PREFIX}{run_id}-{attempt}-*"):
             remove(discarded)
+            if os.path.lexists(discarded):
+                left_folders.append(discarded)
+    if left_folders:
+        raise TryAgainError(f"{left_folders[0]} could not be removed")
+
+
+def has_remains(root: str, *, run_id: int, attempt: str, fence: int) -> bool:
+    """Return whether `publish` with this ``fence`` has left folders that it could not remove."""
+    names = (Path(root), run_id, attempt, fence)
+    stagings = [staging_path(*names, partitioned=partitioned) for partitioned in (True, False)]
+    folders = [*stagings, *map(modes.links_beside, stagings)]
+    return any(os.path.lexists(folder) for folder in folders)
 
 
 def _publish_one(
@@ -134,7 +150,7 @@ def _publish_one(
         return _facts(asset, path)
     modes.unpublish_version(asset, path, source, staging, marker)
     if not (source / marker).exists():
-        raise StagingLostError(f"{target} was not published, and {source} is gone")
+        raise StagingLostError(f"{target} was not published, and {source} is missing")
     _refuse_foreign_folders(target)
     try:
         match mode:

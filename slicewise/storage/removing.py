@@ -15,8 +15,8 @@ from slicewise.storage.layout import (
 from slicewise.storage.links import find_link, is_version_link
 from slicewise.storage.publishing import lock_asset, refuse_path_outside
 
-WRITTEN_SINCE = "the data is not that of the run on record"
-IS_LINK = "a link leads there, and links are not followed"
+WRITTEN_SINCE = "the data is not the data of the run on record"
+IS_LINK = "the path contains a link, and links are not followed"
 _REMOVED_PREFIX = f"{DISCARDED_PREFIX}removed-"
 
 

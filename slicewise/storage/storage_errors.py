@@ -22,7 +22,7 @@ class UnfitFileSystemError(UnfitLocationError):
     def __init__(self, operation: str, folder: Path) -> None:
         self.what = operation
         super().__init__(
-            f"the file system of {folder} cannot {operation}, which publishing takes: keep the"
+            f"the file system of {folder} cannot {operation}, which publishing needs: keep the"
             " asset on ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI"
         )
 
@@ -32,9 +32,9 @@ class UnfitStoreError(UnfitLocationError):
 
     def __init__(self, uri: str, answer: str) -> None:
         super().__init__(
-            f"the store of {uri} cannot create an object only where there is none ({answer}), which"
-            " publishing takes: keep the asset in a store that knows If-None-Match, as Amazon S3,"
-            " Google Cloud Storage and MinIO do, or at a file: or postgres: URI"
+            f"the store of {uri} cannot create an object only where no object exists ({answer}),"
+            " which publishing needs: keep the asset in a store that supports If-None-Match, as"
+            " Amazon S3, Google Cloud Storage and MinIO do, or at a file: or postgres: URI"
         )
 
 

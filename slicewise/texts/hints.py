@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 _NO_TEMPLATES = "the function is plain Python and nothing is rendered as a template"
-_PAGES_AND_API = "runs are followed on their pages and by the API"
+_FRESHNESS = 'write freshness=Freshness(within=...), with alerts=[Alert("overdue", to=...)]'
 _ONE_NODE = "every run is started by the server's own workers"
 _SCHEDULED_BY_DATA = "schedule= says which assets a run waits for"
 
@@ -35,8 +35,8 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "max_consecutive_failed_dag_runs": "an asset is paused by people, on its page",
     "on_success_callback": "write on_success=...",
     "on_failure_callback": "write on_failure=...",
-    "sla_miss_callback": _PAGES_AND_API,
-    "deadline": _PAGES_AND_API,
+    "sla_miss_callback": _FRESHNESS,
+    "deadline": _FRESHNESS,
     "owner_links": "write owners=[...]",
     "access_control": "the roles of users hold the permissions",
     "template_searchpath": _NO_TEMPLATES,
@@ -76,17 +76,17 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "resources": "write spark_conf={...}",
     "pool": "write max_active_runs=..., or ask for a backfill with slots of its own",
     "pool_slots": "write max_active_runs=..., or ask for a backfill with slots of its own",
-    "sla": _PAGES_AND_API,
+    "sla": _FRESHNESS,
     "execution_timeout": "write timeout=...",
-    "on_execute_callback": "write it at the top of the function",
+    "on_execute_callback": "write setup=...",
     "on_retry_callback": "write on_failure=...",
     "on_skipped_callback": "a skipped partition is recorded with the reason and calls nothing",
-    "pre_execute": "write it at the top of the function, or inlet_validations={...}",
-    "post_execute": "write it at the end of the function, or outlet_validations=[...]",
+    "pre_execute": "write setup=..., or inlet_validations={...}",
+    "post_execute": "write teardown=..., or outlet_validations=[...]",
     "trigger_rule": _SCHEDULED_BY_DATA,
     "map_index_template": "a run is named after its partition",
     "max_active_tis_per_dag": "write max_active_runs=...",
-    "max_active_tis_per_dagrun": "write strategy=..., which says how many partitions a run makes",
+    "max_active_tis_per_dagrun": "write strategy=..., which says how many partitions a run covers",
     "task_concurrency": "write max_active_runs=...",
     "do_xcom_push": "the returned DataFrame is written to the asset",
     "multiple_outputs": "write @asset.multi(outlets=[...])",
@@ -108,6 +108,7 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
 """The replacement of an argument, or the reason why there is none, by the name that was tried."""
 
 OUTLET_ARGUMENTS: Final = ("name", "uri", "kind", "format", "columns", "outlet_validations")
+"""The arguments of `@asset` that `@asset.multi` lacks, since each outlet has its own value."""
 
 
 def unknown_argument(called: str, name: str, known_names: Collection[str]) -> str:
@@ -126,7 +127,7 @@ def spelling_hint(name: str, known_names: Collection[str]) -> str:
 
 
 def name_hint(
-    name: str, known_names: Collection[str], *, otherwise: str = "there are none", most: int = 30
+    name: str, known_names: Collection[str], *, otherwise: str = "no name is known", most: int = 30
 ) -> str:
     """Return ``did you mean 'x'?`` if a known name is spelled alike, else a list of known names.
 
@@ -136,4 +137,4 @@ def name_hint(
     if matches:
         return f"did you mean {matches[0]!r}?"
     shown = ", ".join(sorted(known_names)[:most])
-    return f"there are {shown}" if shown else otherwise
+    return f"use one of {shown}" if shown else otherwise

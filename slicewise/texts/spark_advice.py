@@ -29,7 +29,7 @@ _ADVICE = {
         ' with engine="submit", which has a Spark application of its own.',
     ),
     "PATH_NOT_FOUND": (
-        "There is no such file or folder where Spark looks for it: its data may have been removed"
+        "Spark does not find the file or folder: the data may have been removed"
         " since, or the host of the Spark server does not have the folder. A relative path begins"
         " at that server's folder, and with"
         ' engine="submit" at the bundle; write full paths.'

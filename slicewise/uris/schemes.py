@@ -12,6 +12,7 @@ from slicewise import plugins
 __all__ = ["UriScheme", "uri_schemes"]
 
 OpenLineageNaming = Callable[[SplitResult], tuple[str, str]]
+OpenLineageLocating = Callable[[str, str], str | None]
 
 _NAME = re.compile(r"[a-z][a-z0-9+.-]*")
 
@@ -40,6 +41,8 @@ class UriScheme:
     """Whether the text before an ``@`` is part of the location's name, and not a login."""
     openlineage: OpenLineageNaming | None = None
     """OpenLineage's (namespace, name) of a split canonical URI; None: the default naming."""
+    openlineage_uri: OpenLineageLocating | None = None
+    """The URI of OpenLineage's (namespace, name), or None; None: the reverse of the default."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

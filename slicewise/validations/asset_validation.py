@@ -215,7 +215,7 @@ def _values(values: Iterable[Any]) -> tuple[Any, ...]:
         raise DefinitionError("accepted_values needs at least one value")
     families = dict.fromkeys(family(value) for value in accepted)
     if None in accepted:
-        raise DefinitionError("null is always accepted; not_null is what refuses it")
+        raise DefinitionError("null is always accepted; leave null out, or add not_null")
     if None in families or any(isinstance(v, float) and not math.isfinite(v) for v in accepted):
         raise DefinitionError(
             f"accepted_values takes texts, finite numbers, truth values, dates or datetimes,"

@@ -11,10 +11,10 @@ from slicewise.validations.result import Severity, ValidationResult
 from slicewise.validations.rule import (
     CannotEvaluateError,
     Column,
+    Evaluation,
     Frame,
     FrameFacts,
     Rule,
-    Verdict,
 )
 
 __all__ = ["check_all", "not_evaluated"]
@@ -143,25 +143,25 @@ def _result(
     if isinstance(values, Exception):
         return _failed(plan.validation, _problem(values))
     try:
-        verdict = plan.validation.rule.judge(values, facts)
+        evaluation = plan.validation.rule.evaluate(values, facts)
     except Exception as error:
         return _failed(plan.validation, _problem(error))
-    return _result_of_verdict(plan.validation, verdict, evaluated=True)
+    return _result_of_evaluation(plan.validation, evaluation, evaluated=True)
 
 
 def _failed(validation: NamedRule, problem: str) -> ValidationResult:
-    return _result_of_verdict(validation, Verdict(False, problem), evaluated=False)
+    return _result_of_evaluation(validation, Evaluation(False, problem), evaluated=False)
 
 
-def _result_of_verdict(
-    validation: NamedRule, verdict: Verdict, *, evaluated: bool
+def _result_of_evaluation(
+    validation: NamedRule, evaluation: Evaluation, *, evaluated: bool
 ) -> ValidationResult:
     return ValidationResult(
         name=validation.name,
         severity=validation.severity,
-        passed=verdict.passed,
-        message=masked_text(verdict.message),
-        observed=verdict.observed,
+        passed=evaluation.passed,
+        message=masked_text(evaluation.message),
+        observed=evaluation.observed,
         evaluated=evaluated,
     )
 
@@ -176,6 +176,6 @@ def _problem(error: Exception) -> str:
 
 
 def _raise_if_platform(error: Exception) -> None:
-    """Raise the error if the server is gone: the data is not judged, and a retry may succeed."""
+    """Raise the error if the server is gone: the data is not evaluated, and a retry may succeed."""
     if is_platform_failure(error):
         raise error

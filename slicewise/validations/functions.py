@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from slicewise.errors import DefinitionError
 from slicewise.platform_failures import is_platform_failure
 from slicewise.texts.tracebacks import file_lines, one_line
-from slicewise.validations.rule import CannotEvaluateError, FrameFacts, Rule, Verdict
+from slicewise.validations.rule import CannotEvaluateError, Evaluation, FrameFacts, Rule
 
 __all__ = ["FunctionRule", "check_function"]
 
@@ -37,33 +37,33 @@ class FunctionRule(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"function": self.function.__qualname__}
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         try:
             returned = self.function(facts.frame)
         except AssertionError as error:
-            return Verdict(False, str(error) or f"An assertion of {self.name()} failed.")
+            return Evaluation(False, str(error) or f"An assertion of {self.name()} failed.")
         except Exception as error:
             if is_platform_failure(error):
                 raise
             raise CannotEvaluateError(
-                f"{self.name()} raised {one_line(error)}{self._place(error)}"
+                f"{self.name()} raised {one_line(error)}{self._code_line(error)}"
             ) from error
         if isinstance(returned, str) and returned.strip():
-            return Verdict(False, returned)
+            return Evaluation(False, returned)
         if (
             returned is None
             or isinstance(returned, str)
             or (_is_truth_value(returned) and returned)
         ):
-            return Verdict(True, f"{self.name()} passes the data.")
+            return Evaluation(True, f"{self.name()} passes the data.")
         if _is_truth_value(returned):
-            return Verdict(False, f"{self.name()} returned False.")
+            return Evaluation(False, f"{self.name()} returned False.")
         raise CannotEvaluateError(
             f"{self.name()} returned {_with_article(type(returned).__name__)}; return True or"
-            " False, or a text that says what is wrong"
+            " False, or a text that names the problem"
         )
 
-    def _place(self, error: Exception) -> str:
+    def _code_line(self, error: Exception) -> str:
         """Return the name and line of the function's file where the error was raised; empty if
         unknown.
         """
@@ -75,7 +75,7 @@ class FunctionRule(Rule):
 def check_function(function: object) -> None:
     """Raise DefinitionError for an object that is not a function of one frame."""
     if not inspect.isfunction(function):
-        raise DefinitionError(f"@validation stands above a function, not {function!r}")
+        raise DefinitionError(f"@validation decorates a function, not {function!r}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise DefinitionError(
             f"{function.__name__} is async or yields; write plain def, and return the result"

@@ -12,10 +12,10 @@ from slicewise.errors import DefinitionError
 
 __all__ = [
     "CannotEvaluateError",
+    "Evaluation",
     "FrameColumn",
     "FrameFacts",
     "Rule",
-    "Verdict",
     "count",
     "names_text",
 ]
@@ -39,8 +39,8 @@ class FrameColumn:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The judgement of a rule about a frame."""
+class Evaluation:
+    """The result of evaluating a rule for a frame."""
 
     passed: bool
     message: str
@@ -49,7 +49,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class FrameFacts:
-    """The frame, and the times against which freshness is judged."""
+    """The frame, and the times against which freshness is evaluated."""
 
     frame: Frame
     now: datetime
@@ -64,7 +64,7 @@ class FrameFacts:
         """Raise CannotEvaluateError if the frame is not a Spark DataFrame."""
         if not spark.is_frame(self.frame):
             raise CannotEvaluateError(
-                f"it needs a DataFrame of Spark, not {type(self.frame).__name__}"
+                f"a validation needs a DataFrame of Spark, not {type(self.frame).__name__}"
             )
 
     def find(self, name: str) -> FrameColumn | None:
@@ -84,7 +84,7 @@ class FrameFacts:
         """Return the column; raise CannotEvaluateError with the existing names if there is none."""
         column = self.find(name)
         if column is None:
-            raise CannotEvaluateError(f"there is no column {name!r}{self._hint(name)}")
+            raise CannotEvaluateError(f"the data has no column {name!r}{self._hint(name)}")
         return column
 
     def _hint(self, name: str) -> str:
@@ -93,7 +93,7 @@ class FrameFacts:
         if near:
             return f"; did you mean {near[0]!r}?"
         more = ", …" if len(names) > _SHOWN_COLUMNS else ""
-        return f"; there are {names_text(names[:_SHOWN_COLUMNS])}{more}" if names else ""
+        return f"; the columns are {names_text(names[:_SHOWN_COLUMNS])}{more}" if names else ""
 
 
 def _inside(outer: FrameColumn, path: list[str]) -> FrameColumn | None:
@@ -139,11 +139,11 @@ class Rule:
         return facts.frame
 
     def measures(self, facts: FrameFacts) -> dict[str, Column]:
-        """Return the aggregates that `judge` needs, by name; none if the schema is enough."""
+        """Return the aggregates that `evaluate` needs, by name; none if the schema is enough."""
         return {}
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
-        """Return the verdict on the measured values."""
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
+        """Return the evaluation of the measured values."""
         raise NotImplementedError
 
 

@@ -9,9 +9,9 @@ from slicewise import spark
 from slicewise.validations.rule import (
     CannotEvaluateError,
     Column,
+    Evaluation,
     FrameFacts,
     Rule,
-    Verdict,
     count,
     names_text,
 )
@@ -37,12 +37,12 @@ class HasColumns(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         missing = [name for name in self.columns if facts.find(name) is None]
         if missing:
-            message = f"Missing are the columns {names_text(missing)}."
-            return Verdict(False, message, {"missing": missing})
-        return Verdict(True, "All columns are there.", {"missing": []})
+            message = f"The data does not have the columns {names_text(missing)}."
+            return Evaluation(False, message, {"missing": missing})
+        return Evaluation(True, "The data has all columns.", {"missing": []})
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class HasTypes(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"types": dict(self.types)}
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         columns = {name: facts.find(name) for name, _ in self.types}
         types = {name: column and column.type.simpleString() for name, column in columns.items()}
         wrong = {
@@ -71,12 +71,12 @@ class HasTypes(Rule):
             if types[name] != type_
         }
         if not wrong:
-            return Verdict(True, "All columns are of their types.", {"wrong": {}})
+            return Evaluation(True, "All columns are of their types.", {"wrong": {}})
         sentences = [
             f"{name!r} is {problem['found'] or 'missing'} instead of {problem['expected']}"
             for name, problem in wrong.items()
         ]
-        return Verdict(False, f"The column {'; '.join(sentences)}.", {"wrong": wrong})
+        return Evaluation(False, f"The column {'; '.join(sentences)}.", {"wrong": wrong})
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ class RowCount(Rule):
     def measures(self, facts: FrameFacts) -> dict[str, Column]:
         return {"rows": spark.functions().count(spark.functions().lit(1))}
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         rows = seen["rows"]
         too_few = self.least is not None and rows < self.least
         too_many = self.most is not None and rows > self.most
         passed = not too_few and not too_many
         end = "." if passed else f" instead of {self._bounds()}."
-        return Verdict(passed, f"There {_is_or_are(rows)} {count(rows)}{end}", {"rows": rows})
+        return Evaluation(passed, f"The data has {count(rows)}{end}", {"rows": rows})
 
     def _bounds(self) -> str:
         if self.most is None:
@@ -130,7 +130,9 @@ class FreshWithin(Rule):
         return self.kind if self.column is None else f"{self.kind}({self.column})"
 
     def description(self) -> str:
-        subject = f"The newest {self.column!r}" if self.column else "The making of the data"
+        subject = (
+            f"The newest {self.column!r}" if self.column else "The materialization of the data"
+        )
         return f"{subject} is at most {self.span} ago."
 
     def to_json(self) -> dict[str, Any]:
@@ -150,27 +152,30 @@ class FreshWithin(Rule):
         if kind == "date":
             return {"days": functions.unix_date(newest)}
         raise CannotEvaluateError(
-            f"{self.column!r} is of type {column.type.simpleString()}; it needs a timestamp or date"
+            f"{self.column!r} is of type {column.type.simpleString()};"
+            " fresh_within needs a timestamp or date"
         )
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         if self.column is None:
             if facts.materialized_at is None:
                 raise CannotEvaluateError("the time of materialization is not known")
-            return self._judged("The data was materialized at", facts.materialized_at, facts.now)
+            return self._evaluation(
+                "The data was materialized at", facts.materialized_at, facts.now
+            )
         newest = _moment(seen)
         if newest is None:
-            message = f"There is no value of {self.column!r}."
-            return Verdict(False, message, {"newest": None, "age_seconds": None})
-        return self._judged(f"The newest {self.column!r} is", newest, facts.now)
+            message = f"The column {self.column!r} has no value."
+            return Evaluation(False, message, {"newest": None, "age_seconds": None})
+        return self._evaluation(f"The newest {self.column!r} is", newest, facts.now)
 
-    def _judged(self, subject: str, newest: datetime, now: datetime) -> Verdict:
+    def _evaluation(self, subject: str, newest: datetime, now: datetime) -> Evaluation:
         age = now - newest
         passed = age <= self.span
         observed = {"newest": newest.isoformat(), "age_seconds": age.total_seconds()}
         shown = timedelta(seconds=round(age.total_seconds()))
         end = "." if passed else f", {shown} ago instead of at most {self.span}."
-        return Verdict(passed, f"{subject} {newest:%Y-%m-%d %H:%M:%S} UTC{end}", observed)
+        return Evaluation(passed, f"{subject} {newest:%Y-%m-%d %H:%M:%S} UTC{end}", observed)
 
 
 def _moment(seen: Mapping[str, Any]) -> datetime | None:
@@ -179,7 +184,3 @@ def _moment(seen: Mapping[str, Any]) -> datetime | None:
     if seen.get("micros") is not None:
         return _EPOCH + timedelta(microseconds=seen["micros"])
     return None
-
-
-def _is_or_are(number: int) -> str:
-    return "is" if number == 1 else "are"

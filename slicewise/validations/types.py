@@ -56,7 +56,9 @@ def _type(text: str) -> str:
     if name == "struct":
         return f"struct<{','.join(_field(inner_type) for inner_type in inner_types if inner_type)}>"
     if name not in _NESTED:
-        raise ValueError(f"{name!r} has no types inside; array, map and struct have")
+        raise ValueError(
+            f"{name!r} has no types inside; only array, map and struct have types inside"
+        )
     if len(inner_types) != _NESTED[name]:
         raise ValueError(f"{name} has {_NESTED[name]} types inside")
     return f"{name}<{','.join(_type(inner_type) for inner_type in inner_types)}>"
@@ -75,14 +77,14 @@ def _plain(text: str) -> str:
         return "decimal(10,0)" if name == "decimal" else name  # as Spark reads it
     sized = _SIZED.fullmatch(f"{name}({arguments}")
     if not sized or (sized[3] and name != "decimal"):
-        raise ValueError("sizes stand as in 'decimal(10,2)' or 'varchar(20)'")
+        raise ValueError("write sizes as in 'decimal(10,2)' or 'varchar(20)'")
     return f"decimal({sized[2]},{sized[3] or 0})" if name == "decimal" else sized[0]
 
 
 def _field(text: str) -> str:
     matched = _FIELD.fullmatch(text)
     if not matched:
-        raise ValueError("fields of a struct stand as in 'struct<city: string>'")
+        raise ValueError("write fields of a struct as in 'struct<city: string>'")
     return f"{matched[1].strip('`')}:{_type(matched[2])}"
 
 

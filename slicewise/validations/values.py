@@ -13,10 +13,10 @@ from slicewise import spark
 from slicewise.validations.rule import (
     CannotEvaluateError,
     Column,
+    Evaluation,
     Frame,
     FrameFacts,
     Rule,
-    Verdict,
     count,
     names_text,
 )
@@ -77,13 +77,13 @@ class NotNull(Rule):
         }
         return {**_rows(), "failing": functions.count_if(reduce(or_, nulls)), **nulls_by_position}
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         nulls = {name: seen[str(position)] for position, name in enumerate(self.columns)}
         observed = {"rows": seen["rows"], "failing": seen["failing"], "nulls": nulls}
         if not seen["failing"]:
-            return Verdict(True, f"{count(seen['rows'])}, no null.", observed)
+            return Evaluation(True, f"{count(seen['rows'])}, no null.", observed)
         where = ", ".join(f"{number:,} in {name!r}" for name, number in nulls.items() if number)
-        return Verdict(False, f"{_failing_share(seen)} hold a null: {where}.", observed)
+        return Evaluation(False, f"{_failing_share(seen)} hold a null: {where}.", observed)
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ class Unique(Rule):
             "examples": examples,
         }
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
         examples = sorted(seen["examples"] or [])
         observed = {"failing": seen["failing"], "values": seen["values"], "examples": examples}
         if not seen["failing"]:
-            return Verdict(True, "No value occurs twice.", observed)
+            return Evaluation(True, "No value occurs twice.", observed)
         shown = f"{count(seen['failing'])} share {count(seen['values'], 'value')}"
         message = f"{shown} of {names_text(self.columns)}, such as {names_text(examples)}."
-        return Verdict(False, message, observed)
+        return Evaluation(False, message, observed)
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class AcceptedValues(Rule):
             )
         return _failing(column.column, ~column.column.isin(*map(_literal, self.values)))
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
-        return _judged(seen, f"another value in {self.column!r}")
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
+        return _evaluation(seen, f"another value in {self.column!r}")
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,13 @@ class Matches(Rule):
         column = facts.get(self.column)
         if column.type.typeName() not in _TEXTS:
             raise CannotEvaluateError(
-                f"{self.column!r} is of type {column.type.simpleString()}; it needs texts"
+                f"{self.column!r} is of type {column.type.simpleString()}; matches needs texts"
             )
         # Not "^" and "$", which also match at the end of a line.
         return _failing(column.column, ~column.column.rlike(rf"\A(?:{self.regex})\z"))
 
-    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
-        return _judged(seen, f"a text in {self.column!r} that does not match")
+    def evaluate(self, seen: Mapping[str, Any], facts: FrameFacts) -> Evaluation:
+        return _evaluation(seen, f"a text in {self.column!r} that does not match")
 
 
 def _literal(value: object) -> object:
@@ -220,7 +220,7 @@ def _failing(column: Column, fails: Column) -> dict[str, Column]:
     return {**_rows(), "failing": functions.count_if(fails), **examples}
 
 
-def _judged(measured_values: Mapping[str, Any], problem: str) -> Verdict:
+def _evaluation(measured_values: Mapping[str, Any], problem: str) -> Evaluation:
     examples = _sorted(measured_values[f"example{number}"] for number in range(_EXAMPLE_GROUPS))[
         :_EXAMPLES
     ]
@@ -230,9 +230,9 @@ def _judged(measured_values: Mapping[str, Any], problem: str) -> Verdict:
         "examples": examples,
     }
     if not measured_values["failing"]:
-        return Verdict(True, f"{count(measured_values['rows'])}, all as expected.", observed)
+        return Evaluation(True, f"{count(measured_values['rows'])}, all as expected.", observed)
     message = f"{_failing_share(measured_values)} hold {problem}, such as {names_text(examples)}."
-    return Verdict(False, message, observed)
+    return Evaluation(False, message, observed)
 
 
 def _sorted(examples: Iterable[str | None]) -> list[str]:

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import django_filters
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -26,6 +26,7 @@ from slicewise_server.alerts.serializers import (
 from slicewise_server.web.api.schema import problems
 
 
+@extend_schema_view(get=extend_schema(summary="List channels"))
 class ChannelsView(ApiList[Channel]):
     """All channels."""
 
@@ -107,6 +108,7 @@ class ChannelTestView(ApiView):
         return Response(DeliverySerializer(delivery).data, status=202)
 
 
+@extend_schema_view(get=extend_schema(summary="List alert rules"))
 class AlertRulesView(ApiList[AlertRule]):
     """All alert rules."""
 
@@ -143,10 +145,12 @@ class AlertRuleView(ApiView):
         operation_id="alert_rules_change",
         summary="Change an alert rule",
         request=AlertRuleChangeSerializer,
-        responses={200: AlertRuleSerializer} | problems(400, 401, 403, 404),
+        responses={200: AlertRuleSerializer} | problems(400, 401, 403, 404, 409),
     )
     def patch(self, request: Request, name: str) -> Response:
-        """Change the given fields. A rule that is active again begins with the next event."""
+        """Change the given fields. A rule that is active again begins with the next event. Of
+        a rule that definition files declare only `active` can change.
+        """
         policy.require(signed_in(request), Action.ALERTS)
         alert_rule = rule_named(name)
         body = AlertRuleChangeSerializer(data=request.data)
@@ -158,7 +162,7 @@ class AlertRuleView(ApiView):
         operation_id="alert_rules_delete",
         summary="Delete an alert rule",
         request=None,
-        responses={204: None} | problems(401, 403, 404),
+        responses={204: None} | problems(401, 403, 404, 409),
     )
     def delete(self, request: Request, name: str) -> Response:
         """Delete a rule. Deliveries that it has made stay, and are sent."""
@@ -175,6 +179,7 @@ class DeliveryFilter(django_filters.FilterSet):
     state = django_filters.MultipleChoiceFilter(choices=DeliveryState.choices)
 
 
+@extend_schema_view(get=extend_schema(summary="List deliveries"))
 class DeliveriesView(ApiList[Delivery]):
     """Deliveries, the newest first."""
 

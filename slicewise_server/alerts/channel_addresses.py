@@ -2,11 +2,13 @@
 
 import logging
 import re
+from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 import apprise
 
 from slicewise_server.alerts.models import ChannelKind
+from slicewise_server.alerts.receiver_networks import BLOCKED_SENTENCE, is_allowed
 
 # Apprise and urllib3 write addresses to their logs, and the addresses hold secrets.
 for _name in ("apprise", "urllib3"):
@@ -61,6 +63,12 @@ def web_address(address: str) -> SplitResult:
         is_web = False
     if not is_web:
         raise UnfitAddress("A webhook has an address with http:// or https://.")
+    try:
+        is_open = is_allowed(ip_address(url.hostname or ""))
+    except ValueError:  # a name, whose addresses are checked when a message is sent
+        is_open = True
+    if not is_open:
+        raise UnfitAddress(BLOCKED_SENTENCE)
     return url
 
 

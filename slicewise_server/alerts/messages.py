@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 MOST_GROUPS = 10
 _ERROR_LENGTH = 300
+_MOST_NAMES = 10
 # The failed runs of one backfill that are read for its message.
 _MOST_READ = 20_000
 _VARYING = re.compile(r"\d+|0x[0-9a-f]+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
@@ -25,6 +26,7 @@ _COUNTED = {
     EventKind.RUN_RECOVERED: ("run succeeded after a failure", "runs succeeded after a failure"),
     EventKind.VALIDATION_FAILED: ("validation failed", "validations failed"),
     EventKind.VALIDATION_WARNED: ("validation warned", "validations warned"),
+    EventKind.PARTITION_OVERDUE: ("partition overdue", "partitions overdue"),
     EventKind.BACKFILL_SUCCEEDED: ("backfill succeeded", "backfills succeeded"),
     EventKind.BACKFILL_FAILED: ("backfill failed", "backfills failed"),
     EventKind.BACKFILL_CANCELED: ("backfill canceled", "backfills canceled"),
@@ -75,7 +77,7 @@ def group(events: Iterable[Event]) -> tuple[list[Group], Counter[str]]:
     for event in events:
         counts[event.kind] += 1
         subject = event.asset or event.bundle or event.worker
-        # Each backfill is told of by itself: its counts are in its event.
+        # Each backfill is a group of its own: its counts are in its event.
         backfill = event.backfill_id if event.kind.startswith("backfill_") else None
         key = (event.kind, subject, backfill, fingerprint(event.error))
         entry = groups.setdefault(key, Group(0, event))
@@ -139,9 +141,17 @@ def _facts(event: Event) -> list[str]:
     if event.kind == EventKind.SCHEDULE_TRUNCATED:
         partitions = f"{detail['partitions']:,} partitions, {detail['first']} to {detail['last']}"
         return [f"  {partitions}, were due and not queued; {detail['queued']:,} were queued."]
+    if event.kind == EventKind.PARTITION_OVERDUE:
+        return [f"  {detail['partition']}, expected by {detail['overdue_at']}"]
+    lines = [f"  makes {_some_names(detail['assets'])}"] if detail.get("assets") else []
     if names := detail.get("validations"):
-        return [f"  {', '.join(map(str, names))}"]
-    return [f"  partitions {detail['selection']}"] if detail.get("selection") else []
+        return [*lines, f"  {', '.join(map(str, names))}"]
+    return [*lines, f"  partitions {detail['selection']}"] if detail.get("selection") else lines
+
+
+def _some_names(names: Sequence[object]) -> str:
+    listed = ", ".join(map(str, names[:_MOST_NAMES]))
+    return f"{listed} and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else listed
 
 
 def _backfill_facts(event: Event) -> list[str]:

@@ -15,7 +15,10 @@ VARIABLE_PATTERN = rf"^{VARIABLE_PREFIX}[A-Z0-9_]+$"
 VARIABLE_LENGTH = 100
 VARIABLE_FORM = f"The name is {VARIABLE_PREFIX} with capital letters, digits and _ after it."
 # Events of single runs, of which one backfill may have a million.
-_OF_RUNS = (EventKind.RUN_FAILED, EventKind.VALIDATION_FAILED, EventKind.VALIDATION_WARNED)
+_OF_RUNS = (
+    *(EventKind.RUN_FAILED, EventKind.RUN_RECOVERED),
+    *(EventKind.VALIDATION_FAILED, EventKind.VALIDATION_WARNED),
+)
 
 
 def no_names() -> list[str]:
@@ -61,7 +64,7 @@ class Channel(models.Model):
 
 
 class AlertRule(models.Model):
-    """The events that a channel is told of: by kind, and by the asset's name, group, tag or owner.
+    """The events that a channel gets: by kind, and by the asset's name, group, tag or owner.
 
     An empty list of kinds means all kinds. Without names, groups, tags and owners the rule is for
     all assets, and for events without an asset; else for assets that at least one of them names,
@@ -77,10 +80,12 @@ class AlertRule(models.Model):
     owners = models.JSONField(default=no_names)
     # Events of so many seconds become one message; 0 sends each event alone.
     gather_seconds = models.PositiveIntegerField(default=30)
-    # Whether failed runs and validations of backfills count; otherwise the end of the backfill
-    # tells of them.
+    # Whether failed runs and validations of backfills count, and the ends of these failures;
+    # otherwise the event of the backfill's end stands for them.
     backfill_runs = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
+    # Whether definition files declare the rule; then no person changes or deletes it.
+    declared = models.BooleanField(default=False, db_default=False)
     # The place in the feed up to which events are handled.
     position = models.BigIntegerField()
     created_at = models.DateTimeField(db_default=Now())
@@ -141,6 +146,7 @@ class Delivery(models.Model):
     delivered_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name_plural = "deliveries"
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(

@@ -27,6 +27,11 @@ from slicewise_server.alerts.channel_addresses import (
     web_address,
 )
 from slicewise_server.alerts.models import Channel, ChannelKind
+from slicewise_server.alerts.receiver_networks import (
+    BLOCKED_SENTENCE,
+    BlockedAddress,
+    guarded_connections,
+)
 from slicewise_server.alerts.secrets import SecretUnreadable, decrypt
 from slicewise_server.alerts.stragglers import StillUnderWay, result_within
 from slicewise_server.alerts.watched_sockets import ending_after
@@ -35,6 +40,7 @@ from slicewise_server.alerts.watched_sockets import ending_after
 WEBHOOK_SECONDS, MESSAGE_SECONDS = 15.0, 30.0
 # The first sentence whose types have an error of the chain is the one that is shown.
 _SENTENCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    ((BlockedAddress,), BLOCKED_SENTENCE),
     ((StillUnderWay,), "An earlier message to the channel is still under way."),
     ((requests.exceptions.SSLError, ssl.SSLError), "TLS failed: check the certificate."),
     ((socket.gaierror,), "The name of the host is not known."),
@@ -104,7 +110,11 @@ def post_signed(address: str, key: str, delivery_id: str, body: dict[str, Any]) 
         "X-Slicewise-Timestamp": timestamp,
         "X-Slicewise-Signature": signature(key, timestamp, data),
     }
-    with requests.Session() as session, ending_after(WEBHOOK_SECONDS, session):
+    with (
+        guarded_connections(),
+        requests.Session() as session,
+        ending_after(WEBHOOK_SECONDS, session),
+    ):
         # No proxy and no password of the worker's environment goes along.
         session.trust_env = False
         with session.post(
@@ -122,8 +132,12 @@ def notify(address: str, body: dict[str, Any]) -> Answer:
     """Send title and text by Apprise."""
     service = apprise.Apprise()
     service.add(service_of(address))
-    accepted = bool(service.notify(title=body["title"], body=body["text"]))
-    return Answer(accepted, "" if accepted else "The service did not accept the message.")
+    with guarded_connections() as guard:
+        accepted = bool(service.notify(title=body["title"], body=body["text"]))
+    if accepted:
+        return Answer(True, "")
+    text = BLOCKED_SENTENCE if guard.has_blocked else "The service did not accept the message."
+    return Answer(False, text)
 
 
 def _answer_of(status: int) -> Answer:

@@ -23,11 +23,12 @@ from slicewise_server.web.api.serializers import (
     WholeNumberField,
 )
 
-_MOST_NAMES = 1_000
+MOST_NAMES = 1_000
+LONGEST_ADDRESS = 2_000
 # Names are parts of addresses.
-named = RegexValidator(
-    r"\A[^/\x00-\x1f\x7f-\x9f]+\Z", "A name holds neither / nor control characters."
-)
+NAME_PATTERN = r"\A[^/\x00-\x1f\x7f-\x9f]+\Z"
+NAME_FORM = "A name holds neither / nor control characters."
+named = RegexValidator(NAME_PATTERN, NAME_FORM)
 named_variable = RegexValidator(VARIABLE_PATTERN, VARIABLE_FORM)
 
 
@@ -37,7 +38,7 @@ class ChannelSerializer(serializers.ModelSerializer[Channel]):
     serializer_field_mapping = MODEL_FIELDS
 
     address = serializers.CharField(
-        source="shown_address", help_text="Without secrets; or `$NAME` of a variable."
+        source="shown_address", help_text="The address without secrets, or `$NAME` of a variable."
     )
     error = MaskedText(help_text="The last failure; empty after a success.")
 
@@ -64,14 +65,14 @@ class ChannelFieldsSerializer(StrictSerializer):
 
     name = TextField(max_length=100, validators=[named])
     kind = serializers.ChoiceField(choices=ChannelKind.choices)
-    address = TextField(max_length=2_000, required=False, default="")
+    address = TextField(max_length=LONGEST_ADDRESS, required=False, default="")
     variable = TextField(max_length=100, required=False, default="", validators=[named_variable])
 
 
 class ChannelChangeSerializer(StrictSerializer):
     """The fields of a channel that can change."""
 
-    address = TextField(max_length=2_000, required=False)
+    address = TextField(max_length=LONGEST_ADDRESS, required=False)
     variable = TextField(max_length=100, required=False, validators=[named_variable])
     active = serializers.BooleanField(required=False)
 
@@ -81,7 +82,7 @@ class NamesField(serializers.ListField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
-            child=TextField(max_length=250), max_length=_MOST_NAMES, required=False, **options
+            child=TextField(max_length=250), max_length=MOST_NAMES, required=False, **options
         )
 
 
@@ -96,7 +97,7 @@ class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
         model = AlertRule
         fields: tuple[str, ...] = (
             *("name", "channel", "kinds", "assets", "groups", "tags", "owners"),
-            *("gather_seconds", "backfill_runs", "active", "created_at"),
+            *("gather_seconds", "backfill_runs", "active", "declared", "created_at"),
         )
         read_only_fields: tuple[str, ...] = fields
 
@@ -119,13 +120,13 @@ class AlertRuleChangeSerializer(StrictSerializer):
     owners = NamesField(help_text="Owners of assets.")
     gather_seconds = WholeNumberField(
         required=False,
-        help_text="Events of so many seconds become one message; 0 sends each event alone."
-        " A webhook gets each event alone.",
+        help_text="Events within this number of seconds become one message; 0 sends each event"
+        " alone. A webhook gets each event alone.",
     )
     backfill_runs = serializers.BooleanField(
         required=False,
-        help_text="Whether failed runs and validations of backfills count; else `backfill_failed`"
-        " tells of them.",
+        help_text="Whether failed runs and failed validations of backfills cause messages; else"
+        " `backfill_failed` reports these failures.",
     )
     active = serializers.BooleanField(required=False)
 

@@ -3,7 +3,6 @@
 import re
 import secrets as random_secrets
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -14,7 +13,13 @@ from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.queries.clock import database_now
+from slicewise.declaring import LONGEST_GATHERING
 from slicewise_server.alerts.channel_addresses import UnfitAddress, shown_address
+from slicewise_server.alerts.declared_rules import (
+    NAME_END,
+    lock_declared_rules,
+    store_declared_rules,
+)
 from slicewise_server.alerts.matching import KEPT_FOR, close_messages
 from slicewise_server.alerts.models import (
     VARIABLE_FORM,
@@ -31,7 +36,7 @@ from slicewise_server.events.feed import end_of_feed
 from slicewise_server.events.models import unknown_kind
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
-LONGEST_GATHERING = timedelta(hours=1)
+_DECLARED = "Definition files declare this rule: change the files, or pause the rule."
 _TEST_BODY = {
     "title": "Slicewise: test message",
     "text": "This message shows that Slicewise reaches this channel.",
@@ -62,6 +67,7 @@ def create_channel(
     except IntegrityError:
         raise InvalidRequest({"name": f"There is a channel {name!r} already."}) from None
     audit.record(user, "create", "channel", name, _facts_of(channel))
+    store_declared_rules()
     return channel, signing_key
 
 
@@ -95,6 +101,8 @@ def change_channel(
 def delete_channel(channel: Channel, *, user: User) -> None:
     """Delete a channel and its deliveries; raise ConflictingRequest if a rule uses the channel."""
     policy.require(user, Action.ADMINISTER)
+    # A sync that has added a rule of the channel and has not committed yet would fail at its end.
+    lock_declared_rules()
     channel = _locked_channel(channel)
     try:
         channel.delete()
@@ -165,11 +173,13 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
     alert_rule = _locked(alert_rule)
     if not fields:
         return alert_rule
+    if alert_rule.declared and fields.keys() - {"active"}:
+        raise ConflictingRequest({"": _DECLARED})
     # The events of the open message are the events that the rule was for until now.
     close_messages(alert_rule)
     before = rule_facts(alert_rule)
     if fields.get("active") and not alert_rule.active:
-        # Events of the pause are not told of afterwards.
+        # Events of the pause are not sent afterwards.
         alert_rule.position = end_of_feed()
     for name, value in fields.items():
         setattr(alert_rule, name, value)
@@ -184,6 +194,8 @@ def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     """Delete a rule; its deliveries stay, and an open message is closed with its events."""
     policy.require(user, Action.ALERTS)
     alert_rule = _locked(alert_rule)
+    if alert_rule.declared:
+        raise ConflictingRequest({"": _DECLARED})
     close_messages(alert_rule)
     audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
     alert_rule.delete()
@@ -221,6 +233,8 @@ def _check_rule(fields: Mapping[str, Any], *, exclude: AlertRule | None) -> None
     same_name = AlertRule.objects.filter(name=fields.get("name"))
     if same_name.exclude(name=exclude.name if exclude else "").exists():
         errors["name"] = f"There is an alert rule {fields['name']!r} already."
+    elif fields.get("name", "").endswith(NAME_END):
+        errors["name"] = f"Only rules of definition files have names that end with {NAME_END!r}."
     if objection := unknown_kind(fields.get("kinds", ())):
         errors["kinds"] = objection
     seconds, longest = fields.get("gather_seconds", 0), int(LONGEST_GATHERING.total_seconds())

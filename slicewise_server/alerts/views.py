@@ -2,7 +2,6 @@
 
 from typing import Any
 from uuid import UUID
-from zlib import crc32
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -12,10 +11,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
+from slicewise_server.alerts.declared_rules import alerts_without_channel
 from slicewise_server.alerts.lookups import channel_named, delivery_with
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
 from slicewise_server.alerts.services import resend, send_test
-from slicewise_server.web.listing import page_of_rows, unchanged
+from slicewise_server.web.listing import page_of_rows, unchanged, version_of
 from slicewise_server.web.request_errors import ConflictingRequest
 
 
@@ -73,16 +73,20 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     page = page_of_rows(request, deliveries, size=25)
     channels = list(Channel.objects.all())
     alert_rules = list(AlertRule.objects.select_related("channel"))
+    without_channel = alerts_without_channel()
     polled_values = [
         [(channel.pk, channel.active, channel.failures, channel.error) for channel in channels],
-        [(alert_rule.pk, alert_rule.active) for alert_rule in alert_rules],
+        [(alert_rule.pk, alert_rule.active, alert_rule.assets) for alert_rule in alert_rules],
+        without_channel,
         [(delivery.pk, delivery.state, delivery.tries) for delivery in page.items],
     ]
     return {
         "channels": channels,
         "alert_rules": alert_rules,
+        "without_channel": without_channel,
         "page": page,
         "states": DeliveryState.choices,
         "may_change": may(request.user, Action.ALERTS),
-        "version": f"{crc32(repr(polled_values).encode()):08x}",
+        "may_administer": may(request.user, Action.ADMINISTER),
+        "version": version_of(polled_values),
     }

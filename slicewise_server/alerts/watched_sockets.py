@@ -14,7 +14,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 @contextmanager
 def ending_after(seconds: float, session: requests.Session) -> Iterator[None]:
-    """Shut the sockets of a session down after so many seconds, and raise TimeoutError then.
+    """End the connections of a session after so many seconds, and raise TimeoutError then.
 
     Headers that end with the connection count as whole headers, so that a status may have come.
     """

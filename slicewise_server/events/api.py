@@ -61,21 +61,33 @@ class EventsView(ApiView):
             OpenApiParameter(
                 "after",
                 str,
-                description="The `cursor` of the page before. Without it the feed is read from"
-                " the oldest event that is kept; `end` gives the cursor of the end, and no event.",
+                description="The `cursor` of the previous page. Without `after` the answer begins"
+                " with the oldest event on record; `end` returns the cursor of the end, and no"
+                " event.",
             ),
             OpenApiParameter(
-                "kind", str, many=True, enum=EventKind.values, description="Only these kinds."
+                "kind",
+                str,
+                many=True,
+                enum=EventKind.values,
+                description="Kinds of events; all kinds without this parameter.",
             ),
-            OpenApiParameter("asset", str, many=True, description="Only events of these assets."),
+            OpenApiParameter(
+                "asset",
+                str,
+                many=True,
+                description="Names of assets; all assets without this parameter.",
+            ),
             OpenApiParameter(
                 "wait",
                 int,
-                description="Where there is no event yet, wait for one, up to so many seconds"
+                description="Seconds to wait for an event if no event follows `after`"
                 f" (at most {LONGEST_WAIT_SECONDS}).",
             ),
             OpenApiParameter(
-                "page_size", int, description=f"{PAGE_SIZE} unless given, at most {MAX_PAGE_SIZE}."
+                "page_size",
+                int,
+                description=f"Events per page, at most {MAX_PAGE_SIZE}; {PAGE_SIZE} by default.",
             ),
         ],
         responses={200: EventPageSerializer},

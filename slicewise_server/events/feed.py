@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from assets_app.models.gateways import GATEWAY_SILENCE
 from slicewise_server.events.models import Event
+from slicewise_server.events.reported_failures import forget_failures
 from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
 from slicewise_server.web.deletion import delete_oldest
 
@@ -80,7 +81,11 @@ def events_after(
     events = Event.objects.filter(position__gt=position).order_by("position")
     if kinds:
         events = events.filter(kind__in=kinds)
-    return events.filter(asset__in=assets) if assets else events
+    if not assets:
+        return events
+    # Events of backfills, and of functions that make several assets, list their assets.
+    is_listed = Q(detail__has_key="assets", detail__assets__has_any_keys=list(assets))
+    return events.filter(Q(asset__in=assets) | is_listed)
 
 
 def end_of_feed() -> int:
@@ -90,11 +95,11 @@ def end_of_feed() -> int:
 
 
 def forget_events(now: datetime) -> int:
-    """Delete events that are older than EVENT_DAYS; return the number of deleted events.
+    """Delete events that are older than EVENT_DAYS, and failures without an end; return the number
+    of deleted rows.
 
     The newest event stays, so that no position is given out twice.
     """
-    too_old = Event.objects.filter(
-        at__lt=now - timedelta(days=settings.EVENT_DAYS), position__lt=end_of_feed()
-    )
-    return delete_oldest(too_old, _DELETED_AT_ONCE)
+    before = now - timedelta(days=settings.EVENT_DAYS)
+    too_old = Event.objects.filter(at__lt=before, position__lt=end_of_feed())
+    return delete_oldest(too_old, _DELETED_AT_ONCE) + forget_failures(before)

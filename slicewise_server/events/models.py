@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Now
 
 
@@ -13,13 +15,14 @@ class EventKind(models.TextChoices):
     RUN_RECOVERED = "run_recovered", "Run succeeded after a failure"
     VALIDATION_FAILED = "validation_failed", "Validation failed"
     VALIDATION_WARNED = "validation_warned", "Validation warned"
+    PARTITION_OVERDUE = "partition_overdue", "Partition overdue"
     BACKFILL_SUCCEEDED = "backfill_succeeded", "Backfill succeeded"
     BACKFILL_FAILED = "backfill_failed", "Backfill failed, in part or whole"
     BACKFILL_CANCELED = "backfill_canceled", "Backfill canceled"
     WORKER_LOST = "worker_lost", "Worker offline"
     BUNDLE_BROKEN = "bundle_broken", "Bundle has import errors"
     BUNDLE_MENDED = "bundle_mended", "Bundle loads again"
-    SCHEDULE_TRUNCATED = "schedule_truncated", "Schedule left out partitions"
+    SCHEDULE_TRUNCATED = "schedule_truncated", "Due partitions not queued"
 
 
 def unknown_kind(kinds: Iterable[str]) -> str:
@@ -72,8 +75,49 @@ class Event(models.Model):
                 condition=models.Q(kind="worker_lost"),
                 name="event_by_lost_worker",
             ),
+            GinIndex(
+                KeyTransform("assets", "detail"),
+                condition=models.Q(detail__has_key="assets"),
+                name="event_by_listed_asset",
+            ),
         )
 
     def __str__(self) -> str:
         subject = self.asset or self.bundle or self.worker or f"backfill {self.backfill_id}"
         return f"{self.kind}: {subject}"
+
+
+class ReportedFailure(models.Model):
+    """A failed run that an event reports, and the number of its partitions that no run has
+    materialized since. The failure is over when the number is 0.
+    """
+
+    run_id = models.BigIntegerField(unique=True)
+    # Of the failed run: rules that leave out single runs of backfills leave out the recovery too.
+    backfill_id = models.BigIntegerField(null=True)
+    open_partitions = models.IntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = (models.Index(fields=("at",), name="reported_failure_by_time"),)
+
+    def __str__(self) -> str:
+        return f"failure of run {self.run_id}"
+
+
+class FailedPartition(models.Model):
+    """A partition of a failed run that an event reports, until the partition is materialized."""
+
+    partition_id = models.BigIntegerField()
+    run_id = models.BigIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("partition_id", "run_id"), name="failed_partition_once"
+            ),
+        )
+        indexes = (models.Index(fields=("run_id",), name="failed_partition_by_run"),)
+
+    def __str__(self) -> str:
+        return f"partition {self.partition_id} of run {self.run_id}"

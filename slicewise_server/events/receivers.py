@@ -5,8 +5,13 @@ from typing import Any
 
 from django.dispatch import receiver
 
-from assets_app.models import LeftOut
-from assets_app.signals import bundle_synced, partitions_left_out, runs_ended
+from assets_app.models import ScheduleTruncation
+from assets_app.signals import (
+    bundle_synced,
+    partitions_overdue,
+    runs_ended,
+    schedule_truncated,
+)
 from backfills_app.models import Backfill
 from backfills_app.signals import backfill_ended
 from slicewise_server.events import writing
@@ -30,6 +35,11 @@ def receive_bundle(
         writing.write_bundle(name, errors=errors)
 
 
-@receiver(partitions_left_out)
-def receive_left_out(left_out: LeftOut, **_: Any) -> None:
-    writing.write_left_out(left_out)
+@receiver(partitions_overdue)
+def receive_overdue(late_ids: Sequence[int], **_: Any) -> None:
+    writing.write_overdue(late_ids)
+
+
+@receiver(schedule_truncated)
+def receive_truncation(truncation: ScheduleTruncation, **_: Any) -> None:
+    writing.write_truncation(truncation)

@@ -16,7 +16,7 @@ class EventSerializer(serializers.ModelSerializer[Event]):
     serializer_field_mapping = MODEL_FIELDS
 
     id = serializers.IntegerField(
-        source="position", help_text="The place in the feed. The number is never used again."
+        source="position", help_text="Position in the feed. A position is never used again."
     )
     kind = serializers.ChoiceField(choices=EventKind.choices)
     run = serializers.IntegerField(source="run_id", allow_null=True)
@@ -41,6 +41,6 @@ class EventPageSerializer(serializers.Serializer[Any]):
     """Events after a position, and the position to read on from."""
 
     cursor = serializers.CharField(
-        help_text="Give it as `after` to read on. It is there on an empty page too."
+        help_text="The value of `after` for the next page. An empty page has a cursor too."
     )
     results = EventSerializer(many=True)

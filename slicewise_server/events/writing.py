@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from django.db import connection
 
-from assets_app.models import LeftOut
+from assets_app.models import Asset, ScheduleTruncation
 from backfills_app.models import Backfill, BackfillState
 from slicewise_server.events.models import Event, EventKind
+from slicewise_server.events.outlets import JOIN_OUTLETS
+from slicewise_server.events.reported_failures import open_failures, write_recoveries
 
 ERROR_LENGTH = 2_000
 MOST_ASSETS = 100
@@ -21,16 +23,16 @@ _BACKFILL_KINDS = {
     BackfillState.CANCELED: EventKind.BACKFILL_CANCELED,
 }
 
-# Failed runs; runs of a schedule or of a person that succeed where the asset's last run of these
-# kinds had failed; and validations that did not pass, one event for each run and severity. Of the
-# asset's earlier runs a hundred are read: the cost must not grow with a backfill's million runs.
-# Errors are cut like `shortened` cuts them.
-_ENDED_RUNS = """
+# Failed runs, and validations that did not pass, one event for each run and severity. An event of a
+# function that makes several assets names all of them. Errors are cut like `shortened` cuts them.
+_ENDED_RUNS = f"""
 WITH ended AS MATERIALIZED (
     SELECT run.id, run.asset_id, run.state, run.trigger, run.error, run.error_kind, run.selection,
-           run.partition_count, asset.name AS asset, backfill.id AS backfill_id
+           run.partition_count, asset.name AS asset, backfill.id AS backfill_id,
+           coalesce(together.detail, '{{}}') AS outlets
     FROM assets_app_run AS run
     JOIN assets_app_asset AS asset ON asset.id = run.asset_id
+    {JOIN_OUTLETS}
     LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = run.group_id
     WHERE run.id = ANY(%(runs)s) AND run.state IN ('failed', 'succeeded')
 ), failed_validations AS (
@@ -50,27 +52,27 @@ SELECT 'run_failed', asset, id, backfill_id, CASE WHEN length(error) <= %(length
            ELSE coalesce(substring(left(error, %(length)s) FROM '^.*[[:space:]]'), '') || '…' END,
        jsonb_build_object('trigger', trigger, 'error_kind', error_kind,
                           'partitions', partition_count, 'selection', left(selection, 200))
+       || outlets
 FROM ended WHERE state = 'failed'
-UNION ALL
-SELECT 'run_recovered', asset, id, backfill_id, '',
-       jsonb_build_object('trigger', trigger, 'partitions', partition_count,
-                          'selection', left(selection, 200))
-FROM ended
-WHERE state = 'succeeded' AND trigger <> 'backfill' AND (
-    SELECT earlier.state FROM (
-        SELECT run.id, run.trigger, run.state FROM assets_app_run AS run
-        WHERE run.asset_id = ended.asset_id AND run.id < ended.id
-        ORDER BY run.id DESC LIMIT 100
-    ) AS earlier
-    WHERE earlier.trigger <> 'backfill' AND earlier.state IN ('failed', 'succeeded')
-    ORDER BY earlier.id DESC LIMIT 1
-) = 'failed'
 UNION ALL
 SELECT CASE severity WHEN 'error' THEN 'validation_failed' ELSE 'validation_warned' END,
        asset, id, backfill_id, CASE WHEN length(message) <= %(length)s THEN message
            ELSE coalesce(substring(left(message, %(length)s) FROM '^.*[[:space:]]'), '') || '…' END,
-       jsonb_build_object('validations', names)
+       jsonb_build_object('validations', names) || outlets
 FROM failed_validations JOIN ended ON ended.id = failed_validations.run_id
+"""  # noqa: S608  (a part of the statement that has one home)
+
+
+# The times in the form of the API, to the second.
+_OVERDUE = """
+INSERT INTO events_event (kind, asset, error, detail)
+SELECT 'partition_overdue', asset.name, '', jsonb_build_object(
+    'partition', late.key,
+    'window_end', to_char(late.window_end AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+    'overdue_at', to_char(late.overdue_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+FROM assets_app_latepartition AS late
+JOIN assets_app_asset AS asset ON asset.id = late.asset_id
+WHERE late.id = ANY(%s) ORDER BY late.overdue_at, asset.name, late.window_start, late.key
 """
 
 
@@ -87,9 +89,13 @@ def shortened(text: str) -> str:
 
 
 def write_ended_runs(run_ids: Sequence[int]) -> None:
-    """Write the events of runs that have just ended: one statement for all runs."""
+    """Write the events of runs that have just ended: two or three statements for all runs."""
     with connection.cursor() as cursor:
         cursor.execute(_ENDED_RUNS, {"runs": list(run_ids), "length": ERROR_LENGTH})
+        has_events = cursor.rowcount > 0
+    if has_events:
+        open_failures(run_ids)
+    write_recoveries(run_ids)
 
 
 def write_ended_backfill(backfill: Backfill) -> None:
@@ -122,15 +128,25 @@ def write_bundle(name: str, *, errors: Sequence[str]) -> None:
     Event.objects.create(kind=kind, bundle=name, error=text, detail={"errors": len(errors)})
 
 
-def write_left_out(left_out: LeftOut) -> None:
-    """Write that a schedule left out partitions beyond the limit of one tick or write."""
+def write_overdue(late_ids: Sequence[int]) -> None:
+    """Write that these late partitions are overdue: one statement, and one event for each."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OVERDUE, [list(late_ids)])
+
+
+def write_truncation(truncation: ScheduleTruncation) -> None:
+    """Write that one tick or write made more partitions due than may be queued."""
+    outlets = Asset.objects.filter(producer=truncation.asset.producer_id, active=True)
+    outlets = outlets.exclude(producer=None)
+    names = list(outlets.order_by("name").values_list("name", flat=True))
     Event.objects.create(
         kind=EventKind.SCHEDULE_TRUNCATED,
-        asset=left_out.asset.name,
+        asset=truncation.asset.name,
         detail={
-            "partitions": left_out.count,
-            "queued": left_out.queued,
-            "first": left_out.first,
-            "last": left_out.last,
+            "partitions": truncation.count,
+            "queued": truncation.queued,
+            "first": truncation.first,
+            "last": truncation.last,
+            **({"assets": names} if len(names) > 1 else {}),
         },
     )

@@ -17,6 +17,7 @@ _PAGES = (
     ("Workers", "server", "assets:gateways"),
     ("Bundles", "package", "assets:bundles"),
     ("Alerts", "alert-triangle", "alerts:alerts"),
+    ("Lineage", "stack-2", "lineage:lineage"),
 )
 
 

@@ -1,95 +1,102 @@
-"""The overview: problems that need a person now, and active work."""
+"""The overview: problems that need a person, the runs of the last day, and active work."""
 
+from datetime import datetime
 from typing import Any
-from zlib import crc32
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count
-from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from assets_app.models import TERMINAL_STATES, Asset, Gateway, Run, RunState
-from assets_app.queries.counts import failed_counts
+from accounts_app.policy import Action, may
+from assets_app.models import Asset, Gateway
+from assets_app.queries.clock import database_now
+from assets_app.queries.error_groups import unresolved_failures
+from assets_app.queries.gateways import gateway_statuses
+from assets_app.queries.most_counted import assets_with_most
 from assets_app.queries.pages import broken_bundles
-from assets_app.queries.ticks import left_out_lately
+from assets_app.queries.ticks import recent_truncations
 from backfills_app.models import ENDED_STATES, Backfill
-from backfills_app.views.progress import Progress, progress_of
-from slicewise_server.web.listing import unchanged
+from backfills_app.views.progress import progress_with_pace
+from slicewise_server.home.run_chart import SPANS, Span, run_chart
+from slicewise_server.home.tiles import problem_numbers, run_numbers, tiles_of
+from slicewise_server.web.listing import unchanged, version_of
 
-_VERSIONS = ("needs_version", "gateways_version", "going_on_version")
+_MOST_ASSETS = 10
+_MOST_GROUPS = 10
+_MOST_BACKFILLS = 10
 
 
 @login_required
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the first page."""
-    return render(request, "home/overview.html", _overview_context())
+    return render(request, "home/overview.html", _overview_context(request))
 
 
 @login_required
 @require_safe
 def going_on(request: HttpRequest) -> HttpResponse:
     """Show the fragment of the overview that updates itself: all of the page but the frame."""
-    context = _overview_context()
+    context = _overview_context(request)
     if answer := unchanged(request, context["version"]):
         return answer
     return render(request, "home/overview.html#moving", context)
 
 
-def _overview_context() -> dict[str, Any]:
-    context = {**_problems_context(), **_gateways_context(), **_work_context()}
+def _overview_context(request: HttpRequest) -> dict[str, Any]:
+    span = SPANS.get(request.GET.get("span", ""), SPANS["24h"])
+    # By the database's clock, which also stamps the heartbeats of workers and the ends of runs.
+    now = database_now()
+    context = _work_context(now) | _history_context(span, now)
     # The version covers all values of the page, so that polling sees every change.
-    version = crc32(repr([context.pop(name) for name in _VERSIONS]).encode())
-    return context | {"version": f"{version:08x}"}
-
-
-def _problems_context() -> dict[str, Any]:
-    runs = Run.objects.listed().filter(state=RunState.FAILED).order_by("-ended_at")
-    failed_by_asset, failed_runs, broken = _most_failed(10), list(runs[:8]), broken_bundles()
-    has_assets = Asset.objects.filter(active=True).exists()
-    left_out = left_out_lately(timezone.now())
-    ended = [(run.pk, run.ended_at) for run in failed_runs]
-    unloaded = [(bundle.pk, bundle.error, bundle.current_version_id) for bundle in broken]
-    return {
-        "failed": failed_by_asset,
-        "failed_runs": failed_runs,
-        "broken": broken,
-        "left_out": left_out,
-        "any_asset": has_assets,
-        "needs_version": (
-            failed_by_asset,
-            ended,
-            unloaded,
-            has_assets,
-            [(truncated_tick.pk, truncated_tick.at) for truncated_tick in left_out],
-        ),
+    return context | {
+        "version": version_of([_shown(context), _marks(context)]),
+        "span": span,
+        "spans": SPANS.values(),
+        "may_retry": may(request.user, Action.MATERIALIZE),
     }
 
 
-def _most_failed(most: int) -> list[dict[str, Any]]:
-    """Return the names of the assets with the most failed partitions, with their numbers."""
-    counts = failed_counts()
-    largest = sorted(counts, key=lambda asset_id: (-counts[asset_id], asset_id))[:most]
-    names = dict(Asset.objects.filter(pk__in=largest).values_list("pk", "name")) if largest else {}
-    return [{"asset__name": names[pk], "number": counts[pk]} for pk in largest if pk in names]
+def _work_context(now: datetime) -> dict[str, Any]:
+    workers = gateway_statuses(list(Gateway.objects.all()), now)
+    numbers, problems, broken = run_numbers(), problem_numbers(now), broken_bundles()
+    backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")
+    return {
+        "tiles": tiles_of(numbers, problems, workers, broken, now),
+        "workers": workers,
+        "runs": list(numbers.by_state.items()),
+        "running": progress_with_pace(list(backfills[:_MOST_BACKFILLS])),
+        "broken": broken,
+        "failed": assets_with_most(problems.failed, _MOST_ASSETS),
+        "overdue": assets_with_most(problems.overdue, _MOST_ASSETS),
+        "truncations": recent_truncations(now),
+        "any_asset": Asset.objects.filter(active=True).exists(),
+    }
 
 
-def _gateways_context() -> dict[str, Any]:
-    # By the database's clock, which also stamps the heartbeats of gateways.
-    gateways = Gateway.objects.annotate(now=Now())
-    gateway_states = [(gateway, gateway.state_at(gateway.now)) for gateway in gateways]
-    shown = [(gateway.pk, gateway.slots, state) for gateway, state in gateway_states]
-    return {"gateways": gateway_states, "gateways_version": shown}
+def _history_context(span: Span, now: datetime) -> dict[str, Any]:
+    chart = run_chart(span, now)
+    failures = unresolved_failures(chart.start)
+    return {
+        "chart": chart,
+        "failures": failures[:_MOST_GROUPS],
+        "failed_run_count": sum(group.number for group in failures),
+        "more_failures": max(len(failures) - _MOST_GROUPS, 0),
+    }
 
 
-def _work_context() -> dict[str, Any]:
-    backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")[:10]
-    running: list[Progress] = [progress_of(backfill) for backfill in backfills]
-    unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()
-    counted = dict(unfinished.values_list("state").annotate(number=Count("pk")))
-    runs = [(state.value, counted[state]) for state in RunState if state in counted]
-    version = ([backfill_progress.version for backfill_progress in running], runs)
-    return {"running": running, "runs": runs, "going_on_version": version}
+def _shown(value: object) -> object:
+    """Return a value of the page in a form that changes with the shown text alone."""
+    if isinstance(value, dict):
+        return {name: _shown(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(member) for member in value]
+    return getattr(value, "version", value)
+
+
+def _marks(context: dict[str, Any]) -> list[object]:
+    """Return the shown values of rows, which the text of a row does not have."""
+    bundles = [(bundle.error, bundle.current_version_id) for bundle in context["broken"]]
+    workers = [(worker.gateway.slots, worker.state, worker.used) for worker in context["workers"]]
+    return [bundles, workers, [(row.pk, row.at) for row in context["truncations"]]]

@@ -37,6 +37,9 @@ class Application:
         self._limits = limits
         self._pages = Lane("web", limits.threads, limits.waiting, limits.patience)
         self._health = Lane("health", limits.health_threads, limits.waiting, limits.patience)
+        self._metrics = Lane(
+            "metrics", limits.metrics_threads, limits.metrics_waiting, limits.patience
+        )
         self._files = Lane("files", limits.file_threads, limits.files_waiting, limits.patience)
         self._bodies = Room(limits.bodies_in_memory, limits.bodies_on_disk)
         self._answers = Room(limits.answers_in_memory, limits.answers_on_disk)
@@ -137,9 +140,13 @@ class Application:
             answer.refuse(path, 500, "Something broke on our side.")
 
     def _lane(self, path: str, method: str) -> Lane:
-        """Return the lane of a request: reads of health and static files do not wait for pages."""
+        """Return the lane of a request: reads of health, metrics and static files do not wait for
+        pages.
+        """
         if method in _READS and path == self._limits.health:
             return self._health
+        if method in _READS and path == self._limits.metrics:
+            return self._metrics
         if method in _READS and path.startswith(self._limits.static):
             return self._files
         return self._pages

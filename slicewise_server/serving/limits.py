@@ -15,8 +15,11 @@ class Limits:
     threads: int = 4
     waiting: int = 128
     patience: float = 30.0
-    # Reads of the health address and of static files have separate threads.
+    # Reads of the health address, of metrics and of static files have separate threads.
     health: str = "/api/v1/health/"
+    metrics: str = "/metrics"
+    metrics_threads: int = 1
+    metrics_waiting: int = 16
     health_threads: int = 2
     static: str = "/static/"
     file_threads: int = 1

@@ -21,11 +21,11 @@ slicewise: partition-aware data assets
 
   slicewise up [--bundle NAME=FOLDER]… [--port PORT] [--slots N]
                                   start everything on this machine; Ctrl-C ends it
-  slicewise demo [--once]         backfill the flights of 2013, show what was made, serve the pages
-  slicewise doctor [--json]       what is there, and what to do about what is not
+  slicewise demo [--once]         backfill the flights of 2013, print the result, serve the pages
+  slicewise doctor [--json]       check this machine, with advice for missing parts
   slicewise exec -- COMMAND…      run a command with the settings of the running stack
   slicewise definitions check FOLDER
-                                  what a bundle declares, or its errors; needs no server
+                                  print the declared assets or the errors; needs no server
 
   slicewise sync | assets … | partitions … | backfill … | runs …
                                   commands of the running stack; each has --help
@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_closed_pipes() -> bool:
-    """Redirect output pipes without a reader, as after `head`; return whether there are any.
+    """Redirect output pipes without a reader, as after `head`; return whether any was.
 
-    Python would otherwise write to these pipes once more at exit, and print an error.
+    Otherwise Python writes to such a pipe again at exit, and prints an error.
     """
     printed = (sys.stdout.fileno(), sys.stderr.fileno())
     closed = [number for number in printed if _has_no_reader(number)]
@@ -141,7 +141,7 @@ def _manage(words: list[str]) -> int:
 
 
 def _show(words: list[str]) -> int:
-    """Run a command of `COMMANDS`; for these Django loads only the apps with tables."""
+    """Run a command of `COMMANDS`; Django loads only the apps with tables."""
     from slicewise_server.stack.running import find_settings
 
     find_settings(os.environ)

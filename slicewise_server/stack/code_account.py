@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import os
 import pwd
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from slicewise_server.stack import machine
+from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.process import Account
 from slicewise_server.stack.server_account import server_account
 
 NAME = "nobody"
+# Before each of the trials.
+_PAUSES_SECONDS = (0.0, 0.5, 1.0)
+
+
+class UntriedAccountError(StackError):
+    """The trial of the user of code failed for a reason that may pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodeAccount:
-    """The user of code of assets: `account`, or the stack's own user where that is None.
+    """The user of code of assets: `account`, or the stack's own user if `account` is None.
 
     `obstacle` is a clause that says why root's stack has no other user for code.
     """
@@ -32,7 +40,7 @@ class CodeAccount:
 def chosen_account(env: Mapping[str, str]) -> Account | None:
     """Return the other user that SLICEWISE_RUNNER_USER names on a stack of root's, else None.
 
-    A user that this host does not have is None too: workers refuse such a setting by themselves.
+    A user that this host does not have is None too: workers refuse such a setting themselves.
     None also before Slicewise's packages are installed.
     """
     name = env.get("SLICEWISE_RUNNER_USER", "")
@@ -50,8 +58,9 @@ def chosen_account(env: Mapping[str, str]) -> Account | None:
 def default_account(env: Mapping[str, str], data: Path) -> CodeAccount:
     """Return the user of code for a stack on the data folder `data`, without asking to change it.
 
-    That is the user of SLICEWISE_RUNNER_USER where it is set. Without the setting root's stack
-    takes `nobody`, if `nobody` can use Python, Java, Spark and the lake.
+    The user is SLICEWISE_RUNNER_USER, if set. Without the setting, a stack of root
+    takes `nobody`, if `nobody` can use Python, Java, Spark and the lake. Raises UntriedAccountError
+    if the trial fails for a passing reason: such a failure never gives code the rights of root.
     """
     if os.geteuid() != 0 or env.get("SLICEWISE_RUNNER_USER"):
         return CodeAccount(account=chosen_account(env))
@@ -69,35 +78,34 @@ def default_account(env: Mapping[str, str], data: Path) -> CodeAccount:
 
 
 def is_database_account(env: Mapping[str, str], account: Account) -> bool:
-    """Return whether the stack's own PostgreSQL runs as this user."""
+    """Return whether the stack's own PostgreSQL runs as the user."""
     server = None if env.get("DATABASE_URL") else server_account()
     return server is not None and server.uid == account.uid
 
 
 def lake_obstacle(env: Mapping[str, str], data: Path, account: Account) -> str:
-    """Return why the account cannot have the stack's own lake, with the mend; empty if it can.
+    """Return why the account cannot have the stack's own lake, with the remedy, or nothing.
 
-    The lake is a link, or it has data that root or another user wrote before.
+    The reason is a lake that is a link, or a lake with data of root or another user.
     """
     lake = data / "lake"
     if env.get("LAKE") or not os.path.lexists(lake):
         return ""
     if lake.is_symlink():
         return f"{lake} is a link: set LAKE to the folder that it leads to"
+    if not lake.is_dir():
+        return f"{lake} is no folder: remove it, or set LAKE to a folder"
     owner, contents = lake.lstat().st_uid, [path.lstat().st_uid for path in lake.iterdir()]
-    # Where each run has a user of its own, folders inside belong to users of the range.
+    # If each run has a user, the folders inside belong to users of the range.
     if (owner == account.uid and 0 not in contents) or (owner == 0 and not contents):
         return ""
     return f"{lake} holds data of another user: run `chown -R {account.name}: {lake}` once"
 
 
 def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
-    """Return which path the account cannot use, as a clause; empty where it can use all."""
+    """Return a clause about a path that the account cannot use; empty without such a path."""
     if not machine.has_packages():
         return "the packages of Slicewise are not installed"
-    # Not above: `slicewise doctor` reads this module where no package is installed yet.
-    from slicewise.process.reachability import UntriedError, first_closed_path
-
     java, spark = machine.find_java(env), machine.find_spark()
     needs = [f"x:{_nearest(data)}"]
     needs += [f"x:{java.binary}"] if java is not None else []
@@ -106,11 +114,30 @@ def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
     lake = env.get("LAKE", "").removeprefix("file://")
     # Other schemes are reached by a login, not by a user of this machine.
     needs += [f"w:{_nearest(Path(lake))}"] if lake and "://" not in lake else []
-    try:
-        closed_path = first_closed_path((account.uid, account.gid), needs)
-    except UntriedError as error:
-        return f"whether {account.name} can use Python was not found out ({error})"
+    closed_path = _first_closed_path(account, tuple(needs))
     return f"{account.name} cannot use {closed_path}" if closed_path else ""
+
+
+def _first_closed_path(account: Account, needs: tuple[str, ...]) -> str:
+    """Return the first path that the account cannot use; empty without such a path.
+
+    A failure of the trial may pass soon. Raises UntriedAccountError after some trials.
+    """
+    # Not above: `slicewise doctor` reads this module where no package is installed yet.
+    from slicewise.process.reachability import UntriedError, first_closed_path
+
+    failure = UntriedError()
+    for pause_seconds in _PAUSES_SECONDS:
+        time.sleep(pause_seconds)
+        try:
+            return first_closed_path((account.uid, account.gid), needs)
+        except UntriedError as error:
+            failure = error
+    raise UntriedAccountError(
+        f"Code of assets is to run as {account.name}, and a trial whether {account.name} can use"
+        f" Python failed ({failure}). Start again, or name the user of code in"
+        " SLICEWISE_RUNNER_USER: the trial is then omitted."
+    ) from failure
 
 
 def _nearest(path: Path) -> Path:

@@ -6,9 +6,11 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from slicewise.process.own_folders import ForeignFolderError, ensure_folder
 from slicewise_server.stack.code_account import (
+    CodeAccount,
     default_account,
     is_database_account,
     lake_obstacle,
@@ -19,16 +21,30 @@ from slicewise_server.stack.process import Account, write_private
 
 PRIVATE_MODE, SHARED_MODE = 0o755, 0o2775  # of the lake
 RECORD = "code-user"
+_UNTRIED = "A trial whether {} can enter the data folder {} failed ({}). Start again."
 _FIRST_CLOSED_FOLDER = """
 for folder; do cd "$folder" 2>/dev/null || { printf %s "$folder"; exit 1; }; done
 """
 
 
-def with_code_account(env: Mapping[str, str], data: Path) -> dict[str, str]:
-    """Return the environment with the user of code, and with LAKE; create the lake for the user.
+class CodeEnvironment(NamedTuple):
+    """The environment of a stack, and the user of code, or the reason for root."""
 
-    Raises StackError where code has run as another user on this data and would now run as root:
-    code may have brought that about, and may have put links where root would write.
+    env: dict[str, str]
+    code: CodeAccount
+
+
+def with_code_account(env: Mapping[str, str], data: Path) -> dict[str, str]:
+    """Return the environment of `code_environment`."""
+    return code_environment(env, data).env
+
+
+def code_environment(env: Mapping[str, str], data: Path) -> CodeEnvironment:
+    """Complete the environment with the user of code, and with LAKE; create the lake for the user.
+
+    Raises StackError where trials of the user fail for a passing reason. Also where code has run as
+    another user on this data folder and would now run as root: code may have caused the change,
+    and may have placed links in folders where root would write.
     """
     env = {**env, **_absolute_lake(env)}
     completed = dict(env)
@@ -46,7 +62,7 @@ def with_code_account(env: Mapping[str, str], data: Path) -> dict[str, str]:
             " run the code as root on files that the other user has written."
         )
     completed.setdefault("LAKE", str(data / "lake"))
-    return completed
+    return CodeEnvironment(completed, code)
 
 
 def _absolute_lake(env: Mapping[str, str]) -> dict[str, str]:
@@ -70,11 +86,16 @@ def _refuse_closed_folder(data: Path, account: Account) -> None:
     folder and the folders above.
     """
     folders = [str(folder) for folder in (*reversed(data.parents), data)]
-    trial = subprocess.run(
-        ["/bin/sh", "-c", _FIRST_CLOSED_FOLDER, "sh", *folders],
-        user=account.uid, group=account.gid, extra_groups=[], cwd="/", env={},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    try:
+        trial = subprocess.run(
+            ["/bin/sh", "-c", _FIRST_CLOSED_FOLDER, "sh", *folders],
+            user=account.uid, group=account.gid, extra_groups=[], cwd="/", env={},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except OSError as error:
+        raise StackError(_UNTRIED.format(account.name, data, error)) from error
+    if trial.returncode != 0 and not trial.stdout:
+        raise StackError(_UNTRIED.format(account.name, data, f"status {trial.returncode}"))
     if trial.returncode != 0:
         raise StackError(
             f"Code of assets runs as {account.name}, who cannot enter {trial.stdout}, of the data"
@@ -86,7 +107,7 @@ def _refuse_closed_folder(data: Path, account: Account) -> None:
 def _prepare_lake(env: Mapping[str, str], data: Path, account: Account) -> None:
     """Create the folder of the example's data for the user of code; leave a lake of the user alone.
 
-    Where runs have users of their own, they share the folder by their group.
+    Users of single runs share the folder through a common group.
     """
     DataFolder(data).create()
     lake = data / "lake"

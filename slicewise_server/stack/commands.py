@@ -13,18 +13,21 @@ WEB = [
     *["python", "-m", "granian", "--interface", "asginl", "--http", "1", "--no-ws"],
     *["--backlog", "4096", "--backpressure", "4096", "--http1-buffer-size", "65536"],
     *["--http1-header-read-timeout", "30000", "--workers-kill-timeout", "20"],
-    *["--respawn-failed-workers", "slicewise_server.asgi:application"],
+    *["--log-config", "slicewise_server/serving/granian_log.json", "--respawn-failed-workers"],
+    "slicewise_server.asgi:application",
 ]
-BEAT = ["python", "-m", "celery", "-A", "slicewise_server", "beat"]
+# Quiet: without a banner, which is no line of the log.
+CELERY = ["python", "-m", "celery", "-A", "slicewise_server", "--quiet"]
+BEAT = [*CELERY, "beat"]
 
-# No worker asks another one anything: facts about gateways are rows in the database.
+# Workers exchange no messages: facts about gateways are rows in the database.
 ALONE = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def worker(queue: str, *more: str) -> list[str]:
-    """A worker for one queue; room for SLICEWISE_SLOTS runs unless `more` says otherwise."""
+    """Return the command of a worker for one queue, with SLICEWISE_SLOTS slots or as in `more`."""
     return [
-        *["python", "-m", "celery", "-A", "slicewise_server", "worker", "-P", "threads"],
+        *[*CELERY, "worker", "-P", "threads"],
         *["-Q", queue, "-n", f"{queue}@%h", *more, *ALONE],
     ]
 
@@ -35,9 +38,10 @@ COMMANDS = {
     "worker-scheduled": worker("scheduled"),
     "worker-backfill": worker("backfill"),
     "worker-control": worker("control", "-c", "4"),
-    # A thread each for backfills, bundles, old records, events and messages, none of which runs
-    # twice at once, and a thread that relieves the first where a step of a backfill takes long.
-    "worker-bulk": worker("bulk", "-c", "6"),
+    # A thread each for backfills, bundles, old records, events, messages and lineage, none of
+    # which runs twice at once, and a thread that relieves the first where a step of a backfill
+    # takes long.
+    "worker-bulk": worker("bulk", "-c", "7"),
 }
 
 # Once, before the others: the database's tables, the first account, the bundles.

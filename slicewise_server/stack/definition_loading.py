@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from slicewise.loading.archives import DEFAULT_LIMIT_BYTES, BundleError, archive
-from slicewise.runner import loader_process
+from slicewise.loading import DEFAULT_LIMIT_BYTES, BundleError, archive
+from slicewise.runner import loader_users
 from slicewise.runner.loader_process import (
     DEFAULT_SECONDS,
+    LIBRARY_VARIABLE,
     PASSED_ON,
     LoaderOptions,
     LoaderReport,
@@ -22,7 +23,7 @@ from slicewise.runner.loader_process import (
 from slicewise_server.stack.errors import StackError
 
 
-def load_apart(path: Path) -> LoaderReport:
+def load_definitions(path: Path) -> LoaderReport:
     """Return the loader's report of a bundle, or of one file.
 
     A bundle is loaded from a snapshot, as by a server. One file is loaded in place, since the
@@ -49,8 +50,8 @@ def load_apart(path: Path) -> LoaderReport:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Keep back the warning that root loads files: here a person does so on purpose."""
-    log = logging.getLogger(loader_process.__name__)
+    """Suppress the warning that root loads files: here a person loads files on purpose."""
+    log = logging.getLogger(loader_users.__name__)
     level = log.level
     log.setLevel(logging.ERROR)
     try:
@@ -60,12 +61,17 @@ def _without_warnings() -> Iterator[None]:
 
 
 def _environment(env: Mapping[str, str], *, is_root: bool) -> dict[str, str]:
-    """Return the environment of the files: for root, whose loader is another user, an allow-list.
+    """Return the environment of the files: the variables that runs of `slicewise up` get, and no
+    secret of the person.
+
+    Under a person's own user, the environment also has the variable by which some Pythons find
+    the Python library.
 
     Warnings of definition files are ignored here, since the report has them beside the assets.
     """
     named = env.get("SLICEWISE_RUNNER_ENV", "").split(",")
-    names = {*PASSED_ON, *(name.strip() for name in named)} if is_root else env.keys()
+    names = {*PASSED_ON, "LAKE", *(name.strip() for name in named)}
+    names |= set() if is_root else {LIBRARY_VARIABLE}
     passed = {name: env[name] for name in names if name in env}
     return {**passed, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
 

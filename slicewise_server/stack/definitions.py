@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from slicewise.declaring import is_read_in_zone, pairing_notes, schedule_text
-from slicewise.declaring.unused_options import unused_options
-from slicewise.partitions import PartitionDefinition
-from slicewise.partitions.exclusion_warnings import exclusion_warnings
+from slicewise.declaring import is_read_in_zone, pairing_notes, schedule_text, unused_options
+from slicewise.partitions import PartitionDefinition, exclusion_warnings
 from slicewise.texts import masked_json, masked_text, spelling_hint, terminal_text
-from slicewise_server.stack.definition_loading import load_apart
+from slicewise_server.stack.definition_loading import load_definitions
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,15 +20,15 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="slicewise definitions")
     parser.add_argument("action", choices=["check"])
     parser.add_argument(
-        "path", type=Path, help="the bundle, a folder of definition files, or one of its files"
+        "path", type=Path, help="the bundle, a folder of definition files, or one file of a bundle"
     )
-    parser.add_argument("--json", action="store_true", help="print the whole declaration")
+    parser.add_argument("--json", action="store_true", help="print the declarations as JSON")
     options = parser.parse_args(arguments)
     path: Path = options.path
     if not path.is_dir() and not (path.is_file() and path.suffix == ".py"):
         parser.error(f"{path} is neither a folder nor a Python file")
 
-    report = load_apart(path)
+    report = load_definitions(path)
     declared: dict[str, Any] = report.declared
     if report.output:
         _say(masked_text(report.output), to_errors=True)
@@ -67,13 +65,13 @@ def _print(declared: dict[str, Any]) -> None:
         _say("\n".join(_asset_lines(asset)))
     for asset in _all_assets(declared):
         for warning in asset["warnings"]:
-            line_of_warning = f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}"
+            line_of_warning = f"{_site(asset)}: asset {asset['name']!r}: warning: {warning}"
             _say(line_of_warning, to_errors=True)
     if not declared["errors"]:  # a file that does not load may declare the name
         for warning in _reference_warnings(declared):
             _say(warning, to_errors=True)
     for note in declared["notes"]:
-        _say(f"{_place(note)}: note: {note['note']}", to_errors=True)
+        _say(f"{_site(note)}: note: {note['note']}", to_errors=True)
     for error in declared["errors"]:
         line = f":{error['line']}" if error["line"] else ""
         _say(f"{error['path']}{line}: {masked_text(error['message'])}", to_errors=True)
@@ -94,14 +92,14 @@ def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
         for name in producer["references"]:
             other_names = [other_name for other_name in names if other_name != producer["name"]]
             yield (
-                f"{_place(producer)}: asset {producer['name']!r}: warning: no file here declares"
+                f"{_site(producer)}: asset {producer['name']!r}: warning: no file here declares"
                 f" {name!r}{spelling_hint(name, other_names)}; a server looks for it in its"
                 " other bundles"
             )
 
 
 def _producer_lines(producer: dict[str, Any]) -> Iterator[str]:
-    yield f"{_place(producer)}: {', '.join(outlet['name'] for outlet in producer['outlets'])}"
+    yield f"{_site(producer)}: {', '.join(outlet['name'] for outlet in producer['outlets'])}"
     yield f"    partition: {_partition(producer['partition'])}"
     yield f"    schedule:  {schedule_text(producer['schedule'])}{_zone(producer)}"
     if producer["inlets"]:
@@ -109,9 +107,9 @@ def _producer_lines(producer: dict[str, Any]) -> Iterator[str]:
 
 
 def _asset_lines(asset: dict[str, Any]) -> Iterator[str]:
-    yield f"{_place(asset)}: {asset['name']}"
+    yield f"{_site(asset)}: {asset['name']}"
     yield f"    partition: {_partition(asset['partition'])}"
-    yield "    schedule:  written by something else"
+    yield "    schedule:  written by another program"
 
 
 def _partition(spec: dict[str, Any] | None) -> str:
@@ -132,7 +130,7 @@ def _all_assets(declared: dict[str, Any]) -> list[dict[str, Any]]:
     return [*outlets, *declared["assets"]]
 
 
-def _place(entry: dict[str, Any]) -> str:
+def _site(entry: dict[str, Any]) -> str:
     return f"{entry['file']}:{entry['line']}"
 
 

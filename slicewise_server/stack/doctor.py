@@ -1,4 +1,4 @@
-"""`slicewise doctor`: the requirements of Slicewise, as met by this machine, with advice.
+"""`slicewise doctor`: check this machine against the requirements of Slicewise, with advice.
 
 The command works before any setup: the standard library is enough until a named server is tried.
 """
@@ -16,11 +16,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from slicewise_server.lineage.transport_settings import transport_problem
 from slicewise_server.stack import machine, redis_cache, redis_release
-from slicewise_server.stack.code_account import default_account
+from slicewise_server.stack.code_account import UntriedAccountError, default_account
 from slicewise_server.stack.folder import default_folder
 from slicewise_server.stack.protection import unprotected, user_of_code
 from slicewise_server.stack.run_limits import way_of_limits
+from slicewise_server.web.proxies import warning_of_unnamed_proxies
 
 NEEDED_GB = 2
 PYTHONS = ((3, 11), (3, 12))
@@ -44,7 +46,7 @@ class Finding:
 def main(arguments: Sequence[str]) -> int:
     """Print the findings; return 1 if a required finding is not good."""
     parser = argparse.ArgumentParser(prog="slicewise doctor")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     options = parser.parse_args(arguments)
     findings = examine(os.environ)
     if options.json:
@@ -65,6 +67,7 @@ def examine(env: Mapping[str, str]) -> list[Finding]:
         _postgresql(env),
         _redis(env),
         *_proxies(env),
+        *_lineage(env),
         _user_code(env),
         _limits_of_runs(env),
         _disk(env),
@@ -164,18 +167,26 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
     if not is_behind_tls:
         return []
     named = env.get("TRUSTED_PROXIES", "")
-    warning = (
-        "BEHIND_TLS says that a proxy is in front, and TRUSTED_PROXIES names none: all clients have"
-        " the proxy's address, so that wrong passwords of one client lock a name for all. Set"
-        " TRUSTED_PROXIES to the proxy's network."
-    )
+    warning = warning_of_unnamed_proxies(is_behind_tls=True, names_proxies=bool(named))
     summary = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"
-    return [Finding(name="Proxy", good=True, found=summary, warning="" if named else warning)]
+    return [Finding(name="Proxy", good=True, found=summary, warning=warning)]
+
+
+def _lineage(env: Mapping[str, str]) -> list[Finding]:
+    """Return a finding for the receiver of lineage events, if variables or a file name one."""
+    problem = transport_problem(env)
+    if not problem and not any(name.startswith("OPENLINEAGE_") for name in env):
+        return []
+    summary = "no receiver" if problem else "settings of OpenLineage are complete"
+    return [Finding(name="Lineage", good=not problem, found=summary, advice=problem)]
 
 
 def _user_code(env: Mapping[str, str]) -> Finding:
     """Return a finding for the user of asset functions, with a warning about missing protection."""
-    code = default_account(env, default_folder(env))
+    try:
+        code = default_account(env, default_folder(env))
+    except UntriedAccountError as error:
+        return Finding(name="User code", good=False, found="not known", advice=str(error))
     return Finding(
         name="User code",
         good=True,
@@ -195,7 +206,7 @@ def _server(
 ) -> Finding:
     """Return a finding for a server that the environment names, or that can be started here."""
     if not env.get(setting):
-        summary = f"can be started from {carried}" if carried else "nothing to start it from"
+        summary = f"can be started from {carried}" if carried else "no program to start"
         return Finding(name=name, good=carried is not None, found=summary, advice=advice)
     url = urlsplit(env[setting])
     port = url.port or DEFAULT_PORTS.get(url.scheme, 0)

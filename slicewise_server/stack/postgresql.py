@@ -1,8 +1,8 @@
-"""PostgreSQL from the binaries that a wheel carries, with a cluster of our own.
+"""PostgreSQL from the binaries in a wheel, with a cluster of our own.
 
-The wheel's Python part is not used: it trusts everybody who connects and, as root, changes the
-modes of every parent folder. Here passwords are required, nobody but loopback can connect, and
-there is no socket file.
+The wheel's Python part is not used: that part trusts every connection and, as root, changes
+the modes of every parent folder. Here PostgreSQL requires passwords, listens only on loopback, and
+has no socket file.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class PostgreSQL:
 
     @property
     def url(self) -> str:
-        """What DATABASE_URL says."""
+        """The value of DATABASE_URL."""
         password = self._credentials.database_password
         return f"postgres://{NAME}:{password}@{ports.HOST}:{self.port}/{NAME}"
 
     @cached_property
     def home(self) -> Path:
-        """Binaries that the server's account can execute: the wheel's own, or a copy of them."""
+        """Binaries that the server's account can execute: the binaries of the wheel, or a copy."""
         carried = machine.find_postgresql()
         if carried is None:
             raise StackError(
@@ -59,7 +59,7 @@ class PostgreSQL:
         return self._copy_of(carried)
 
     def prepare(self) -> None:
-        """Make the cluster on first use; clear what a killed server left."""
+        """Create the cluster on first use; remove files of a killed server."""
         self.folder.mkdir(mode=0o711, exist_ok=True)
         self._check_reach()
         cluster = self.folder / "cluster"
@@ -68,7 +68,7 @@ class PostgreSQL:
         self._clear_stale_pid(cluster)
 
     def process(self) -> Process:
-        """How it is started."""
+        """Return the description of the server's process."""
         settings = {
             "listen_addresses": ports.HOST,
             "port": str(self.port),
@@ -92,7 +92,7 @@ class PostgreSQL:
         )
 
     def is_ready(self) -> bool:
-        """Whether it answers queries."""
+        """Return whether the server answers queries."""
         try:
             self._connect("postgres").close()
         except psycopg.OperationalError:
@@ -100,7 +100,7 @@ class PostgreSQL:
         return True
 
     def settle(self) -> None:
-        """Make our role, which owns our database and is no superuser, unless they are there."""
+        """Create the role, no superuser, and the database that the role owns, if missing."""
         with self._connect("postgres") as connection:
             if not _exists(connection, "pg_roles", "rolname"):
                 connection.execute(
@@ -118,7 +118,7 @@ class PostgreSQL:
         return self.folder / "cluster"
 
     def _copy_of(self, carried: Path) -> Path:
-        """The wheel's binaries where any account can run them; a venv often lies below /root."""
+        """Return the wheel's binaries in a folder for all accounts; a venv is often below /root."""
         package = carried.parent
         copy = self.folder / "server"
         if not copy.exists():
@@ -144,7 +144,7 @@ class PostgreSQL:
         )
 
     def _make_cluster(self, cluster: Path) -> None:
-        """Run initdb beside the final place, so that a half-made cluster is never taken for one."""
+        """Run initdb beside the final folder, so that no incomplete cluster is ever used."""
         fresh = self.folder / "cluster.new"
         password = self.folder / "password"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -182,7 +182,7 @@ class PostgreSQL:
             raise StackError(f"initdb failed:\n{done.stdout}{done.stderr}")
 
     def _clear_stale_pid(self, cluster: Path) -> None:
-        """Remove postmaster.pid unless its process is PostgreSQL: the number may be reused."""
+        """Remove postmaster.pid unless the process is PostgreSQL: process ids are reused."""
         file = cluster / "postmaster.pid"
         try:
             pid = int(file.read_text().split("\n", 1)[0])
@@ -190,13 +190,13 @@ class PostgreSQL:
             return
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:  # it has ended, or belongs to somebody who hides it: not our server
+        except OSError:  # ended, or a hidden process of another user: not our server
             command = b""
         if b"postgres" not in command:
             file.unlink(missing_ok=True)
 
     def _check_reach(self) -> None:
-        """As root: say now, in words, when the server's account cannot enter the data folder."""
+        """Raise StackError, as root, if the server's account cannot enter the data folder."""
         if self._account is None:
             return
         for parent in self.folder.parents:

@@ -1,4 +1,4 @@
-"""What the supervisor needs to know of one process."""
+"""Descriptions of processes, for the supervisor."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What servers and user code may find in their environment; everything else is held back.
+# Variables that servers and user code may see; all other variables are removed.
 HARMLESS = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "USER", "LOGNAME")
 
 
 def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that gives nothing away, with a locale for names of files."""
+    """Return the variables without secrets, with a locale for names of files."""
     # Not above: `slicewise doctor` reads this module where no package is installed yet.
     from slicewise.process import with_utf8_names
 
@@ -32,7 +32,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """One program of the stack; `death_signal` reaches it when the supervisor dies."""
+    """One program of the stack; the program gets `death_signal` when the supervisor dies."""
 
     name: str
     argv: list[str]
@@ -45,8 +45,8 @@ class Process:
     umask: int | None = None
 
     def describe(self, file: Path) -> None:
-        """Write the description for `exec_bound_to_parent.py`, readable by this user alone: it has
-        secrets.
+        """Write the description for `exec_bound_to_parent.py`, readable by this user alone: the
+        environment has secrets.
         """
         what = {
             "argv": self.argv,
@@ -61,7 +61,7 @@ class Process:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that nobody else may read, whole or not at all."""
+    """Write a file that only this user may read, in one atomic step."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}.new")
     fresh.unlink(missing_ok=True)
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:

@@ -1,4 +1,4 @@
-"""Sentences of `slicewise up` and `doctor` about what code of assets can reach.
+"""Sentences of `slicewise up` and `doctor` about the reach of code of assets.
 
 Standard library only, as `slicewise doctor` works before anything is installed.
 """
@@ -29,9 +29,10 @@ def user_of_code(env: Mapping[str, str], code: CodeAccount) -> str:
 
 
 def unprotected(env: Mapping[str, str], code: CodeAccount) -> str:
-    """Return what code of assets reaches and a setting could protect; empty where each run has a
-    user. ``code`` is the user that `code_account` chooses. What runs always share stands in
-    docs/guides/security.md.
+    """Return a sentence about data in reach of code of assets that a setting could protect; empty
+    if each run has a user. ``code`` is the user that `code_account` chooses.
+
+    docs/guides/security.md lists the data that runs always share.
     """
     if env.get("SLICEWISE_RUNNER_USERS"):
         return ""

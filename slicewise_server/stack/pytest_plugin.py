@@ -1,7 +1,7 @@
 """Real servers for the tests: a plug-in of pytest, which pyproject.toml names.
 
-The settings need addresses before any test is collected, so ports and passwords are settled at
-once; a server is started when the first test needs it. Tests of pure arithmetic start none.
+The settings need addresses before any test is collected, so ports and passwords are chosen at
+once; a server starts when the first test needs the server. Tests of pure arithmetic start none.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from slicewise_server.stack.services import Services
 
 NAMED = ("DATABASE_URL", "REDIS_URL", "SPARK_REMOTE")
 OURS = "SLICEWISE_TEST_SERVICES"
-# Where Debian keeps PostgreSQL's JDBC driver, and what that needs for passwords.
+# Debian's path of PostgreSQL's JDBC driver, and of the jars that the driver needs for passwords.
 DRIVERS = Path("/usr/share/java")
 DRIVER_NAMES = ("postgresql", "scram-client", "scram-common", "saslprep", "stringprep")
-# Processes that live for minutes: to compile them well takes longer than it saves.
+# Processes that live for minutes: a better compilation takes longer than the time saved.
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 BRIEF = {"SLICEWISE_RUNNER_ENV": "JDK_JAVA_OPTIONS", "JDK_JAVA_OPTIONS": BRIEF_JAVA}
 DATABASE_SERVERS = ("postgresql", "redis")
 
 
 def settle(env: MutableMapping[str, str]) -> Services:
-    """Reserve servers below a temporary folder, or take those that `env` names, and tell `env`.
+    """Reserve servers below a temporary folder, or use the servers of `env`; complete `env`.
 
-    A worker of pytest-xdist inherits what its parent settled on; it gets servers of its own.
+    A worker of pytest-xdist inherits the settings of the parent, and gets servers of its own.
     """
     jars = [str(DRIVERS / f"{name}.jar") for name in DRIVER_NAMES]
     if all(map(os.path.exists, jars)):
@@ -41,7 +41,7 @@ def settle(env: MutableMapping[str, str]) -> Services:
         for name in NAMED:
             env.pop(name, None)
     data = Path(tempfile.mkdtemp(prefix="slicewise-test-"))
-    # PostgreSQL's user has to pass through it when the tests run as root.
+    # PostgreSQL's user must enter the folder when the tests run as root.
     data.chmod(0o711)
     given = {name: env[name] for name in NAMED if name in env}
     services = Services(data, env={**scrubbed(env), **BRIEF, **given})
@@ -57,20 +57,20 @@ _services = settle(os.environ)
 
 @pytest.fixture(scope="session")
 def services() -> Services:
-    """PostgreSQL and Redis, running. Spark is known and reserved, and started by `spark_remote`."""
+    """Start PostgreSQL and Redis. Spark is reserved, and `spark_remote` starts Spark."""
     _services.start(DATABASE_SERVERS)
     return _services
 
 
 @pytest.fixture(scope="session")
 def spark_remote(services: Services) -> str:
-    """The address, with its token, of a running Spark Connect server."""
+    """Return the address, with the token, of a running Spark Connect server."""
     services.start(["spark"])
     return services.environment()["SPARK_REMOTE"]
 
 
 @atexit.register
 def end_servers() -> None:
-    """End the servers and remove their data, also when no test could be collected."""
+    """End the servers and remove all data, even if no test could be collected."""
     _services.stop()
     shutil.rmtree(_services.folder.path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Whether the cache has a place: a database of its own, on a server that may have one only."""
+"""Check that the cache has a Redis database of its own: some servers have only one database."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _PATIENCE_SECONDS = 5
 
 
 def problem_of_cache(env: Mapping[str, str]) -> str:
-    """Return what keeps the cache from its database and what to do; empty where nothing does."""
+    """Return the problem of the cache's database, and the remedy; empty without a problem."""
     try:
         import redis
 
         from slicewise_server.redis_urls import cache_url
-    except ImportError:  # other findings say what is not installed
+    except ImportError:  # other findings name the missing packages
         return ""
     try:
         database = env.get("CACHE_REDIS_DB")

@@ -1,4 +1,4 @@
-"""Which release a Redis server is of, and the holes that are known of old ones.
+"""The release of a Redis server, and the known vulnerabilities of old releases.
 
 Standard library only, until a server is asked: `slicewise doctor` works before anything is set up.
 """
@@ -9,7 +9,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
-# Of each line of releases the first without CVE-2025-49844 and the holes that were told with it:
+# The first release of each line without CVE-2025-49844 and the vulnerabilities published with it:
 # whoever may send commands runs code in the server by a Lua script.
 _MENDED = {
     "Redis": {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2},
@@ -31,7 +31,7 @@ class Release(NamedTuple):
 
 
 def of_binary(path: str) -> Release | None:
-    """Return the release of a program; None where it does not tell."""
+    """Return the release of a program; None without an answer."""
     try:
         answer = subprocess.run(
             [path, "--version"],
@@ -42,28 +42,28 @@ def of_binary(path: str) -> Release | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    told = re.match(r"(Redis|Valkey) server v=(\S+)", answer.stdout)
-    return _release(told[1], told[2]) if told else None
+    match = re.match(r"(Redis|Valkey) server v=(\S+)", answer.stdout)
+    return _release(match[1], match[2]) if match else None
 
 
 def of_server(url: str) -> Release | None:
-    """Return the release of a server that runs; None where it does not tell."""
+    """Return the release of a running server; None without an answer."""
     try:
         import redis
 
         with redis.Redis.from_url(
             url, socket_timeout=_PATIENCE_SECONDS, socket_connect_timeout=_PATIENCE_SECONDS
         ) as client:
-            told = client.info("server")
+            info = client.info("server")
     except Exception:  # not installed, no password, no such URL: other findings say so
         return None
-    if "valkey_version" in told:
-        return _release("Valkey", str(told["valkey_version"]))
-    return _release("Redis", str(told.get("redis_version")))
+    if "valkey_version" in info:
+        return _release("Valkey", str(info["valkey_version"]))
+    return _release("Redis", str(info.get("redis_version")))
 
 
 def known_holes(release: Release) -> str:
-    """Return a warning where this release has holes that a later one of its line has not."""
+    """Return a warning if a later release of the line fixes vulnerabilities of this release."""
     mended = _MENDED[release.product]
     line = release.major, release.minor
     if line > max(mended) or release.patch >= mended.get(line, release.patch + 1):

@@ -1,6 +1,7 @@
 """Redis, the broker: loopback only, with a password, keeping nothing on disk.
 
-Messages are nudges and the database is the truth, so losing them all costs a second or two.
+Messages are nudges and all state is in the database: the loss of all messages costs a second or
+two.
 """
 
 from __future__ import annotations
@@ -17,12 +18,19 @@ from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import Process, scrubbed, write_private
 
-# Commands that write files, load code or follow another server. No process of ours sends them, so
-# whoever learns the password has them neither.
+# Commands that write files, load code or follow another server. No process of ours sends these
+# commands, so the password alone does not give access to these commands either.
 _REFUSED_COMMANDS = (
     "BGREWRITEAOF", "BGSAVE", "CONFIG", "DEBUG", "MIGRATE", "MODULE", "REPLICAOF", "SAVE",
     "SLAVEOF",
 )  # fmt: skip
+
+GUARDS = (
+    # Otherwise unread answers fill the memory, even before sign-in.
+    "client-output-buffer-limit normal 64mb 16mb 60",
+    *(f'rename-command {command} ""' for command in _REFUSED_COMMANDS),
+)
+"""Lines of a configuration; docker-compose.yml has the same lines."""
 
 
 class RedisServer:
@@ -37,11 +45,11 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """What REDIS_URL says."""
+        """The value of REDIS_URL."""
         return f"redis://:{self._password}@{ports.HOST}:{self.port}/0"
 
     def prepare(self) -> None:
-        """Write its configuration; the password stays off the command line."""
+        """Write the configuration; the password is not on the command line."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         lines = [
             f"bind {ports.HOST}",
@@ -50,14 +58,12 @@ class RedisServer:
             "daemonize no",
             'save ""',
             "appendonly no",
-            # Else answers that nobody reads gather until the memory is full, also before sign-in.
-            "client-output-buffer-limit normal 64mb 16mb 60",
-            *(f'rename-command {command} ""' for command in _REFUSED_COMMANDS),
+            *GUARDS,
         ]
         write_private(self.folder / "redis.conf", "\n".join(lines) + "\n")
 
     def process(self) -> Process:
-        """How it is started."""
+        """Return the description of the server's process."""
         binary = machine.find_redis(os.environ)
         if binary is None:
             raise StackError(
@@ -73,7 +79,7 @@ class RedisServer:
         )
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """Return whether the server answers."""
         try:
             once = Retry(NoBackoff(), retries=0)
             with redis.Redis.from_url(self.url, socket_timeout=2, retry=once) as client:
@@ -82,4 +88,4 @@ class RedisServer:
             return False
 
     def settle(self) -> None:
-        """Nothing has to be made in it."""
+        """Do nothing: Redis needs no preparation."""

@@ -1,4 +1,4 @@
-"""The sentence of `slicewise doctor` about what limits memory and processes of runs."""
+"""The sentence of `slicewise doctor` about the limits of memory and processes of runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 
 class WayOfLimits(NamedTuple):
-    """How runs are limited, as a clause, or the reason why workers would not start."""
+    """Return a clause about the limits of runs, or the reason why workers would not start."""
 
     clause: str
     problem: str = ""
 
 
 def way_of_limits(env: Mapping[str, str]) -> WayOfLimits:
-    """Return how a worker that is started like this process limits runs.
+    """Return the limits of runs under a worker that is started like this process.
 
-    The group is looked at, and nothing is created.
+    The function reads the control group and creates nothing.
     """
     try:
         # The SDK needs installed packages, and `slicewise doctor` needs none.

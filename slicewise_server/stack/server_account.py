@@ -12,7 +12,7 @@ ACCOUNTS = ("daemon", "nobody")
 
 
 def server_account() -> Account | None:
-    """Return the user of PostgreSQL in a stack of root's; None where the stack is not root's.
+    """Return the user of PostgreSQL in a stack of root; None in a stack of another user.
 
     Raises StackError where this machine has none of the users.
     """

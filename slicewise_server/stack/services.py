@@ -1,4 +1,4 @@
-"""PostgreSQL, Redis and Spark: embedded ones, or those that the environment names."""
+"""PostgreSQL, Redis and Spark: embedded servers, or servers that the environment names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARED_UMASK = 0o002
 
 
 class Server(Protocol):
-    """One of the three."""
+    """An embedded server: PostgreSQL, Redis or Spark."""
 
     @property
     def name(self) -> str: ...
@@ -38,8 +38,8 @@ class Server(Protocol):
 class Services:
     """The servers that our own processes need, below one data folder.
 
-    `env` says what to use instead (DATABASE_URL, REDIS_URL, SPARK_REMOTE); it is this process's
-    environment unless given. URLs are known before anything is started.
+    `env` names servers to use instead (DATABASE_URL, REDIS_URL, SPARK_REMOTE); by default `env` is
+    this process's environment. URLs are known before any server is started.
     """
 
     def __init__(self, data: Path, env: Mapping[str, str] | None = None) -> None:
@@ -51,7 +51,7 @@ class Services:
         self._urls: dict[str, str] = {}
 
     def reserve(self) -> None:
-        """Take the data folder and settle on ports, without starting anything yet."""
+        """Claim the data folder and choose ports; start no server yet."""
         if self._urls:
             return
         self.folder.take()
@@ -72,9 +72,9 @@ class Services:
         wait: bool = True,
         others: Mapping[str, Sequence[Process]] | None = None,
     ) -> None:
-        """Start the embedded ones of `names` (all unless given).
+        """Start the embedded servers of `names`, by default all.
 
-        `others` are groups of processes that the same supervisor will keep; they are not launched.
+        `others` are groups of processes for the same supervisor, which are not launched yet.
         """
         self.reserve()
         chosen = [n for n in self._servers if names is None or n in set(names)]
@@ -90,7 +90,7 @@ class Services:
             self.wait(chosen)
 
     def wait(self, names: Iterable[str] | None = None) -> None:
-        """Wait until the embedded ones of `names` can be used."""
+        """Wait until the embedded servers of `names` can be used."""
         for name, server in self._servers.items():
             if name in self._settled or (names is not None and name not in set(names)):
                 continue
@@ -104,7 +104,7 @@ class Services:
             self._settled.add(name)
 
     def stop(self) -> None:
-        """End what was started and give the data folder back."""
+        """End the started servers and release the data folder."""
         self.supervisor.stop()
         self._settled.clear()
         self._servers.clear()
@@ -112,7 +112,7 @@ class Services:
         self.folder.release()
 
     def passed(self) -> dict[str, str]:
-        """The variables that people chose to let their code see (SLICEWISE_RUNNER_ENV)."""
+        """Return the variables of SLICEWISE_RUNNER_ENV, which user code may see."""
         names = [name.strip() for name in self.env.get("SLICEWISE_RUNNER_ENV", "").split(",")]
         return {name: self.env[name] for name in names if name in self.env}
 
@@ -124,7 +124,7 @@ class Services:
         return SparkServer(self.folder, port, ui_port, self.passed(), account, umask)
 
     def environment(self) -> dict[str, str]:
-        """The settings that lead to these servers."""
+        """Return the settings with the addresses of these servers."""
         if not self._urls:
             raise StackError("The stack is not running.")
         spark = self._servers.get(SparkServer.name)
@@ -137,5 +137,5 @@ class Services:
         }
 
     def pid_of(self, name: str) -> int:
-        """The process id of one of its processes ("postgresql", "redis", "spark")."""
+        """Return the process id of a server ("postgresql", "redis" or "spark")."""
         return self.supervisor.pid_of(name)

@@ -35,7 +35,7 @@ class SparkServer:
     ) -> None:
         """Describe a server that runs as `account`, or as this process's user without one.
 
-        `passed` are the variables that people let their code see; UDFs get them.
+        `passed` are the variables that user code may see; UDFs get these variables.
         """
         self.folder = folder.path / "spark"
         self.port = port
@@ -47,21 +47,21 @@ class SparkServer:
 
     @property
     def url(self) -> str:
-        """What SPARK_REMOTE says; a token without TLS wants the name `localhost`."""
+        """The value of SPARK_REMOTE; a token without TLS needs the host name `localhost`."""
         return f"sc://localhost:{self.port}/;token={self._token}"
 
     @property
     def ui_url(self) -> str:
-        """Where Spark shows its own pages."""
+        """The address of Spark's own pages."""
         return f"http://{ports.HOST}:{self.ui_port}"
 
     @property
     def _work(self) -> Path:
-        """The folder that Spark writes to: an account's own one, below the folder of the stack."""
+        """The folder that Spark writes to: a folder of the account below the stack's."""
         return self.folder / self._account.name if self._account else self.folder
 
     def prepare(self) -> None:
-        """Write the configuration, and clear what an earlier server left."""
+        """Write the configuration, and remove files of an earlier server."""
         self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         if self._account is not None:
             self.folder.chmod(0o755)  # the account reads the configuration here, and a Java
@@ -81,7 +81,7 @@ class SparkServer:
             properties.chmod(0o644)  # the token is not in this file
 
     def process(self) -> Process:
-        """How it is started: spark-submit and its scripts end in `exec java`, one process."""
+        """Return the description of the server's process: spark-submit ends in `exec java`."""
         home = machine.find_spark()
         if home is None:
             raise StackError("The package pyspark is not installed; set SPARK_REMOTE to a server.")
@@ -112,16 +112,16 @@ class SparkServer:
         )
 
     def is_ready(self) -> bool:
-        """Whether it accepts connections; it listens only once it can serve them."""
+        """Return whether the server accepts connections: Spark listens only when ready to serve."""
         return ports.accepts(self.port)
 
     def settle(self) -> None:
-        """Nothing has to be made in it."""
+        """Do nothing: Spark needs no preparation."""
 
     def _properties(self) -> dict[str, str]:
         cores = os.cpu_count() or 1
         memory = min(4096, machine.memory_bytes() // (4 * 1024 * 1024))
-        # Hadoop's file system sets modes by a umask of its own, not by that of the process.
+        # Hadoop's file system sets modes by a umask of its own, not by the umask of the process.
         umask = "" if self._umask is None else f"{self._umask:03o}"
         return {
             **({"spark.hadoop.fs.permissions.umask-mode": umask} if umask else {}),

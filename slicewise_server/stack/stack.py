@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slicewise_server.stack import machine, ports
+from slicewise_server.stack.code_account import CodeAccount
 from slicewise_server.stack.commands import COMMANDS, PREPARE
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT
@@ -20,16 +21,17 @@ from slicewise_server.stack.supervision import wait_for
 GROUP = "slicewise"
 ADMIN = "admin"
 CODE_SETTINGS = ("SLICEWISE_RUNNER_USER", "SLICEWISE_RUNNER_USERS")
-EMBEDDED = {"PYTHONUNBUFFERED": "1", "SLICEWISE_TETHERED": "1"}
+EMBEDDED = {"PYTHONUNBUFFERED": "1", "SLICEWISE_BOUND_TO_PARENT": "1"}
 
 
 class Stack:
     """One running Slicewise on one data folder.
 
     `bundles` maps names to folders of definition files; `env` stands for this process's environment
-    (settings, and servers to use instead of embedded ones); `slots` are those of each worker;
-    `port` is where the pages should be, a free port unless given. Where it is taken, the stack has
-    another port, or with `port_is_fixed` refuses to start.
+    (settings, and servers to use instead of embedded ones); `slots` is the number of slots of
+    each worker; `port` is the port of the pages, by default any free port. If `port` is taken, the
+    stack has another port, or with `port_is_fixed` refuses to start. `code` is the user of code, if
+    known.
     """
 
     def __init__(
@@ -40,10 +42,12 @@ class Stack:
         slots: int = 3,
         port: int | None = None,
         port_is_fixed: bool = False,
+        code: CodeAccount | None = None,
     ) -> None:
         self.services = Services(data, env)
         self.data = self.services.folder.path
         self._bundles = {name: folder.resolve() for name, folder in (bundles or {}).items()}
+        self.code = code
         self._slots = slots
         self._wanted_port = port
         self._port_is_fixed = port_is_fixed
@@ -52,12 +56,12 @@ class Stack:
 
     @property
     def web_url(self) -> str:
-        """Where the pages are."""
+        """The address of the pages."""
         return f"http://{ports.HOST}:{self._port}"
 
     @property
     def taken_port(self) -> int | None:
-        """The port where the pages should be and are not, since something else has it."""
+        """The wanted port of the pages, if another program has the port; else None."""
         return None if self._port == self._wanted_port else self._wanted_port
 
     @property
@@ -76,7 +80,7 @@ class Stack:
             raise
 
     def claim_port(self) -> None:
-        """Settle on the port of the pages; raises StackError where a fixed one is taken."""
+        """Claim the port of the pages. Raises StackError if a fixed port is taken."""
         wanted = self._wanted_port
         if self._port_is_fixed and wanted is not None:
             self._claim = ports.claim_exactly(wanted)
@@ -85,7 +89,7 @@ class Stack:
         self._port = self._claim.port
 
     def wait(self) -> None:
-        """Wait until everything can be used."""
+        """Wait until pages, workers and Spark can be used."""
         wait_for(self._web_answers, "the pages", seconds=START_SECONDS, broken=self._complaint)
         for name in COMMANDS:
             wait_for(
@@ -97,13 +101,13 @@ class Stack:
         self.services.wait()
 
     def stop(self) -> None:
-        """End every process of it and give the data folder back."""
+        """End all processes of the stack and release the data folder."""
         self.services.stop()
         if self._claim is not None:
             self._claim.give_up()
 
     def environment(self) -> dict[str, str]:
-        """The settings under which its processes run; enough for any `manage.py` command."""
+        """Return the settings of the stack's processes, sufficient for any `manage.py` command."""
         env = self.services.env
         settings = {
             **self.services.environment(),
@@ -123,11 +127,11 @@ class Stack:
         return {**settings, **self.services.passed()}
 
     def pid_of(self, name: str) -> int:
-        """The process id of "web", "worker-scheduled", "postgresql" …; 0 when it is down."""
+        """Return the process id of "web", "postgresql" or the like; 0 without a process."""
         return self.services.pid_of(name)
 
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a `manage.py` command against it."""
+        """Run a `manage.py` command with the settings of the stack."""
         return subprocess.run(
             [machine.python(), str(PROJECT / "manage.py"), *arguments],
             env={**self.services.env, **self.environment()},
@@ -185,6 +189,6 @@ class Stack:
 
 
 def runnable(command: list[str]) -> list[str]:
-    """A command whose first word `python` has become this Python."""
+    """Return the command with the path of this Python in place of the first word `python`."""
     word, *rest = command
     return [machine.python() if word == "python" else word, *rest]

@@ -1,8 +1,8 @@
 """supervisord, which keeps the processes of the stack alive.
 
-supervisord is a process of its own and starts no program by itself: `launch` says when. A launched
-program that ends is started again. When supervisord ends, in whatever way, all programs end
-(`exec_bound_to_parent.py`).
+supervisord is a process of its own and starts no program by itself: `launch` starts a program. A
+launched program that ends is started again. When supervisord ends, in whatever way, all programs
+end (`exec_bound_to_parent.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import Process, scrubbed, write_private
 
-TETHER = Path(exec_bound_to_parent.__file__)
+EXEC_BOUND_TO_PARENT = Path(exec_bound_to_parent.__file__)
 ENDS = ("STOPPED", "EXITED", "FATAL")
 
 
@@ -40,7 +40,7 @@ class Supervisor:
         self._full_names: dict[str, str] = {}
 
     def start(self, groups: dict[str, Sequence[Process]]) -> None:
-        """Start supervisord, ready to launch these; groups are stopped last to first."""
+        """Start supervisord with the processes of `groups`; groups are stopped last to first."""
         self._end_earlier()
         # A socket's path may have some 100 characters, and data folders can lie deep.
         self._private = Path(tempfile.mkdtemp(prefix="slicewise-"))
@@ -59,7 +59,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C is for us; we stop it in good order.
+                # Ctrl-C is for this process, which then stops supervisord in good order.
                 start_new_session=True,
                 preexec_fn=_end_with(os.getpid()),
             )
@@ -68,34 +68,34 @@ class Supervisor:
 
     @property
     def pid(self) -> int:
-        """supervisord's own process id."""
+        """The process id of supervisord."""
         if self._daemon is None:
             raise StackError("The stack is not running.")
         return self._daemon.pid
 
     def is_alive(self) -> bool:
-        """Whether supervisord runs."""
+        """Return whether supervisord runs."""
         return self._daemon is not None and self._daemon.poll() is None
 
     def launch(self, name: str) -> None:
-        """Start a process, and again whenever it ends."""
+        """Start a process, and start the process again after each end."""
         self._call("startProcess", self._full_names[name], False)
 
     def halt(self, name: str) -> None:
-        """Stop a process and leave it stopped."""
+        """Stop a process for good."""
         self._call("stopProcess", self._full_names[name], True)
 
     def facts(self, name: str) -> dict[str, Any]:
-        """What supervisord knows of a process: `statename`, `pid`, `start` and more."""
+        """Return supervisord's record of a process: `statename`, `pid`, `start` and more."""
         answer = self._call("getProcessInfo", self._full_names[name])
         return cast("dict[str, Any]", answer)
 
     def pid_of(self, name: str) -> int:
-        """The process id of a process, 0 when it does not run."""
+        """Return the process id of a process, 0 if the process does not run."""
         return int(self.facts(name)["pid"])
 
     def stop(self) -> None:
-        """End everything and wait for it."""
+        """End supervisord and all programs, and wait for the end."""
         if self._daemon is None:
             return
         if self._daemon.poll() is None:
@@ -110,7 +110,7 @@ class Supervisor:
             shutil.rmtree(self._private, ignore_errors=True)
 
     def complaint(self, name: str) -> str | None:
-        """Why a process will not come up, with the end of its log; None while it may."""
+        """Return why a process cannot start, with the end of the log; None if it may."""
         if not self.is_alive():
             return "supervisord has ended"
         if self.facts(name)["statename"] not in ENDS:
@@ -118,7 +118,7 @@ class Supervisor:
         return f"{name} does not stay up:\n{self.tail(name)}"
 
     def tail(self, name: str, lines: int = 20) -> str:
-        """The last lines of a process's log."""
+        """Return the last lines of a process's log."""
         try:
             text = (self._folder.logs / f"{name}.log").read_text(errors="replace")
         except FileNotFoundError:
@@ -144,7 +144,7 @@ class Supervisor:
 
     def _configuration(self, groups: dict[str, Sequence[Process]]) -> str:
         log = self._folder.logs / "supervisord.log"
-        parts = [
+        sections = [
             f"[supervisord]\nlogfile={_escaped(log)}\nlogfile_maxbytes=5MB\nlogfile_backups=1\n"
             f"pidfile={self._private}/pid\nchildlogdir={_escaped(self._folder.logs)}\n"
             f"identifier=slicewise\nloglevel=info\nsilent=true",
@@ -155,14 +155,16 @@ class Supervisor:
         for priority, (group, processes) in enumerate(groups.items()):
             names = ",".join(process.name for process in processes)
             if names:
-                parts.append(f"[group:{group}]\nprograms={names}\npriority={priority}")
-            parts.extend(self._section(process) for process in processes)
-        return "\n\n".join(parts) + "\n"
+                sections.append(f"[group:{group}]\nprograms={names}\npriority={priority}")
+            sections.extend(self._section(process) for process in processes)
+        return "\n\n".join(sections) + "\n"
 
     def _section(self, process: Process) -> str:
         description = self._folder.processes / f"{process.name}.json"
         process.describe(description)
-        command = shlex.join([machine.python(), "-I", "-S", str(TETHER), str(description)])
+        command = shlex.join(
+            [machine.python(), "-I", "-S", str(EXEC_BOUND_TO_PARENT), str(description)]
+        )
         return "\n".join(
             [
                 f"[program:{process.name}]",
@@ -182,7 +184,7 @@ class Supervisor:
         )
 
     def _end_earlier(self) -> None:
-        """Wait for a supervisord whose starter was killed: it is ending its processes now."""
+        """Wait for the end of an earlier supervisord whose starter was killed."""
         noted = self._folder.state()
         pid = noted.get("supervisor")
         if private := noted.get("private"):
@@ -190,7 +192,7 @@ class Supervisor:
             shutil.rmtree(private, ignore_errors=True)
 
     def _is_ours(self, pid: int | None) -> bool:
-        """Whether a process is the supervisord of this data folder: numbers are used again."""
+        """Return whether a process is the supervisord of this data folder: ids are reused."""
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:  # no such process
@@ -209,14 +211,14 @@ def wait_for(
     seconds: float,
     broken: Callable[[], str | None] = lambda: None,
 ) -> None:
-    """Wait until `ready`; a StackError when it takes longer or `broken` says why not."""
+    """Wait until `ready`. Raises StackError after `seconds`, or with a reason from `broken`."""
     end = time.monotonic() + seconds
     ask = time.monotonic() + 1
     while not ready():
         now = time.monotonic()
         if now > end:
             raise StackError(f"Waited {seconds:.0f} s for {what} without success.")
-        if now > ask:  # asking costs more than looking
+        if now > ask:  # `broken` costs more than `ready`
             ask = now + 1
             if (reason := broken()) is not None:
                 raise StackError(reason)
@@ -224,10 +226,10 @@ def wait_for(
 
 
 def _end_with(parent: int) -> Callable[[], None]:
-    """For a child between fork and exec: end in good order when `parent` dies."""
+    """Return a function for a child before exec: the child ends when `parent` dies."""
     return lambda: exec_bound_to_parent.die_with_parent(signal.SIGTERM, parent)
 
 
 def _escaped(text: object) -> str:
-    """Text as it stands in supervisord's configuration, where % begins an expansion."""
+    """Return a text for supervisord's configuration, where % begins an expansion."""
     return str(text).replace("%", "%%")

@@ -13,7 +13,7 @@ from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
 from slicewise_server.stack.code_account import default_account
-from slicewise_server.stack.code_environment import with_code_account
+from slicewise_server.stack.code_environment import code_environment, with_code_account
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT, default_folder
 from slicewise_server.stack.protection import unprotected
@@ -27,7 +27,7 @@ BAD_USAGE = 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Start everything, say where it is, and stay until Ctrl-C or SIGTERM."""
+    """Start everything, print the address of the pages, and wait for Ctrl-C or SIGTERM."""
     options = _parser().parse_args(arguments)
     stack = embedded(dict(options.bundle), slots=options.slots, port=options.port)
     ended = threading.Event()
@@ -47,15 +47,16 @@ def main(arguments: Sequence[str]) -> int:
 def embedded(
     bundles: dict[str, Path] | None = None, *, slots: int = 3, port: int | None = None
 ) -> Stack:
-    """Return the stack of this project's data folder, with the flights example unless `bundles`
-    says otherwise.
+    """Return the stack of this project's data folder, with the flights example, or with
+    `bundles`.
 
-    A `port` that is given is taken or refused; without one the port is 8000, or another if 8000 is
-    taken. LAKE, where the example keeps its data, is below the data folder unless the environment
-    names it. Root's stack runs code of assets as another user, if that user can reach all it needs.
+    A given `port` is claimed or refused; without `port` the port is 8000, or another port if 8000
+    is taken. LAKE, the folder of the example's data, is below the data folder unless the
+    environment has LAKE. A stack of root runs code of assets as another user, if that user can
+    reach all needed files.
     """
     data = default_folder(os.environ)
-    env = with_code_account(os.environ, data)
+    env, code = code_environment(os.environ, data)
     names = [name for name in env.get("SLICEWISE_RUNNER_ENV", "").split(",") if name]
     env["SLICEWISE_RUNNER_ENV"] = ",".join(dict.fromkeys([*names, "LAKE"]))
     return Stack(
@@ -65,17 +66,26 @@ def embedded(
         slots,
         port or PORT,
         port_is_fixed=port is not None,
+        code=code,
     )
 
 
 def announce(stack: Stack) -> None:
-    """Say where the pages are and how to sign in."""
+    """Print the address of the pages and the way to sign in.
+
+    The password is printed at the first start, and to terminals: later output may go to a log that
+    other people read.
+    """
     moved = stack.taken_port
+    folder = stack.services.folder
+    is_shown = sys.stdout.isatty() or not folder.state().get("password_printed")
+    password = stack.admin_password if is_shown else f"in {folder.path / 'credentials.json'}"
+    folder.note(password_printed=True)
     print(
         "" if moved is None else f"\nPort {moved} is taken: the pages are on another one.",
         f"\nSlicewise is at {stack.web_url}\n"
         f"  sign in as  {ADMIN}\n"
-        f"  password    {stack.admin_password}\n"
+        f"  password    {password}\n"
         f"  logs        {stack.services.folder.logs}\n"
         f"{_warning(stack)}"
         "Ctrl-C ends it.",
@@ -85,14 +95,14 @@ def announce(stack: Stack) -> None:
 
 
 def _warning(stack: Stack) -> str:
-    """What the code of assets is not kept from, in a paragraph of its own."""
+    """Return a paragraph about data in reach of the code of assets."""
     env = stack.services.env
-    text = unprotected(env, default_account(env, stack.data))
+    text = unprotected(env, stack.code or default_account(env, stack.data))
     return "\n" + textwrap.fill(text, 88) + "\n\n" if text else ""
 
 
 def execute(command: Sequence[str]) -> int:
-    """Run a command with the running stack's settings, or with servers started for it."""
+    """Run a command with the running stack's settings, or with servers started for the command."""
     if not command:
         print("usage: slicewise exec -- COMMAND…", file=sys.stderr)
         return BAD_USAGE
@@ -119,7 +129,7 @@ def _run(command: Sequence[str], more: dict[str, str]) -> int:
 
 
 def _interrupt(ended: threading.Event) -> None:
-    """End the wait; while still starting, end that."""
+    """End the wait, or the start while the stack is starting."""
     if ended.is_set():
         return
     ended.set()
@@ -137,7 +147,7 @@ def _named_bundles(env: MutableMapping[str, str]) -> dict[str, Path]:
     named = env.get("SLICEWISE_BUNDLES", "")
     if not named:
         return {EXAMPLE.name: EXAMPLE}
-    return dict(_bundle(part) for part in named.split(","))
+    return dict(_bundle(text) for text in named.split(","))
 
 
 def _bundle(text: str) -> tuple[str, Path]:
@@ -161,13 +171,15 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_bundle,
         metavar="NAME=FOLDER",
-        help="a folder of definition files; may be given several times",
+        help="a folder of definition files; repeatable",
     )
     parser.add_argument(
         "--port",
         type=_port,
         metavar="PORT",
-        help=f"for the pages; without it {PORT}, or another one if that is taken",
+        help=f"port of the pages; by default {PORT}, or another port if {PORT} is taken",
     )
-    parser.add_argument("--slots", type=int, default=3, help="runs at once, per worker")
+    parser.add_argument(
+        "--slots", type=int, default=3, help="number of runs at the same time, per worker"
+    )
     return parser

@@ -16,6 +16,10 @@ class AdvisoryLock(IntEnum):
     SYNC = 7_303
     TICK = 7_304
     EVENTS = 7_305
+    DECLARED_ALERTS = 7_306
+    # One lock for each asset that another tool has written: the id of the asset.
+    LINEAGE = 7_310
+    METRICS = 7_311
 
 
 def lock_until_commit(lock: AdvisoryLock, row_id: int) -> None:

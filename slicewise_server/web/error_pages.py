@@ -29,7 +29,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
     Django writes the traceback to the log. The answer says nothing about the error.
     """
-    return _answer(request, 500, "Something broke on our side. It is in the server's log.")
+    return _answer(
+        request, 500, "The server failed on this request. The server's log has the error."
+    )
 
 
 def _answer(request: HttpRequest, status: int, detail: str) -> HttpResponse:

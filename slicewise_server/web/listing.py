@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
+from zlib import crc32
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -59,6 +60,11 @@ def page_number(request: HttpRequest, name: str = "page") -> int:
 def address_of(request: HttpRequest, names: Sequence[str]) -> str:
     """Return the query string of the list as shown: filters and page, without other parameters."""
     return urlencode({name: request.GET[name] for name in names if request.GET.get(name)})
+
+
+def version_of(shown: object) -> str:
+    """Return a digest of the values that a polled part of a page shows."""
+    return f"{crc32(repr(shown).encode()):08x}"
 
 
 def unchanged(request: HttpRequest, version: str) -> HttpResponse | None:

@@ -10,7 +10,7 @@ from slicewise_server.web import error_pages
 
 _Answer = Callable[[HttpRequest], HttpResponse]
 _UNUSED_FEATURES = (
-    "accelerometer", "autoplay", "bluetooth", "browsing-topics", "camera", "display-capture",
+    "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture",
     "geolocation", "gyroscope", "hid", "magnetometer", "microphone", "midi", "payment",
     "screen-wake-lock", "serial", "usb", "xr-spatial-tracking",
 )  # fmt: skip
@@ -47,13 +47,13 @@ class BoundedBodyMiddleware:
 
 
 class HostMiddleware(CommonMiddleware):
-    """Middleware that refuses foreign hosts as Django does, except for health probes: probes use
-    the address of a container, which no setting can name.
+    """Middleware that refuses foreign hosts as Django does, except for health probes and scrapes
+    of metrics: these use the address of a container, which no setting can name.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
         is_read = request.method in ("GET", "HEAD")
-        if is_read and request.path_info == settings.HEALTH_ADDRESS:
+        if is_read and request.path_info in (settings.HEALTH_ADDRESS, settings.METRICS_ADDRESS):
             return None
         return super().process_request(request)
 

@@ -63,6 +63,15 @@ def test_a_browser_is_told_where_the_icon_is(client: Client, name: str) -> None:
         )
 
 
+def test_the_admin_site_has_the_look_and_the_theme_of_the_pages(client: Client) -> None:
+    for answer in (client.get("/admin/"), Client().get("/admin/login/")):
+        page = answer.content.decode()
+        assert re.search(r'<link rel="stylesheet" href="/static/admin_site\.\w{12}\.css">', page)
+        assert re.findall(r'<script src="/static/([^"]*theme)\.', page) == ["theme"]
+        assert "data-theme-switch" in page
+        assert 'href="/" title="Back to Slicewise"' in page
+
+
 @pytest.mark.parametrize("name", SHOWN)
 def test_lists_open_and_search(client: Client, run: Run, name: str) -> None:
     assert client.get(page(name)).status_code == 200
@@ -70,7 +79,7 @@ def test_lists_open_and_search(client: Client, run: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICE_OWNED)
-def test_what_a_service_owns_is_neither_added_nor_deleted(
+def test_rows_owned_by_a_service_are_neither_added_nor_deleted(
     client: Client, run: Run, name: str
 ) -> None:
     assert client.get(page(name, "add")).status_code == 403
@@ -107,7 +116,7 @@ def test_a_backfill_is_controlled_through_the_services(client: Client, ada: User
         assert client.get(listed, {"q": search}).status_code == 200
     for action, message in (
         ("pause", "is paused."), ("pause", "is paused already"), ("resume", "is creating."),
-        ("retry", "Nothing of it is to be retried"), ("delete", "Only a backfill that has ended"),
+        ("retry", "has no partitions to retry"), ("delete", "Only a backfill that has ended"),
         ("cancel", "is canceled."), ("delete", "is deleted."),
     ):  # fmt: skip
         act = {"action": action, "_selected_action": [backfill.pk]}

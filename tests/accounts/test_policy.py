@@ -132,7 +132,7 @@ def test_every_asset_is_asked_about_and_each_that_is_refused_is_named() -> None:
         require_for_assets(vera, Action.BACKFILL, EACH)
     assert str(refused.value) == (
         "vera may not backfill delays, raw_flights: this needs the role operator, or the permission"
-        " backfill on each of them or on its group."
+        " backfill on each asset or its group."
     )
 
 

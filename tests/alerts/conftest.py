@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -20,12 +21,14 @@ from accounts_app.models import User
 from accounts_app.policy import Role
 from tests.api.conftest import api, olga, stranger_api, vera, viewer_api
 from tests.backfills.conftest import worker
+from tests.catalogue.conftest import bundle
 from tests.execution.conftest import alice, gateway, sent
 from tests.factories import person
 
 __all__ = [
     "alice",
     "api",
+    "bundle",
     "gateway",
     "olga",
     "sent",
@@ -49,6 +52,12 @@ class Receiver:
     def bodies(self) -> list[dict[str, Any]]:
         """The bodies of the requests, in order."""
         return [json.loads(body) for _, body in self.requests]
+
+
+@pytest.fixture(autouse=True)
+def _local_receivers(settings: Any) -> None:
+    """Let messages reach this host, where the receivers of tests are."""
+    settings.ALERT_ALLOWED_NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1"))
 
 
 @pytest.fixture

@@ -159,7 +159,7 @@ def test_materializing_makes_runs(api: APIClient, raw_flights: Asset) -> None:
     assert keys(queued) == ["2013-01-01", "2013-01-02", "2013-01-03"]
 
 
-def test_what_another_run_makes_is_a_conflict(api: APIClient, raw_flights: Asset) -> None:
+def test_partitions_held_by_another_run_are_a_conflict(api: APIClient, raw_flights: Asset) -> None:
     address = "/api/v1/assets/raw_flights/materialize/"
     api.post(address, {"selection": "2013-01-01"}, format="json")
     second = api.post(address, {"selection": "2013-01-01"}, format="json")
@@ -186,7 +186,7 @@ def test_a_repeated_request_with_its_key_makes_no_second_run(
     assert Run.objects.count() == 1
 
 
-def test_what_is_not_partitioned_has_counts_too(api: APIClient, carriers: Asset) -> None:
+def test_an_unpartitioned_asset_has_counts_too(api: APIClient, carriers: Asset) -> None:
     PartitionCount.objects.create(
         asset=carriers, identity="whole", state=PartitionState.MATERIALIZED, count=1
     )

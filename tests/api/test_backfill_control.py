@@ -13,9 +13,9 @@ from backfills_app.services import create_backfill, pause_backfill, request_from
 from backfills_app.services.advance.advancing import advance
 from tests import factories
 from tests.attempts import publish
+from tests.backfills.backfill_states import Desk
 from tests.backfills.conftest import worker
-from tests.backfills.desk import Desk
-from tests.backfills.scenes import run_all
+from tests.backfills.driven_backfills import run_all
 from tests.execution.conftest import sent
 
 __all__ = ["sent", "worker"]
@@ -52,7 +52,7 @@ def test_every_column_of_the_source_design_is_there(api: APIClient, address: str
     assert set(COLUMNS.values()) - {"origin_code"} <= set(listed)
 
 
-def test_what_was_asked_for_can_be_read_back(api: APIClient, address: str) -> None:
+def test_the_options_of_a_request_can_be_read_back(api: APIClient, address: str) -> None:
     request = {
         "asset": "raw_flights", "selection": "2013-02", "order": "newest", "existing": "all",
         "allow_holes": True, "start_at": "2099-01-01T06:00", "max_active_runs": 2,
@@ -98,7 +98,7 @@ def test_it_is_changed_while_it_runs(api: APIClient, address: str) -> None:
     assert api.patch(address, {"description": ""}, format="json").json()["description"] == ""
 
 
-def test_what_failed_is_told_grouped_and_retried(
+def test_failed_partitions_are_grouped_by_error_and_retried(
     api: APIClient, address: str, worker: Gateway
 ) -> None:
     run_all(worker, failing=("2013-01-02", "2013-01-05"))
@@ -119,7 +119,9 @@ def test_what_failed_is_told_grouped_and_retried(
     assert refused.status_code == 409
 
 
-def test_what_was_skipped_is_told_by_reason_and_by_who_had_it(api: APIClient, address: str) -> None:
+def test_skipped_partitions_are_listed_by_reason_and_holding_backfill(
+    api: APIClient, address: str
+) -> None:
     advance()
     second = api.post(ADDRESS, REQUEST | {"start": "2013-01-01"}, format="json")["Location"]
     advance()

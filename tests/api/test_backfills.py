@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset
 from backfills_app.models import Backfill
-from tests.backfills.scenes import following
+from tests.backfills.driven_backfills import following
 from tests.factories import DAILY_2013
 
 ADDRESS = "/api/v1/backfills/"
@@ -141,7 +141,7 @@ def test_several_assets_are_planned_and_made_in_their_order(api: APIClient) -> N
     assert (plain["upstream"], plain["chosen_by"]) == ([], {})
 
 
-def test_what_is_wrong_with_one_of_several_is_said_and_nothing_is_created(api: APIClient) -> None:
+def test_an_error_in_one_of_several_assets_is_named_and_creates_nothing(api: APIClient) -> None:
     days = {"start": "2013-01-01", "end": "2013-01-03"}
     for changes, field in (
         ({"assets": ["raw_flights", "nobody"]}, "assets"),

@@ -224,7 +224,7 @@ def test_a_wrong_field_of_a_request_to_materialize_is_named(
         "/api/",
     ],
 )
-def test_what_is_not_there_is_not_found(api: APIClient, address: str) -> None:
+def test_unknown_addresses_are_not_found(api: APIClient, address: str) -> None:
     problem(api.get(address), 404)
 
 

@@ -23,18 +23,18 @@ def stock(db: None) -> Any:
     return factories.external("stock", factories.DAILY_2013)
 
 
-def test_a_program_tells_of_a_write(api: APIClient) -> None:
+def test_a_program_reports_a_write(api: APIClient) -> None:
     body = {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly"}}
     answer = api.post(ADDRESS, body, format="json")
     assert answer.status_code == 201, answer.content
     event = answer.json()
     assert event["partitions"] == [{"key": "2013-01-01", "version": 1}]
-    assert (event["told_by"], event["metadata"]) == ("olga", {"job": "nightly"})
+    assert (event["reported_by"], event["metadata"]) == ("olga", {"job": "nightly"})
     listed = api.get("/api/v1/assets/stock/partitions/?selection=2013-01-01").json()["results"]
     assert (listed[0]["state"], listed[0]["rows"], listed[0]["run"]) == ("materialized", 842, None)
 
 
-def test_a_program_tells_of_the_rows_of_each_partition(api: APIClient) -> None:
+def test_a_program_reports_the_rows_of_each_partition(api: APIClient) -> None:
     listed = [{"key": "2013-01-02", "rows": 7}, {"key": "2013-01-01", "bytes": 5}]
     answer = api.post(ADDRESS, {"partitions": listed}, format="json")
     assert answer.status_code == 201, answer.content
@@ -86,7 +86,7 @@ def test_others_may_not(viewer_api: APIClient, stranger_api: APIClient, api: API
     assert api.post("/api/v1/assets/nobody/events/", body, format="json").status_code == 404
 
 
-def test_a_command_tells_of_a_write(db: None) -> None:
+def test_a_command_reports_a_write(db: None) -> None:
     factories.person("ada", is_superuser=True)
     out = StringIO()
     options = ("--partition", "2013-01-01..2013-01-03", "--metadata", '{"by": "hand"}')
@@ -111,8 +111,8 @@ def test_a_command_reads_the_counts_of_many_partitions(
     call_command("assets", "report-write", "stock", "--partitions", str(listed), stdout=StringIO())
     monkeypatch.setattr("sys.stdin", StringIO(json.dumps(partitions[:1])))
     call_command("assets", "report-write", "stock", "--partitions", "-", stdout=StringIO())
-    written = Materialization.objects.order_by("slice__key", "version")
-    assert list(written.values_list("slice__key", "version", "rows", "bytes")) == [
+    written = Materialization.objects.order_by("partition__key", "version")
+    assert list(written.values_list("partition__key", "version", "rows", "bytes")) == [
         ("2013-01-01", 1, 842, None),
         ("2013-01-01", 2, 842, None),
         ("2013-01-02", 1, 943, 7),
@@ -147,7 +147,7 @@ def browser(olga: User) -> Client:
     return browser_of(olga)
 
 
-def test_a_person_tells_of_a_write_on_a_page(browser: Client) -> None:
+def test_a_person_reports_a_write_on_a_page(browser: Client) -> None:
     assert "/assets/stock/report-write/" in browser.get("/assets/stock/").content.decode()
     form = browser.get("/assets/stock/report-write/?selection=2013-01-05").content.decode()
     assert "2013-01-05" in form

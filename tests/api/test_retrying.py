@@ -84,7 +84,7 @@ def test_all_failed_runs_of_a_request_are_retried_at_once(
     assert answer.json() == {"runs": [failed[0].pk, failed[1].pk], "refused": []}
     again = api.post(RETRY, {"group": failed[0].group_id}, format="json")
     assert again.status_code == 409
-    assert "none of them has failed" in again.json()["detail"]
+    assert "no run of the group has failed" in again.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from slicewise import PartitionAtRuntime
 from tests import factories
 from tests.clients import api_client_of, browser_of
 from tests.execution.conftest import make_gateway
-from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
+from tests.scheduling.scheduled_assets import at, by, make_all, scheduled, waiting, write
 
 ADDRESS = "/api/v1/assets/models/runtime-partitions/"
 REMOVE = ADDRESS + "remove/"
@@ -106,7 +106,7 @@ def test_while_a_run_makes_it_a_key_is_not_removed(
     run = materialize(MaterializeRequest(asset=asset, selection="AA"), user=edith).runs.get()
     answer = post(editor, REMOVE, "AA")
     assert answer.status_code == 409
-    assert f"Run {run.pk} is making models AA" in answer.json()["errors"]["keys"][0]
+    assert f"Run {run.pk} is materializing models AA" in answer.json()["errors"]["keys"][0]
     assert listed(editor) == ["AA"]
     move_all([run.pk], RunState.QUEUED, RunState.DISPATCHED)
     attempt = attempts.begin(run.pk, gateway)
@@ -123,7 +123,7 @@ def test_while_a_run_makes_it_a_key_is_not_removed(
         (REMOVE, [5]), (REMOVE, ["x\0"]),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(editor: APIClient, address: str, keys: list[Any]) -> None:
+def test_invalid_keys_are_refused(editor: APIClient, address: str, keys: list[Any]) -> None:
     answer = post(editor, address, *keys)
     assert answer.status_code == 400, answer.content
     assert {name.partition(".")[0] for name in answer.json()["errors"]} == {"keys"}

@@ -7,13 +7,13 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
-from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick
+from assets_app.models import Asset, Schedule, ScheduleTick, ScheduleTruncation
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests import factories
 from tests.clients import api_client_of
-from tests.scheduling.scenes import any_of, at, by, cron, scheduled
+from tests.scheduling.scheduled_assets import any_of, at, by, cron, scheduled
 
 BEGAN = at(2024, 7, 1)
 DAILY = factories.DAILY_2013
@@ -112,19 +112,19 @@ def test_a_tick_and_its_runs_name_each_other(api: APIClient, daily: Asset) -> No
     assert api.get(f"/api/v1/runs/{run['id']}/").json()["tick"] is None
 
 
-def test_what_was_left_out_is_told(api: APIClient, daily: Asset) -> None:
-    LeftOut.objects.create(
+def test_an_asset_lists_the_truncations_of_its_schedule(api: APIClient, daily: Asset) -> None:
+    ScheduleTruncation.objects.create(
         asset=daily, at=BEGAN, count=7, queued=5, first="2023-01-01", last="2023-07-01",
         start="2023-01-01", end="2023-07-01",
     )  # fmt: skip
-    (left_out,) = api.get("/api/v1/assets/daily/").json()["left_out"]
-    assert left_out == {
+    (truncation,) = api.get("/api/v1/assets/daily/").json()["truncations"]
+    assert truncation == {
         "at": "2024-07-01T00:00:00Z", "count": 7, "queued": 5, "first": "2023-01-01",
         "last": "2023-07-01", "start": "2023-01-01", "end": "2023-07-01",
     }  # fmt: skip
 
 
-def test_what_was_missed_while_paused_is_told(api: APIClient) -> None:
+def test_partitions_missed_while_paused_are_in_the_answer(api: APIClient) -> None:
     scheduled(
         "days", cron("@daily"), PartitionByInterval("@daily", start="2024-01-01"), since=BEGAN
     )

@@ -27,6 +27,7 @@ def test_it_has_every_address_and_no_warning(
     assert set(schema["paths"]) == {
         f"/api/v1/{path}"
         for path in (
+            "asset-graph/", "asset-graph/states/",
             "assets/", "assets/{name}/", "assets/{name}/partitions/", "assets/{name}/materialize/",
             "assets/{name}/partitions/verify/", "assets/{name}/partitions/forget/",
             "assets/{name}/partitions/orphans/", "assets/{name}/partitions/orphans/remove/",
@@ -42,6 +43,7 @@ def test_it_has_every_address_and_no_warning(
             "backfills/{id}/clone/", "health/", "tokens/",
             "events/", "channels/", "channels/{name}/", "channels/{name}/test/", "alert-rules/",
             "alert-rules/{name}/", "deliveries/", "deliveries/{delivery_id}/resend/",
+            "lineage/",
         )
     }  # fmt: skip
     assert "Warning" not in capsys.readouterr().err
@@ -51,7 +53,7 @@ def test_writes_have_examples(schema: dict) -> None:  # type: ignore[type-arg]
     for path in (
         "backfills/", "assets/{name}/materialize/", "assets/{name}/events/", "tokens/",
         "runs/retry/", "runs/{id}/retry/", "backfills/preview/", "backfills/bulk/",
-        "backfills/{id}/retry-failed/", "backfills/{id}/clone/",
+        "backfills/{id}/retry-failed/", "backfills/{id}/clone/", "lineage/",
     ):  # fmt: skip
         content = schema["paths"][f"/api/v1/{path}"]["post"]["requestBody"]["content"]
         assert content["application/json"]["examples"]

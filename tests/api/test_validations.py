@@ -25,7 +25,7 @@ def test_a_run_tells_what_its_validations_saw(api: APIClient, olga: User, carrie
         ValidationResult.objects.create(
             attempt=attempt, position=0, asset=carriers, when="outlet", name="row_count",
             description="The data has at least 2 rows.", severity="error", passed=False,
-            evaluated=True, message="There is 1 row.", observed={"rows": number},
+            evaluated=True, message="The data has 1 row.", observed={"rows": number},
         )  # fmt: skip
     last, first = api.get(f"/api/v1/runs/{run.pk}/").json()["validations"]
     assert last == {
@@ -37,7 +37,7 @@ def test_a_run_tells_what_its_validations_saw(api: APIClient, olga: User, carrie
         "severity": "error",
         "passed": False,
         "evaluated": True,
-        "message": "There is 1 row.",
+        "message": "The data has 1 row.",
         "observed": {"rows": 2},
     }
     assert first["attempt"] == 1

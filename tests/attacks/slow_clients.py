@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import selectors
 import socket
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from statistics import median
+
+from tests.threads import repeated
 
 LARGE_FILE = "/static/vendor/tabler/tabler.min.css"
 HEALTH = "/api/v1/health/"
@@ -85,19 +86,10 @@ def crowd(port: int, count: int, kinds: tuple[str, ...] = KINDS) -> Iterator[Cro
     clients = Crowd(port, kinds)
     for _, kind in zip(range(count), cycle(kinds), strict=False):
         clients.connect(kind)
-    enough = threading.Event()
-
-    def go_on() -> None:
-        while not enough.wait(_TICK_SECONDS):
-            clients.step()
-
-    thread = threading.Thread(target=go_on)
-    thread.start()
     try:
-        yield clients
+        with repeated(clients.step, every=_TICK_SECONDS):
+            yield clients
     finally:
-        enough.set()
-        thread.join()
         clients.close()
 
 

@@ -232,7 +232,7 @@ def test_an_account_that_was_read_in_part_is_saved_in_part(vera: User) -> None:
     assert vera.check_password(RESET)
 
 
-def test_what_an_account_that_was_read_before_changes_itself_is_saved(vera: User) -> None:
+def test_own_changes_of_an_account_that_was_read_before_are_saved(vera: User) -> None:
     deactivate(vera)
     read_before = User.objects.defer("password").get()
     reset_by_an_admin(vera)

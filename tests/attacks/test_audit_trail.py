@@ -100,7 +100,7 @@ def test_tokens_that_are_issued_refused_and_revoked_are_in_it(vera: User) -> Non
     assert audit_before == 2
 
 
-def test_what_ends_all_tokens_is_in_it_whichever_door_was_used(
+def test_every_way_to_end_all_tokens_is_in_the_audit_trail(
     vera: User, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     AuthToken.objects.create(user=vera)

@@ -59,9 +59,7 @@ def test_a_forged_cursor_is_answered(viewer_api: APIClient, path: str) -> None:
 @pytest.mark.parametrize(
     "cursor", ["Ilx1ZDgwMCI", encode_cursor({"a": 1}), encode_cursor([1, 2.5]), encode_cursor(-1)]
 )
-def test_what_no_list_has_given_out_is_refused(
-    viewer_api: APIClient, path: str, cursor: str
-) -> None:
+def test_forged_cursors_are_refused(viewer_api: APIClient, path: str, cursor: str) -> None:
     answer = viewer_api.get(_address(path, cursor))
     assert answer.status_code == 400
     assert "cursor" in answer.json()["errors"]

@@ -22,7 +22,7 @@ from slicewise.data_helper.calls import CALLS, UnfitAnswerError
 from slicewise.data_helper.client import DataHelper
 from slicewise.data_helper.error_json import error_from_json, error_to_json
 from slicewise.data_helper.forwarding import forwarded
-from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
+from slicewise.io import Measured, NoStorageError, Storage, StorageLocation, Writer, storage_at
 from slicewise.io.base import WriteMode
 from slicewise.plugins import PluginError
 from slicewise.runner.user_environment import take_environment, with_held_back_names
@@ -68,17 +68,17 @@ def lake() -> Iterator[Path]:
     folder.chmod(0o755)
     give(folder)
     yield folder
-    for place in folder.rglob("*"):
-        if place.is_dir() and not place.is_symlink():
-            place.chmod(0o755)
+    for path in folder.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
     shutil.rmtree(folder)
 
 
 def give(folder: Path) -> None:
     """Give a folder and its contents to the runs' user, as if a run had made both."""
     if USER is not None:
-        for place in (folder, *folder.rglob("*")):
-            os.lchown(place, *USER)
+        for path in (folder, *folder.rglob("*")):
+            os.lchown(path, *USER)
 
 
 def stage(storage: Storage, writer: Writer, count: int, text: str = "new") -> tuple[str, list[Any]]:
@@ -96,7 +96,7 @@ def stage(storage: Storage, writer: Writer, count: int, text: str = "new") -> tu
 
 
 def storage_in(lake: Path, helper: DataHelper, mode: WriteMode = "replace") -> Storage:
-    return forwarded(storage_at(Place(uri=str(lake / "asset"), write_mode=mode)), helper)
+    return forwarded(storage_at(StorageLocation(uri=str(lake / "asset"), write_mode=mode)), helper)
 
 
 def children(helper: DataHelper) -> list[int]:
@@ -134,7 +134,7 @@ def test_all_is_done_by_the_user_that_runs_have(
     lake: Path, helper: DataHelper, mode: WriteMode
 ) -> None:
     storage = storage_in(lake, helper, mode)
-    storage.refuse_place()
+    storage.refuse_unfit_location()
     assert not storage.is_reachable()
     for run_id in (1, 2):
         writer = Writer(run_id=run_id, attempt="a")
@@ -148,20 +148,20 @@ def test_all_is_done_by_the_user_that_runs_have(
         storage.discard(writer)
     assert storage.is_reachable()
     file_names = ["part-1", "part-2"] if mode == "append" else ["part-2"]
-    assert sorted(part.name for part in (lake / "asset" / "day=1").glob("part-*")) == file_names
-    size = Measured(bytes=3 * len(file_names))
+    assert sorted(path.name for path in (lake / "asset" / "day=1").glob("part-*")) == file_names
+    size = Measured(bytes=3 * len(file_names), files=len(file_names))
     assert storage.measure(["day=1", "day=9"]) == {"day=1": size, "day=9": None}
     assert storage.remove({"day=1": [writer], "day=2": [Writer(run_id=7, attempt="a")]}) == {
-        "day=2": "the data is not that of the run on record"
+        "day=2": "the data is not the data of the run on record"
     }
     assert not (lake / "asset" / "day=1").exists()
     owner = os.geteuid() if USER is None else USER[0]
-    assert {place.lstat().st_uid for place in lake.rglob("*")} == {owner}
+    assert {path.lstat().st_uid for path in lake.rglob("*")} == {owner}
     assert not list((lake / "asset").glob("_slicewise-s*"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_the_user_may_not_touch_is_not_touched(
+def test_files_that_the_user_may_not_write_are_not_changed(
     lake: Path, helper: DataHelper, mode: WriteMode
 ) -> None:
     """The asset's folder is made a link to a folder that the worker alone may write."""
@@ -176,8 +176,8 @@ def test_what_the_user_may_not_touch_is_not_touched(
     (lake / "asset").symlink_to(victims)
     if USER is not None:
         os.lchown(lake / "asset", *USER)
-        for place in (victims, *victims.rglob("*")):
-            os.chown(place, 0, 0)
+        for path in (victims, *victims.rglob("*")):
+            os.chown(path, 0, 0)
     victims.chmod(0o555)
     with pytest.raises((PermissionError, StorageError)):
         storage.publish(staging, partitions, writer)
@@ -225,8 +225,8 @@ def test_it_has_no_rights_no_descriptors_and_no_memory_that_others_read(
     if IS_ROOT:
         assert status["Groups"].split() == []
         folder = Path(f"/proc/{helper.pid}/fd")
-        places = [os.readlink(place) for place in folder.iterdir()]
-        assert sorted(place.partition(":")[0] for place in places) == [*["/dev/null"] * 3, "socket"]
+        targets = [os.readlink(path) for path in folder.iterdir()]
+        assert sorted(path.partition(":")[0] for path in targets) == [*["/dev/null"] * 3, "socket"]
 
 
 def _as_user(command: list[str]) -> str:
@@ -279,7 +279,7 @@ def test_one_that_dies_while_it_publishes_is_followed_by_another(
             os.kill(pid, signal.SIGKILL)
     thread.join(120)
     assert isinstance(results[0], TryAgainError), "it ended before it was killed"
-    assert "died" in str(results[0])
+    assert "ended" in str(results[0])
     paths = [partition["path"] for partition in partitions]
     then = Writer(run_id=1, attempt="a", fence=2)
     published = storage.published(paths, then)
@@ -310,10 +310,10 @@ def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
     assert own_helper.pid != before, "who lets one wait so long is replaced"
     patient = storage_in(lake, DataHelper(env=ENV, user=USER))
     patient.publish(staging, partitions, Writer(run_id=1, attempt="a", fence=2))
-    inodes = {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
+    inodes = {path.name: path.stat().st_ino for path in (lake / "asset").glob("day=*")}
     os.kill(hanging, signal.SIGCONT)
     await_that(lambda: not is_alive(hanging))
-    assert inodes == {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
+    assert inodes == {path.name: path.stat().st_ino for path in (lake / "asset").glob("day=*")}
     vars(patient)["_helper"].close()
 
 
@@ -375,9 +375,9 @@ def test_it_ends_with_its_worker(lake: Path) -> None:
     code = (
         "import sys, time\n"
         "from slicewise.data_helper.client import DataHelper\n"
-        "from slicewise.io import Place\n"
+        "from slicewise.io import StorageLocation\n"
         f"helper = DataHelper(env={ENV!r}, user={USER!r})\n"
-        f"helper.call('is_reachable', Place(uri={str(lake)!r}), {{}})\n"
+        f"helper.call('is_reachable', StorageLocation(uri={str(lake)!r}), {{}})\n"
         "print(helper.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -436,7 +436,7 @@ def test_errors_are_raised_where_the_helper_was_asked(lake: Path, helper: DataHe
     with pytest.raises(StagingLostError, match="was not published"):
         storage_in(lake, helper).publish(str(lake / "asset" / "_s"), [{"path": "day=1"}], writer)
     with pytest.raises(NoStorageError):
-        helper.call("is_reachable", Place(uri="nothing://x"), {})
+        helper.call("is_reachable", StorageLocation(uri="nothing://x"), {})
 
 
 OF = {"paths": ["a", "b"], "partitions": [{"path": "a"}], "writers": {"a": []}}
@@ -446,12 +446,12 @@ UNFIT: dict[str, list[object]] = {
     "publish": [[], {"b": {}}, {"a": 1}, None],
     "published": [{}, ["c"], [1], None],
     "measure": [
-        *({}, {"a": None}, [], {"a": [1, 2], "b": 3}),
-        *({"a": None, "b": [1]}, {"a": None, "b": [-1, 0]}, {"a": None, "b": [2**63, 0]}),
-        {"a": None, "b": ["1", 0]},
+        *({}, {"a": None}, [], {"a": [1, 2, 3], "b": 3}),
+        *({"a": None, "b": [1]}, {"a": None, "b": [1, 2]}, {"a": None, "b": [-1, 0, 0]}),
+        *({"a": None, "b": [2**63, 0, 0]}, {"a": None, "b": ["1", 0, 0]}),
     ],
     "remove": [{"b": "x"}, {"a": 1}, None],
-    **{call: [1] for call in ("check", "discard", "refuse_place", "is_reachable")},
+    **{call: [1] for call in ("check", "discard", "refuse_unfit_location", "is_reachable")},
 }
 
 

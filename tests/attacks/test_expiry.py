@@ -37,7 +37,7 @@ def log(name: str, age: timedelta) -> None:
     AccessLog.objects.filter(pk=row.pk).update(attempt_time=timezone.now() - age)
 
 
-def test_what_has_expired_is_deleted_and_nothing_else(vera: User) -> None:
+def test_only_expired_rows_are_deleted(vera: User) -> None:
     session("old", -HOUR)
     session("new", HOUR)
     AuthToken.objects.create(user=vera, expiry=-HOUR)

@@ -10,7 +10,7 @@ from tests.runtime.runs import Outcome, Runs
 _MEBIBYTE = 1024**2
 # A runner has some 100 MiB before any code of people runs.
 MEMORY = RunLimits(memory=400 * _MEBIBYTE, memory_by=MEMORY_OPTION).to_json()
-MEMORY_SAID = " in memory, and its limit is 400 MiB (memory= of the asset); it was stopped."
+MEMORY_SAID = " in memory, and its limit is 400 MiB (memory= of the asset); the run was stopped."
 PROCESSES = RunLimits(processes=60).to_json()
 
 # Each stops by itself below what would hurt this machine.
@@ -85,11 +85,11 @@ def test_a_run_that_fills_the_memory_is_stopped(runs: Runs, how: str) -> None:
     excess_text = excess(runs.run(how, limits=MEMORY))
     assert excess_text.startswith("The run had ")
     assert excess_text.endswith(
-        "in memory, and its limit is 400 MiB (memory= of the asset); it was stopped."
+        "in memory, and its limit is 400 MiB (memory= of the asset); the run was stopped."
     )
 
 
-def test_a_process_that_left_its_run_is_ended_at_the_next_look(runs: Runs) -> None:
+def test_a_process_that_left_its_run_is_ended_at_the_next_check(runs: Runs) -> None:
     runs.define(GREEDY)
     outcome = runs.run("by_an_orphan_it_disowns", limits=MEMORY)
     assert outcome.types == ["started", "finished", "exited"]
@@ -177,7 +177,7 @@ def test_without_limits_a_run_has_what_its_gateway_has(runs: Runs) -> None:
     assert outcome.types == ["started", "finished", "exited"]
 
 
-def test_what_a_run_has_is_measured_of_all_its_processes() -> None:
+def test_the_resources_of_all_processes_of_a_run_are_measured() -> None:
     limits = RunLimits(processes=1)
     excess_text = limits.excess(os.getpid())
     assert excess_text is not None

@@ -33,11 +33,11 @@ MEMORY = RunLimits(memory=200 * MEBIBYTE, memory_by=MEMORY_OPTION).to_json()
 PROCESSES = RunLimits(processes=60).to_json()
 MEMORY_SENTENCE = (
     "The run asked for more memory than it may have, and its limit is 200 MiB (memory= of the"
-    " asset); it was stopped."
+    " asset); the run was stopped."
 )
 PROCESSES_SENTENCE = (
     "The run had 60 processes and threads, and its limit is 60 (setting SLICEWISE_RUN_PROCESSES of"
-    " the server); it was stopped."
+    " the server); the run was stopped."
 )
 
 GREEDY = """

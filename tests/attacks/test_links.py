@@ -78,11 +78,11 @@ def test_a_link_in_place_of_a_partition_is_not_followed(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("part", [".", "day=1", PATH])
-def test_a_link_in_what_waits_is_not_followed(scene: Scene, mode: WriteMode, part: str) -> None:
+@pytest.mark.parametrize("folder", [".", "day=1", PATH])
+def test_a_link_in_what_waits_is_not_followed(scene: Scene, mode: WriteMode, folder: str) -> None:
     (scene.victim / "airport=JFK" / marker_name(1, "a")).touch()
     (scene.victim / "day=1").symlink_to(scene.victim)
-    scene.replace(scene.staging / part)
+    scene.replace(scene.staging / folder)
     with pytest.raises(StorageError, match="is a link"):
         scene.act(publish, mode)
     (scene.victim / "airport=JFK" / marker_name(1, "a")).unlink()
@@ -91,11 +91,11 @@ def test_a_link_in_what_waits_is_not_followed(scene: Scene, mode: WriteMode, par
     assert not (scene.asset / PATH).exists()
 
 
-@pytest.mark.parametrize("part", [".", "day=1", PATH])
-def test_a_link_among_the_versions_is_not_followed(scene: Scene, part: str) -> None:
+@pytest.mark.parametrize("folder", [".", "day=1", PATH])
+def test_a_link_among_the_versions_is_not_followed(scene: Scene, folder: str) -> None:
     home = scene.asset / "_slicewise-versions"
-    (home / part).parent.mkdir(parents=True, exist_ok=True)
-    (home / part).symlink_to(scene.victim)
+    (home / folder).parent.mkdir(parents=True, exist_ok=True)
+    (home / folder).symlink_to(scene.victim)
     with pytest.raises(StorageError, match="is a link"):
         scene.act(publish, "version")
     scene.assert_victim_is_well()
@@ -150,8 +150,8 @@ def test_the_links_of_versions_are_followed_in_whatever_mode(scene: Scene, mode:
     (folder / marker_name(2, "b")).touch()
     names = {"run_id": 2, "attempt": "b", "fence": 1}
     publish(str(scene.asset), str(scene.staging), [{"path": PATH}], mode=mode, **names)  # type: ignore[arg-type]
-    names_there = sorted(path.name for path in (scene.asset / PATH).glob("part-*"))
-    assert names_there == (["part-new", "part-own"] if mode == "append" else ["part-new"])
+    file_names = sorted(path.name for path in (scene.asset / PATH).glob("part-*"))
+    assert file_names == (["part-new", "part-own"] if mode == "append" else ["part-new"])
 
 
 def test_a_link_to_a_version_of_another_partition_is_not_followed(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slicewise_server.serving.long_poll import ASK_AGAIN, POSITION
-from tests.attacks.exchanges import Exchange, ask
+from tests.attacks.asgi_requests import Exchange, ask
 
 
 class News:

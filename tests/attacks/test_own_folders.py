@@ -103,7 +103,7 @@ def test_a_data_folder_of_a_stranger_is_refused(data: Path) -> None:
 
 
 @root_only
-def test_what_the_runners_user_may_write_to_is_its_own_and_nobody_else_s(data: Path) -> None:
+def test_a_folder_that_the_runners_user_may_write_belongs_to_that_user_alone(data: Path) -> None:
     shared = runner_user.shared_folder("submitted")
     facts = shared.stat()
     assert (facts.st_uid, facts.st_mode & 0o777) == (NOBODY.pw_uid, 0o700)

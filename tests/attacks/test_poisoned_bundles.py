@@ -66,6 +66,12 @@ POISONS = {
         ROOT.rename(ROOT.with_name("gone"))
         ROOT.symlink_to(ROOT.with_name("aside"))
     """,
+    "more nested folders than Python removes": """
+        place = str(ROOT)
+        for _ in range(1500):
+            place += "/d"
+            os.mkdir(place)
+    """,
     "nothing at all": """
         import shutil
         shutil.rmtree(ROOT)
@@ -95,7 +101,7 @@ def test_files_of_an_unpacked_bundle_cannot_be_written(bundle: Runs) -> None:
 
 
 @pytest.mark.parametrize("how", POISONS)
-def test_what_a_run_has_changed_is_unpacked_anew(
+def test_a_bundle_that_a_run_has_changed_is_unpacked_again(
     bundle: Runs, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     body = textwrap.indent(textwrap.dedent(POISONS[how]), " " * 8)

@@ -56,7 +56,7 @@ def test_nothing_else_answers_a_plain_probe(
 
 
 @pytest.mark.parametrize("address", ["/api/v1/health/%0A", "/x/api/v1/health/"])
-def test_what_looks_like_health_is_no_probe(
+def test_addresses_that_resemble_the_health_address_are_no_probes(
     stranger: Client, behind_tls: None, address: str
 ) -> None:
     assert stranger.get(address).status_code == 301

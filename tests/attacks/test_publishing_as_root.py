@@ -73,7 +73,7 @@ class Code:
         self.worker, self.root = worker, root
         worker.launch = self.launch  # type: ignore[method-assign]
 
-    def deed(self, staging: Path) -> None:
+    def tamper(self, staging: Path) -> None:
         """Change nothing."""
 
     def launch(self, request: Message) -> Any:
@@ -84,14 +84,14 @@ class Code:
         (staging / FOLDER / storage.marker_name(*names)).touch()
         partition = {"key": "2013-01-01", "path": FOLDER, "rows": 1, "bytes": 4}
         message = {"type": "staged", "root": "", "staging": str(staging), "partitions": [partition]}
-        self.deed(staging)
+        self.tamper(staging)
         give(self.root.parent)
         self.worker.said = [message, {"type": "finished"}, ENDED]
         return Worker.launch(self.worker, request)
 
 
 @pytest.mark.parametrize("mode", ["replace", "append", "version"])
-def test_what_is_published_is_the_runs_user_s(
+def test_published_data_belongs_to_the_user_of_runs(
     worker: Worker, run: Run, root: Path, alice: User, mode: str
 ) -> None:
     change_options(write_mode=mode)
@@ -119,7 +119,7 @@ def test_a_folder_that_became_a_link_is_not_published_into(
     victim.chmod(0o555)
 
     class Attack(Code):
-        def deed(self, staging: Path) -> None:
+        def tamper(self, staging: Path) -> None:
             # What waits is where the worker looks for it, by way of the link as well.
             victim.chmod(0o755)
             os.rename(staging, victim / staging.name)
@@ -135,7 +135,7 @@ def test_a_folder_that_became_a_link_is_not_published_into(
     ended = execute(run)
     assert ended.state == RunState.FAILED
     assert "Permission denied" in ended.error
-    assert ("has to be given to that user once" in ended.error) is IS_ROOT
+    assert ("as root to this user once" in ended.error) is IS_ROOT
     after = (victim / FOLDER).stat()
     assert (after.st_ino, after.st_uid) == (before.st_ino, before.st_uid)
     assert (victim / FOLDER / "module.py").read_text() == "theirs"
@@ -151,7 +151,7 @@ def test_a_marker_that_leads_to_a_file_of_root_s_is_not_written_through(
     secret.chmod(0o600)
 
     class Attack(Code):
-        def deed(self, staging: Path) -> None:
+        def tamper(self, staging: Path) -> None:
             (marker,) = (staging / FOLDER).glob("_slicewise-*")
             marker.unlink()
             marker.symlink_to(secret)

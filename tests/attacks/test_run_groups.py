@@ -201,6 +201,14 @@ def test_a_worker_removes_what_a_killed_worker_has_left(folder: Path) -> None:
         living.wait()
 
 
+def test_a_worker_removes_empty_groups_of_an_earlier_version(folder: Path) -> None:
+    folder.joinpath("slicewise-1-0123abcd", "run-7-1-1").mkdir(parents=True)
+    groups = RunGroups(folder, ())
+    groups.start()
+    groups.close()
+    assert groups_below(folder) == []
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -22,6 +22,15 @@ from tests.runtime.runs import Runs
 
 __all__ = ["runs", "warm_parent"]
 
+
+def nested(levels: int) -> list[object]:
+    """Return lists in lists."""
+    value: list[object] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 PIECE: dict[str, object] = {"key": "k", "path": "p", "rows": 1, "bytes": 1}
 STAGED: dict[str, object] = {"type": "staged", "root": "", "staging": ""}
 FAILED: dict[str, object] = {"type": "failed", "error": "e", "traceback": "", "partition": None}
@@ -59,6 +68,18 @@ FORGED: list[object] = [
     SPARK | {"application_id": "app-1 application_2_0002"},
     SPARK | {"application_id": "a" * 201},
     SPARK | {"application_id": "app-1\n"},
+    {"type": "finished", "status": 0},
+    SPARK | {"": 1},
+    STAGED | {"partitions": [PIECE | {"error": "e"}]},
+    FAILED | {"kind": "code", "partition": ["k"]},
+    {"type": "discovered", "set": "s", "keys": [None]},
+    {"type": "discovered", "set": "s", "keys": [["k"]]},
+    {"type": "discovered", "set": "s", "keys": [{}]},
+    {"type": "discovered", "set": "s", "keys": [{"tuple": [], "date": ""}]},
+    {"type": "discovered", "set": "s", "keys": [{"tuple": nested(200)}]},
+    {"type": "discovered", "set": nested(500), "keys": []},
+    {"type": nested(500)},
+    {"type": "ask", "question": "past_partitions", "after": nested(200)},
 ]
 RIGHT: list[dict[str, object]] = [
     *(FAILED | {"kind": kind} for kind in FAILURE_KINDS),
@@ -67,6 +88,9 @@ RIGHT: list[dict[str, object]] = [
     SPARK | {"application_id": None},
     SPARK | {"application_id": "application_1763820745_0001", "ui": "HTTP://host"},
     {"type": "discovered", "set": "s", "keys": ["k", 1, {"a": 1}]},
+    {"type": "discovered", "set": "s", "keys": [1.5, True, {"tuple": ["a", {"tuple": [1]}]}]},
+    {"type": "ask", "question": "past_partitions", "after": ["2013-01-01", "", 1]},
+    {"type": "ask", "question": "recorded", "asset": "a", "keys": ["k"]},
     {"type": "validated", "when": "outlet", "asset": "a", "results": [1]},
     {"type": "finished"},
 ]
@@ -79,7 +103,7 @@ def test_a_message_of_another_form_is_refused(forged: dict[str, object]) -> None
 
 
 @pytest.mark.parametrize("right", RIGHT, ids=lambda right: json.dumps(right)[:60])
-def test_what_runners_say_is_taken(right: dict[str, object]) -> None:
+def test_messages_of_runners_are_accepted(right: dict[str, object]) -> None:
     refuse_malformed(right)
 
 
@@ -105,7 +129,37 @@ def test_a_forger_s_run_ends_at_once_by_its_own_fault(
     outcome = runs.run("forger")
     assert outcome.types == ["started", "failed", "exited"]
     assert outcome.failure["kind"] == "code"
-    assert "spoiled" in outcome.failure["error"]
+    assert "invalid message" in outcome.failure["error"]
+
+
+DISCOVERED = b'{"type": "discovered", "set": "s", "keys": [%s]}\n'
+NO_MESSAGES = {
+    "NaN": DISCOVERED % b"NaN",
+    "infinity": DISCOVERED % b"-Infinity",
+    "a float that overflows": DISCOVERED % b"1e999",
+    "a float that overflows downwards": DISCOVERED % b'{"tuple": [-1e999]}',
+    "an integer of 10,000 digits": DISCOVERED % (b"9" * 10_000),
+    "thousands of levels": DISCOVERED % (b"[" * 100_000 + b"]" * 100_000),
+    "as many levels as can be read": DISCOVERED % (b"[" * 970 + b"]" * 970),
+    "bytes that are no text": DISCOVERED % b'"\xff"',
+    "another encoding": (DISCOVERED % b'"k"').decode().encode("utf-16-le") + b"\n",
+}
+
+
+@pytest.mark.parametrize("line", NO_MESSAGES.values(), ids=NO_MESSAGES.keys())
+def test_values_that_json_does_not_have_end_their_own_run(runs: Runs, line: bytes) -> None:
+    runs.define(f"""
+        @asset()
+        def forger():
+            left = {line!r}
+            while left:
+                left = left[os.write(3, left):]
+            time.sleep(60)
+    """)
+    outcome = runs.run("forger")
+    assert outcome.types == ["started", "failed", "exited"]
+    assert outcome.failure["kind"] == "code"
+    assert "invalid message" in outcome.failure["error"]
 
 
 @pytest.fixture
@@ -157,7 +211,9 @@ def test_an_application_of_another_run_is_not_killed(
 
 
 @pytest.mark.parametrize("forged", ["-kill", "a,b=c", "x application_2_0002"])
-def test_what_is_no_id_stands_in_no_command(attempt: RunAttempt, yarn: Path, forged: str) -> None:
+def test_a_forged_application_id_is_in_no_command(
+    attempt: RunAttempt, yarn: Path, forged: str
+) -> None:
     RunAttempt.objects.update(application_id=forged)
     engine_of(attempt).stop(Mock(), attempt)
     assert not yarn.exists()

@@ -30,12 +30,12 @@ from assets_app.models import (
     ValidationResult,
     WriteReport,
 )
-from backfills_app.models import Backfill
+from backfills_app.models import Backfill, BackfillAsset
 from slicewise_server.logging import EventFormatter
 from slicewise_server.stack import definitions
 from tests import factories
 from tests.clients import browser_of
-from tests.scheduling.scenes import at, cron, scheduled
+from tests.scheduling.scheduled_assets import at, cron, scheduled
 
 SECRET = "hunter2"
 LEAK = f"ValueError: postgres://me:{SECRET}@db/x password={SECRET} {{'token': '{SECRET}'}}"
@@ -65,6 +65,9 @@ def run(ada: User, browser: Client) -> Run:
         state=RunState.FAILED, error=LEAK, error_kind="code", ended_at=timezone.now()
     )
     RunPartition.objects.update(error=LEAK, state=RunPartition.State.FAILED)
+    params = {"db_password": SECRET, "nested": {"token": SECRET}}
+    for model in (Run, Backfill, BackfillAsset):
+        model.objects.update(params=params)
     attempt = RunAttempt.objects.create(
         run=run, number=1, token=uuid4(), started_at=timezone.now(), ended_at=timezone.now(),
         outcome="failed",
@@ -86,12 +89,12 @@ def run(ada: User, browser: Client) -> Run:
     named = {"token": [SECRET], "changed": {"db_password": {"from": SECRET, "to": ""}}}
     audit.record(ada, "retry", "run", str(run.pk), {"reason": LEAK, "password": SECRET, **named})
     report = WriteReport.objects.create(
-        asset=asset, partition_count=1, told_by=ada, told_by_name="ada", created_at=timezone.now(),
-        metadata={"api_key": SECRET, "inner": {"token": SECRET}},
+        asset=asset, partition_count=1, reported_by=ada, reported_by_name="ada",
+        created_at=timezone.now(), metadata={"api_key": SECRET, "inner": {"token": SECRET}},
     )  # fmt: skip
     written = AssetPartition.objects.get(key="2013-01-02")
     Materialization.objects.create(
-        slice=written, report=report, version=1, created_at=timezone.now()
+        partition=written, report=report, version=1, created_at=timezone.now()
     )
     return run
 
@@ -172,9 +175,7 @@ def test_no_line_of_our_own_log_holds_a_secret(as_json: bool) -> None:
         json.loads(line)
 
 
-def test_what_is_kept_of_a_log_is_cut_between_lines(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_log_is_cut_between_lines(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     RunLog.objects.all().delete()
     monkeypatch.setattr("assets_app.execution.attempt.logs._FLUSH_CHARACTERS", 10)
     keeper = LogKeeper(run.attempts.get())
@@ -197,6 +198,6 @@ def test_a_line_without_end_is_kept_in_the_next_block(
     assert list(texts) == ["one\n", "50 %"]
 
 
-def test_what_is_recorded_stays_as_it_was(run: Run) -> None:
+def test_recorded_texts_stay_unchanged(run: Run) -> None:
     run.refresh_from_db()
     assert run.error == LEAK

@@ -31,7 +31,7 @@ def test_below_api_it_is_a_problem_and_is_logged(
         "type": "about:blank",
         "title": "Internal Server Error",
         "status": 500,
-        "detail": "Something broke on our side. It is in the server's log.",
+        "detail": "The server failed on this request. The server's log has the error.",
     }
     traced = [record for record in caplog.records if record.exc_info]
     assert [str(record.exc_info[1]) for record in traced if record.exc_info] == [SECRET]

@@ -13,7 +13,7 @@ import pytest
 
 from slicewise_server.serving.answers import Incomplete
 from slicewise_server.serving.spool import NoRoom, Room, Spool
-from tests.attacks.exchanges import Exchange, ask
+from tests.attacks.asgi_requests import Exchange, ask
 
 
 class Reader(Exchange):

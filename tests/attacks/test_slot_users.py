@@ -18,7 +18,7 @@ from slicewise.process import reachability
 from slicewise.runner.parent_client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
-from tests.attacks.spying import REFUSED, SPY, read_pid
+from tests.attacks.process_inspection import REFUSED, SPY, read_pid
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, parent_of_each
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -195,7 +195,7 @@ for message in parent.launch(json.loads(sys.argv[4])).messages(0.2):
 """
 
 
-def test_what_a_lost_worker_s_run_left_is_gone_before_the_next_one(
+def test_files_of_a_lost_worker_s_run_are_removed_before_the_next_run(
     alone: Runs, folder: Path
 ) -> None:
     alone.define(

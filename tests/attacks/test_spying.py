@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner.parent_client import WarmParent
-from tests.attacks.spying import REFUSED, SPY, read_pid, spied
+from tests.attacks.process_inspection import REFUSED, SPY, read_pid, spied
 from tests.attacks.users import FIRST_USER, GROUP, environment, open_folder, other_user
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
@@ -25,7 +25,7 @@ def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts what becomes others")
-def test_what_user_code_may_write_is_not_run_by_root(tmp_path: Path) -> None:
+def test_root_does_not_run_files_that_user_code_may_write(tmp_path: Path) -> None:
     note = "import os; open('{}/was-{}', 'a').write(str(os.getuid()))\n"
     with open_folder() as folder:
         own_base = folder / "own"
@@ -61,7 +61,7 @@ UNDER_ONE_USER = """
 import json, os, sys
 from pathlib import Path
 from slicewise.runner.parent_client import WarmParent
-from tests.attacks.spying import spied
+from tests.attacks.process_inspection import spied
 from tests.attacks.users import environment
 from tests.runtime.runs import Runs
 folder, user = Path(sys.argv[1]), int(sys.argv[2])

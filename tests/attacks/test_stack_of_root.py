@@ -13,8 +13,10 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from slicewise.runner import loader_process
-from slicewise_server.stack import code_account, doctor, up
+from slicewise.process import reachability
+from slicewise.process.reachability import UntriedError
+from slicewise.runner.loader_users import LOADER_USERS
+from slicewise_server.stack import code_account, code_environment, doctor, up
 from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.code_environment import with_code_account
 from slicewise_server.stack.demo.client import Client
@@ -190,6 +192,79 @@ def test_code_that_has_run_as_nobody_cannot_bring_root_back(
 
 
 @root_only
+def test_a_passing_failure_of_the_trial_makes_no_code_run_as_root(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = []
+
+    def fail(*_: object) -> str:
+        trials.append(1)
+        raise UntriedError("[Errno 11] Resource temporarily unavailable")
+
+    monkeypatch.setattr(code_account, "_PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(reachability, "first_closed_path", fail)
+    with pytest.raises(StackError, match="whether nobody can use Python failed"):
+        with_code_account({}, folder)
+    assert len(trials) == 3
+    # The next start tries again.
+    monkeypatch.setattr(reachability, "first_closed_path", lambda *_: "")
+    assert with_code_account({}, folder)["SLICEWISE_RUNNER_USER"] == "nobody"
+
+
+@root_only
+def test_the_doctor_tells_of_a_trial_that_failed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise UntriedError("[Errno 11] Resource temporarily unavailable")
+
+    monkeypatch.setattr(code_account, "_PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(reachability, "first_closed_path", fail)
+    monkeypatch.setattr(os, "environ", {"PATH": os.environ["PATH"], "SLICEWISE_DATA": str(folder)})
+    (finding,) = [one for one in doctor.examine(os.environ) if one.name == "User code"]
+    assert (finding.good, finding.found) == (False, "not known")
+    assert "Start again" in finding.advice
+
+
+@root_only
+def test_a_stack_tries_the_user_of_code_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trials = []
+
+    def closed_path(*_: object) -> str:
+        trials.append(1)
+        return "/closed"
+
+    monkeypatch.setattr(reachability, "first_closed_path", closed_path)
+    monkeypatch.setattr(os, "environ", {"PATH": os.environ["PATH"], "SLICEWISE_DATA": str(folder)})
+    stack = up.embedded()
+    stack.services.folder.create()
+    up.announce(stack)
+    assert "The reason: nobody cannot use /closed." in " ".join(capsys.readouterr().out.split())
+    assert len(trials) == 1
+
+
+@root_only
+@pytest.mark.parametrize("end", ["exec /no/such/program", "kill -9 $$"])
+def test_a_trial_of_the_data_folder_that_is_cut_short_names_no_folder(
+    end: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_environment, "_FIRST_CLOSED_FOLDER", end)
+    with pytest.raises(StackError, match=r"can enter the data folder .* failed \(status -?\d+\)"):
+        with_code_account({"SLICEWISE_RUNNER_USER": "nobody"}, folder)
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_a_file_in_the_place_of_the_lake_is_told(folder: Path) -> None:
+    (folder / "lake").touch()
+    assert default_account({}, folder).obstacle == (
+        f"{folder / 'lake'} is no folder: remove it, or set LAKE to a folder"
+    )
+
+
+@root_only
 @pytest.mark.usefixtures("reachable")
 def test_code_never_has_the_user_of_the_database(folder: Path) -> None:
     server = server_account()
@@ -296,10 +371,10 @@ def test_the_loader_has_another_user_than_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code_account, "_closed_path", lambda *_: "")
-    monkeypatch.setattr(loader_process, "is_python_open_to_loader", lambda: True)
     account = default_account({}, folder).account
     assert account is not None
-    assert loader_process.loader_user() not in (None, 0, account.uid)
+    assert account.uid not in LOADER_USERS
+    assert 0 not in LOADER_USERS
 
 
 @root_only

@@ -25,9 +25,11 @@ def web_server(
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """Start a web server; yield its port and its process once it accepts connections."""
     (port,) = ports.pick(1)
+    # The command has the file of Granian's log relative to the project.
+    options = [str(PROJECT / word) if word.endswith(".json") else word for word in WEB[1:-1]]
     where = {"GRANIAN_HOST": "127.0.0.1", "GRANIAN_PORT": str(port), "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen(
-        [sys.executable, *WEB[1:-1], application],
+        [sys.executable, *options, application],
         env={**os.environ, **where, **(env or {})},
         cwd=folder,
     )
@@ -39,12 +41,12 @@ def web_server(
         process.wait(60)
 
 
-def exchange(port: int, *parts: bytes, pause: float = 0, timeout: float = 60) -> bytes:
-    """Send the parts, with pauses between them, and return the whole answer."""
+def exchange(port: int, *chunks: bytes, pause: float = 0, timeout: float = 60) -> bytes:
+    """Send the chunks, with pauses between them, and return the whole answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
-        for number, part in enumerate(parts):
+        for number, chunk in enumerate(chunks):
             time.sleep(pause if number else 0)
-            connection.sendall(part)
+            connection.sendall(chunk)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 

@@ -18,7 +18,7 @@ from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services.advance import advancing, expansion
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.request.estimates import runs_at_once
-from tests.backfills.scenes import start
+from tests.backfills.driven_backfills import start
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, person
 from tests.threads import elsewhere
@@ -173,7 +173,7 @@ def test_a_worker_that_lacks_a_plugin_for_a_while_ends_no_backfill(
     assert Run.objects.filter(group=backfill.group).exists()
 
 
-def test_what_could_not_go_on_for_a_day_is_given_up(
+def test_a_backfill_that_could_not_advance_for_a_day_fails(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asset("raw_flights", DAILY_2013)

@@ -15,7 +15,7 @@ from backfills_app.services.advance import admission
 from backfills_app.services.advance.admission import admit
 from backfills_app.services.advance.expansion import expand
 from backfills_app.services.partitions.decisions import BatchDecision, decide
-from tests.backfills.scenes import counts_of, start
+from tests.backfills.driven_backfills import counts_of, start
 from tests.factories import DAILY_2013, asset
 from tests.threads import elsewhere
 
@@ -28,7 +28,7 @@ def written(alice: User, **more: Any) -> Backfill:
 
 
 @pytest.mark.parametrize("strategy", ["partition", "range"])
-def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
+def test_partitions_withdrawn_between_decision_and_record_are_not_skipped(
     alice: User, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     asset("raw_flights", DAILY_2013)

@@ -37,10 +37,10 @@ from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.attempts import publish
-from tests.backfills.desk import Desk
-from tests.backfills.scenes import counts_of, following, run_all, start, state_of
+from tests.backfills.backfill_states import Desk
+from tests.backfills.driven_backfills import counts_of, following, run_all, start, state_of
 from tests.factories import DAILY_2013, asset, person, together
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,
@@ -59,7 +59,7 @@ def desk(alice: User, worker: Gateway) -> Desk:
 
 
 # State it is in: {action: state that follows, or what the refusal says}.
-NOTHING_TO_RETRY = "! Nothing of it is to be retried."
+NOTHING_TO_RETRY = "! The backfill has no partitions to retry."
 ENDED = {"resume": "! is not paused", "delete": "deleted"}
 TABLE: dict[str, dict[str, str]] = {
     "creating": {
@@ -94,7 +94,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "canceling": {
         "pause": "! is canceling already", "resume": "! is not paused: ",
-        "cancel": "! is canceling already", "retry": "! can be retried once all has ended",
+        "cancel": "! is canceling already", "retry": "! can be retried after the",
         "change": "! is canceling already", "describe": "canceling",
         "delete": "! is canceling. Only",
     },
@@ -149,7 +149,7 @@ def test_every_action_in_every_state_is_done_or_refused_with_a_sentence(
         run_all(desk.worker)
         assert Backfill.objects.get().ended
         assert sum(counts_of(desk.backfill).values()) == 6
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def open_attempts() -> Any:
@@ -174,7 +174,7 @@ def test_paused_nothing_new_starts_and_what_runs_goes_on(desk: Desk) -> None:
     assert (state_of(paused), counts_of(paused)) == ("succeeded", {"succeeded": 6})
 
 
-def test_what_was_sent_to_a_worker_and_not_begun_does_not_start_either(desk: Desk) -> None:
+def test_dispatched_runs_that_have_not_begun_do_not_start_either(desk: Desk) -> None:
     advance()
     dispatch()
     sent = Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True)
@@ -189,7 +189,7 @@ def test_a_paused_backfill_holds_no_partition_that_somebody_else_wants(desk: Des
     flights = desk.backfill.asset
     group = materialize(MaterializeRequest(asset=flights, selection="2013-01-06"), user=desk.alice)
     assert (group.in_flight, group.runs.count()) == ([], 1)
-    with pytest.raises(ConflictingRequest, match="Another run is making"):
+    with pytest.raises(ConflictingRequest, match="Another run is materializing"):
         materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=desk.alice)
 
 
@@ -263,9 +263,9 @@ def test_a_canceled_backfill_goes_on_where_it_was_stopped(desk: Desk) -> None:
     cancel_backfill(desk.backfill, user=desk.alice)
     ending.cancel(second.row)
     assert counts_of(desk.backfill) == {"succeeded": 1, "canceled": 5}
-    with pytest.raises(ConflictingRequest, match="its 5 canceled partitions, ask for these too"):
+    with pytest.raises(ConflictingRequest, match="the 5 canceled partitions, include canceled"):
         retry_failed(desk.backfill, user=desk.alice)
-    with pytest.raises(ConflictingRequest, match="retry it with its canceled partitions"):
+    with pytest.raises(ConflictingRequest, match="retry the backfill with canceled partitions"):
         resume_backfill(desk.backfill, user=desk.alice)
     retry_failed(desk.backfill, canceled=True, user=desk.alice)
     desk.end_all()
@@ -287,7 +287,7 @@ def test_a_retry_of_what_failed_leaves_what_was_canceled(desk: Desk) -> None:
     assert failures_of(desk.backfill) == []
 
 
-def test_what_others_have_made_since_is_not_made_by_a_retry(desk: Desk, alice: User) -> None:
+def test_a_retry_skips_partitions_materialized_by_other_runs(desk: Desk, alice: User) -> None:
     desk.end_all("2013-01-02")
     materialize(MaterializeRequest(asset=desk.backfill.asset, selection="2013-01-02"), user=alice)
     from tests.execution.conftest import make_gateway
@@ -300,7 +300,7 @@ def test_what_others_have_made_since_is_not_made_by_a_retry(desk: Desk, alice: U
 
 
 @pytest.mark.parametrize("existing", ["missing", "missing_and_failed", "all"])
-def test_what_it_has_failed_at_itself_is_retried_whichever_it_was_to_make(
+def test_failed_partitions_are_retried_under_every_policy_for_existing_partitions(
     desk: Desk, alice: User, existing: str
 ) -> None:
     backfill = start(alice, "2013-03-01", "2013-03-03", existing=existing)
@@ -367,14 +367,14 @@ def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfi
     [
         (
             lambda backfill, user: retry_failed(backfill, user=user),
-            r"is history: .* That backfill makes them in another run\.",
+            r"is superseded: .* Another run of that backfill covers the partitions\.",
         ),
         (
             lambda backfill, user: (
                 retry_failed(backfill, user=user),
                 cancel_backfill(backfill, user=user),
             ),
-            r"is history: .* Retry that backfill instead, or run this run again\.",
+            r"is superseded: .* Retry that backfill instead, or re-run this run\.",
         ),
         (lambda backfill, user: delete_backfill(backfill, user=user), "which was deleted"),
     ],
@@ -472,7 +472,7 @@ def test_the_order_of_a_selection_is_kept_only_where_it_was_asked_for(
     desk: Desk, alice: User
 ) -> None:
     advance()
-    with pytest.raises(ConflictingRequest, match="keeps no order of its selection"):
+    with pytest.raises(ConflictingRequest, match="has no listed order"):
         change_backfill(desk.backfill, order="listed", user=alice)
 
 
@@ -606,7 +606,7 @@ def test_a_grant_is_enough_to_create_one_as_well(desk: Desk) -> None:
         create_backfill(request_from_text("weather", "2013-01-01", "2013-01-02"), user=vera)
 
 
-def test_what_its_function_makes_as_well_must_be_granted_too(alice: User) -> None:
+def test_a_grant_must_cover_all_outlets_of_the_function(alice: User) -> None:
     together("both", ["one", "two"], DAILY_2013)
     vera = person("vera", Role.VIEWER)
     Grant.objects.create(person=vera, asset="one")
@@ -621,7 +621,7 @@ def test_what_its_function_makes_as_well_must_be_granted_too(alice: User) -> Non
     assert cancel_backfill(of_alice, user=vera).state == "canceled"
 
 
-def test_what_was_left_to_each_asset_is_left_to_it_by_a_clone_as_well(alice: User) -> None:
+def test_a_clone_leaves_the_same_params_to_each_asset(alice: User) -> None:
     asset("raw", DAILY_2013, params={"threshold": 10, "year": 2013})
     following("delays", DAILY_2013, of={"raw": None}, params={"threshold": 5})
     request = request_from_text(
@@ -645,7 +645,7 @@ def test_no_partition_stays_claimed_by_a_run_that_is_gone(desk: Desk, alice: Use
     assert state_of(desk.backfill) == "succeeded"
 
 
-def test_what_another_backfill_has_left_to_a_paused_one_it_makes_itself(
+def test_a_later_backfill_materializes_partitions_of_a_paused_backfill(
     desk: Desk, alice: User
 ) -> None:
     (first,) = desk.run_some(1)

@@ -11,7 +11,7 @@ from backfills_app.services.advance.advancing import advance
 from backfills_app.views.plans import planned_page
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import begun, publish
-from tests.backfills.scenes import (
+from tests.backfills.driven_backfills import (
     ask,
     drive,
     end,
@@ -22,7 +22,7 @@ from tests.backfills.scenes import (
     state_of,
 )
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 WEEKLY = slicewise.PartitionByInterval("@weekly", start="2013-01-01", end="2014-01-01")
 MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
@@ -48,7 +48,7 @@ def test_all_that_follow_are_made_after_what_they_need(alice: User, worker: Gate
     assert last_of["months"] < first_of["whole"]
     # A day is not left behind until all days are made.
     assert first_of["delays"] < last_of["raw_flights"]
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_partition_waits_for_all_that_it_needs(alice: User, worker: Gateway) -> None:
@@ -78,7 +78,7 @@ def test_a_failed_partition_blocks_only_what_follows_it(alice: User, worker: Gat
     assert outcomes(backfill, "months") == {"succeeded": 1, "upstream_failed": 1}
 
 
-def test_what_is_missing_upstream_is_said_before_and_skipped_for_it(
+def test_missing_upstream_partitions_are_previewed_and_their_downstream_is_skipped(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
     asset("raw_flights", DAILY_2013)
@@ -97,7 +97,7 @@ def test_what_is_missing_upstream_is_said_before_and_skipped_for_it(
     assert outcomes(backfill, "weeks") == {"succeeded": 2, "upstream_missing": 2}
 
 
-def test_what_another_run_makes_is_waited_for_by_what_follows(
+def test_downstream_partitions_wait_for_partitions_of_another_run(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
@@ -119,7 +119,7 @@ def test_what_another_run_makes_is_waited_for_by_what_follows(
     assert skipped.run_id == other_attempt.run.pk
 
 
-def test_what_is_made_together_follows_once(alice: User, worker: Gateway) -> None:
+def test_outlets_of_one_function_follow_once(alice: User, worker: Gateway) -> None:
     following("both", DAILY_2013, of={}, outlets=["one", "two"])
     following("after", DAILY_2013, of={"two": None})
     plan = plan_of(alice, "one", selection="2013-01", downstream="all")
@@ -141,7 +141,7 @@ def test_chosen_assets_follow_by_way_of_others(alice: User, worker: Gateway) -> 
     assert list(plan) == ["raw_flights", "months"]
     # Nothing makes the days that the month needs.
     assert (plan["months"].total, plan["months"].missing_upstream) == (1, 1)
-    with pytest.raises(InvalidRequest, match="nothing_such does not follow raw_flights"):
+    with pytest.raises(InvalidRequest, match="nothing_such is not downstream of raw_flights"):
         plan_of(alice, "raw_flights", selection="2013-01", downstream=["nothing_such"])
     with pytest.raises(InvalidRequest, match="Either all or names"):
         plan_of(alice, "raw_flights", selection="2013-01", downstream="all,months")
@@ -218,7 +218,9 @@ def test_stale_partitions_are_made_where_that_is_asked_for(
     assert again["delays"].to_make == 0
 
 
-def test_what_follows_something_that_is_made_is_stale(alice: User, worker: Gateway) -> None:
+def test_partitions_downstream_of_materialized_partitions_are_stale(
+    alice: User, worker: Gateway
+) -> None:
     asset("raw_flights", DAILY_2013)
     following("delays", DAILY_2013, of={"raw_flights": None})
     ask(alice, "raw_flights", selection="2013-01", downstream="all")
@@ -233,7 +235,7 @@ def test_what_follows_something_that_is_made_is_stale(alice: User, worker: Gatew
     assert outcomes(backfill, "delays") == {"succeeded": 10, "exists": 21}
 
 
-def test_what_follows_something_that_failed_is_made_with_its_retry(
+def test_partitions_downstream_of_failed_partitions_are_materialized_after_the_retry(
     alice: User, worker: Gateway
 ) -> None:
     asset("raw_flights", DAILY_2013)
@@ -357,7 +359,7 @@ def test_a_whole_asset_is_made_again_where_the_backfill_adds_to_what_it_reads(
     assert AssetPartition.objects.get(asset__name="summary").version == 2
 
 
-def test_a_whole_asset_that_is_there_shares_the_fate_of_what_the_backfill_adds(
+def test_a_materialized_unpartitioned_asset_shares_the_fate_of_the_additions_of_the_backfill(
     alice: User, worker: Gateway
 ) -> None:
     asset("raw_flights", DAILY_2013)

@@ -10,7 +10,7 @@ from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, request_from_text
 from backfills_app.services.request.estimates import Estimate
-from tests.backfills.scenes import ask, run_all
+from tests.backfills.driven_backfills import ask, run_all
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +30,7 @@ def lasted(backfill: Backfill, *seconds: float) -> None:
         Run.objects.filter(pk=run.pk).update(started_at=now - timedelta(seconds=took), ended_at=now)
 
 
-def told(user: User, end: str, **options: object) -> Estimate | None:
+def estimate_of(user: User, end: str, **options: object) -> Estimate | None:
     """Return the estimate of a preview from the first of February on."""
     request = request_from_text("raw", "2013-02-01", end, existing="all", **options)
     return check_backfill(request, user=user).estimate
@@ -41,11 +41,11 @@ def test_two_runs_tell_nothing_and_three_tell_the_median(alice: User, worker: Ga
     two = ask(alice, "raw", start="2013-01-01", end="2013-01-02")
     run_all(worker)
     lasted(two, 2.0, 4.0)
-    assert told(alice, "2013-02-10", max_active_runs=1) is None
+    assert estimate_of(alice, "2013-02-10", max_active_runs=1) is None
     third = ask(alice, "raw", start="2013-01-03", end="2013-01-03")
     run_all(worker)
     lasted(third, 3.0)
-    estimate = told(alice, "2013-02-10", max_active_runs=1)
+    estimate = estimate_of(alice, "2013-02-10", max_active_runs=1)
     assert estimate is not None
     assert estimate.seconds == pytest.approx(30, rel=0.01)
     assert estimate.low < estimate.seconds < estimate.high
@@ -57,15 +57,15 @@ def test_runs_of_a_day_tell_nothing_of_runs_of_a_week(alice: User, worker: Gatew
     days = ask(alice, "raw", start="2013-01-01", end="2013-01-04")
     run_all(worker)
     lasted(days, *[1.0] * 4)
-    assert told(alice, "2013-02-28", strategy=7) is None
+    assert estimate_of(alice, "2013-02-28", strategy=7) is None
     weeks = ask(
         alice, "raw", start="2013-01-01", end="2013-01-28", strategy=7, existing="all",
     )  # fmt: skip
     run_all(worker)
     lasted(weeks, *[2.0] * 4)
-    estimate = told(alice, "2013-02-28", strategy=7, max_active_runs=1)
+    estimate = estimate_of(alice, "2013-02-28", strategy=7, max_active_runs=1)
     assert estimate is not None
     assert estimate.seconds == pytest.approx(8, rel=0.01)
-    of_days = told(alice, "2013-02-28", max_active_runs=1)
+    of_days = estimate_of(alice, "2013-02-28", max_active_runs=1)
     assert of_days is not None
     assert of_days.seconds == pytest.approx(28, rel=0.01)

@@ -7,9 +7,9 @@ from accounts_app.models import User
 from assets_app.models import Run, RunPartition
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.bookkeeping.following import _FOLLOW
-from tests.backfills.scenes import ask
+from tests.backfills.driven_backfills import ask
 from tests.factories import DAILY_2013, asset
-from tests.plans import nodes_of
+from tests.query_plans import nodes_of
 
 pytestmark = pytest.mark.django_db
 

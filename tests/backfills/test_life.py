@@ -19,9 +19,9 @@ from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun, publish
-from tests.backfills.scenes import counts_of, run_all, start, state_of
+from tests.backfills.driven_backfills import counts_of, run_all, start, state_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 
 def test_it_is_there_at_once_and_is_expanded_by_the_worker(alice: User) -> None:
@@ -108,7 +108,7 @@ def test_all_succeed(alice: User, worker: Gateway) -> None:
     assert backfill.run_start_date is not None
     assert backfill.run_end_date is not None
     assert AssetPartition.objects.filter(state="materialized").count() == 31
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_never_more_than_max_active_runs_are_sent(alice: User, worker: Gateway) -> None:
@@ -135,7 +135,9 @@ def test_nothing_but_failures_makes_it_failed(alice: User, worker: Gateway) -> N
     assert (state_of(backfill), counts_of(backfill)) == ("failed", {"failed": 31})
 
 
-def test_what_is_there_is_skipped_unless_all_are_asked_for(alice: User, worker: Gateway) -> None:
+def test_materialized_partitions_are_skipped_unless_all_are_requested(
+    alice: User, worker: Gateway
+) -> None:
     asset("raw_flights", DAILY_2013)
     run_all_of = start(alice, end="2013-01-10")
     run_all(worker)
@@ -150,7 +152,7 @@ def test_what_is_there_is_skipped_unless_all_are_asked_for(alice: User, worker: 
     assert set(skipped.values_list("reason", flat=True)) == {"exists"}
 
 
-def test_what_another_run_is_making_is_skipped_with_that_reason(
+def test_partitions_in_flight_are_skipped_with_that_reason(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
@@ -165,7 +167,9 @@ def test_what_another_run_is_making_is_skipped_with_that_reason(
     assert (skipped.key, skipped.reason) == ("2013-01-13", "in_flight")
 
 
-def test_a_backfill_of_nothing_but_what_is_there_ends_at_once(alice: User, worker: Gateway) -> None:
+def test_a_backfill_of_materialized_partitions_alone_ends_at_once(
+    alice: User, worker: Gateway
+) -> None:
     asset("raw_flights", DAILY_2013)
     start(alice)
     run_all(worker)
@@ -174,7 +178,7 @@ def test_a_backfill_of_nothing_but_what_is_there_ends_at_once(alice: User, worke
     assert (state_of(again), counts_of(again)) == ("succeeded", {"skipped": 31})
 
 
-def test_what_was_made_while_it_waited_is_not_made_again(
+def test_partitions_materialized_while_they_waited_are_skipped(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
@@ -185,7 +189,7 @@ def test_what_was_made_while_it_waited_is_not_made_again(
     assert counts_of(backfill) == {"succeeded": 30, "skipped": 1}
 
 
-def test_runs_of_n_do_not_reach_over_a_hole(alice: User, worker: Gateway, gateway: Gateway) -> None:
+def test_runs_of_n_do_not_reach_over_a_gap(alice: User, worker: Gateway, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway, "2013-01-03"))
     backfill = start(alice, end="2013-01-08", strategy=4)

@@ -10,7 +10,7 @@ from assets_app.models import Asset, Gateway, Run
 from assets_app.queries.staleness import newer_inputs
 from slicewise import All, Keys, Latest, PartitionByInterval, PartitionDefinition, PartitionMapping
 from tests.attempts import begun, publish
-from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, plan_of
+from tests.backfills.driven_backfills import ask, drive, failing_keys, following, outcomes, plan_of
 from tests.factories import DAILY_2013, asset
 
 BOUNDED = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
@@ -28,7 +28,7 @@ def rates(request: pytest.FixtureRequest, db: None) -> Asset:
     return asset("rates", definition)
 
 
-def test_all_are_made_where_what_they_need_is_there(
+def test_all_are_materialized_where_their_upstream_is_materialized(
     mapping: PartitionMapping, rates: Asset, alice: User, gateway: Gateway, worker: Gateway
 ) -> None:
     publish(begun(rates, alice, gateway, "2013-01-02..2013-01-04", strategy="range"))
@@ -52,7 +52,7 @@ def test_none_is_made_where_it_is_missing(
     assert outcomes(backfill, "daily") == {"upstream_missing": 28}
 
 
-def test_what_the_same_backfill_makes_for_all_is_made_first(
+def test_a_partition_that_all_others_need_is_materialized_first(
     mapping: PartitionMapping, rates: Asset, alice: User, worker: Gateway
 ) -> None:
     following("daily", DAILY_2013, of={"rates": mapping})
@@ -62,7 +62,7 @@ def test_what_the_same_backfill_makes_for_all_is_made_first(
     drive(worker)
     assert outcomes(backfill, "daily") == {"succeeded": 3}
     first = Run.objects.filter(asset__name="daily").earliest("id")
-    last_day = Run.objects.get(asset=rates, partitions__slice__key="2013-01-04")
+    last_day = Run.objects.get(asset=rates, partitions__partition__key="2013-01-04")
     assert last_day.pk < first.pk
     if isinstance(mapping, All):
         assert Run.objects.filter(asset=rates).latest("id").pk < first.pk

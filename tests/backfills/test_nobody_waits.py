@@ -37,9 +37,9 @@ from backfills_app.services.bookkeeping.locks import lock
 from backfills_app.services.control import retrying_failed
 from backfills_app.services.partitions.stored import stored_scopes
 from slicewise_server.web.request_errors import ConflictingRequest
-from tests.backfills.scenes import ask, drive, end, failing_keys, following, state_of
+from tests.backfills.driven_backfills import ask, drive, end, failing_keys, following, state_of
 from tests.factories import DAILY_2013, asset
-from tests.threads import elsewhere, locked_slices
+from tests.threads import elsewhere, locked_partitions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,7 +80,7 @@ def test_partitions_that_a_large_run_records_keep_no_backfill_from_its_turn(
     ask(alice, busy.name, selection="2013-01")
     ask(alice, free.name, selection="2013-01")
     may_end = threading.Event()
-    holder = locked_slices(busy, may_end)
+    holder = locked_partitions(busy, may_end)
 
     def move_on() -> None:
         for _ in range(3):
@@ -110,7 +110,7 @@ def test_a_backfill_waits_longer_each_time_for_locked_partitions_and_says_so(
     cancel_group(Run.objects.get().group, user=alice)
     backfill = ask(alice, flights.name, selection="2013-01-01..2013-01-03")
     may_end = threading.Event()
-    holder, waits = locked_slices(flights, may_end), list[float]()
+    holder, waits = locked_partitions(flights, may_end), list[float]()
     while not backfill.stalled_error and len(waits) < 5:
         began = time.monotonic()
         advance()
@@ -171,7 +171,7 @@ def test_a_retry_and_a_deletion_are_answered_at_once(alice: User, worker: Gatewa
     drive(worker, failing=failing_keys("2013-01-01"))
     with in_the_way(backfill):
         assert retry_failed(backfill, user=alice).state == "running"
-        with pytest.raises(ConflictingRequest, match="cancel it first"):
+        with pytest.raises(ConflictingRequest, match="cancel the backfill first"):
             delete_backfill(backfill, user=alice)
     drive(worker)
     assert state_of(backfill) == "succeeded"

@@ -13,14 +13,14 @@ from assets_app.execution.attempt.inputs import read_inputs
 from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run, Target
 from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed
-from backfills_app.services.partitions.skipping import skips_of
+from backfills_app.services.partitions.skipped_partitions import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import partition_rows
 from tests.attempts import begun, publish
-from tests.backfills.scenes import ask, drive, following, outcomes, plan_of
+from tests.backfills.driven_backfills import ask, drive, following, outcomes, plan_of
 from tests.factories import asset
 from tests.partition_records import made
-from tests.scheduling.scenes import at, by
+from tests.scheduling.scheduled_assets import at, by
 
 pytestmark = pytest.mark.django_db
 WORKDAYS = PartitionByInterval(
@@ -42,8 +42,8 @@ def _ready(downstream: Asset, selection: str) -> set[str]:
     )
     assert downstream.definition is not None
     rows = list(partition_rows(downstream.definition, downstream.definition.select(selection)))
-    verdicts = evaluate(Target(downstream), edges, rows, made=None, now=NOW)
-    return {verdict.row.key for verdict in verdicts if verdict.is_ready}
+    evaluations = evaluate(Target(downstream), edges, rows, made=None, now=NOW)
+    return {evaluation.row.key for evaluation in evaluations if evaluation.is_ready}
 
 
 def _ready_by_hand(downstream: Asset, selection: str) -> set[str]:
@@ -139,7 +139,7 @@ def test_counts_are_of_partitions_with_the_first_and_the_last(
     assert "month does without 8 excluded partitions of load" in out.getvalue()
 
 
-def test_what_was_skipped_so_is_made_by_a_retry_once_it_is_not_needed(
+def test_a_retry_materializes_partitions_once_their_nonexistent_upstream_is_ignored(
     alice: User, gateway: Gateway, worker: Gateway
 ) -> None:
     load = asset("load", WORKDAYS)
@@ -194,7 +194,7 @@ def test_a_backfill_and_the_page_of_a_partition_name_what_does_not_exist(
     assert "do not exist" not in page
 
 
-def test_what_lacks_something_else_is_told_as_before(alice: User, worker: Gateway) -> None:
+def test_partitions_with_a_missing_upstream_keep_their_reason(alice: User, worker: Gateway) -> None:
     asset("load", WORKDAYS)
     following("follower", WORKDAYS, of={"load": None})
     backfill = ask(alice, "follower", selection="2024-01-08..2024-01-09")

@@ -18,11 +18,11 @@ from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,
+    AwaitedPartition,
     Gateway,
     Producer,
     ProducerVersion,
     Run,
-    RunNeed,
 )
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries.skips import lacks_upstream
@@ -37,9 +37,17 @@ from backfills_app.services import (
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import begun, publish
-from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
+from tests.backfills.driven_backfills import (
+    ask,
+    drive,
+    end,
+    failing_keys,
+    following,
+    outcomes,
+    state_of,
+)
 from tests.factories import AIRPORTS, DAILY_2013, asset
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
 
@@ -71,7 +79,7 @@ def step(worker: Gateway, *, except_days: tuple[str, ...] = ()) -> list[str]:
     return [key for _, key in sent_runs]
 
 
-def test_what_comes_after_a_missing_one_is_skipped_and_not_waited_for(
+def test_partitions_after_a_missing_partition_are_skipped_without_waiting(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
     raw = asset("raw", DAILY_2013)
@@ -83,8 +91,8 @@ def test_what_comes_after_a_missing_one_is_skipped_and_not_waited_for(
     assert outcomes(backfill, "balances") == {"succeeded": 4, "upstream_missing": 27}
     skipped = backfill.group.runs.filter(state="skipped").first()
     assert skipped is not None
-    assert skipped.error == "The partition before it is missing, and no run is to make it."
-    assert counts_agree_with_slices()
+    assert skipped.error == "The previous partition is missing, and no run is to materialize it."
+    assert counts_agree_with_partitions()
     # Once it is there the rest follows.
     made(raw, alice, gateway, "2013-01-05")
     retry_failed(backfill, user=alice)
@@ -107,14 +115,16 @@ def test_the_first_that_was_ever_asked_for_has_no_past(alice: User, worker: Gate
     assert outcomes(backfill, "balances") == {"succeeded": 11}
 
 
-def test_what_follows_a_failure_says_so_to_the_end(alice: User, worker: Gateway) -> None:
+def test_all_partitions_after_a_failure_are_skipped_as_upstream_failed(
+    alice: User, worker: Gateway
+) -> None:
     balances()
     backfill = ask(alice, "balances", selection="2013-01-01..2013-01-20")
     drive(worker, failing=failing_keys("2013-01-03"))
     assert outcomes(backfill, "balances") == {"succeeded": 2, "failed": 1, "upstream_failed": 17}
 
 
-def test_what_another_run_makes_is_waited_for(
+def test_partitions_wait_for_an_earlier_partition_of_another_run(
     alice: User, worker: Gateway, gateway: Gateway
 ) -> None:
     other_attempt = begun(balances(), alice, gateway, "2013-01-05")
@@ -151,7 +161,7 @@ def test_none_comes_before_one_that_is_still_held_up(
     number = 31 * (1 if partition is DAILY_2013 else 3)
     assert state_of(backfill) == "succeeded"
     assert outcomes(backfill, "balances") == {"succeeded": number}
-    assert not RunNeed.objects.filter(run__state="skipped").exists()
+    assert not AwaitedPartition.objects.filter(run__state="skipped").exists()
 
 
 def test_a_retry_makes_what_failed_before_what_waits_for_it(alice: User, worker: Gateway) -> None:
@@ -170,7 +180,7 @@ def test_a_retry_makes_what_failed_before_what_waits_for_it(alice: User, worker:
     assert (state_of(backfill), outcomes(backfill, "balances")) == ("succeeded", {"succeeded": 20})
 
 
-def test_what_waited_too_long_is_retried(
+def test_partitions_that_waited_too_long_are_retried(
     alice: User, worker: Gateway, gateway: Gateway, settings: Any
 ) -> None:
     other_attempt = begun(balances(), alice, gateway, "2013-01-05")
@@ -195,7 +205,7 @@ def lowered(backfill: Backfill, user: User) -> None:
 
 
 @pytest.mark.parametrize("act", [paused, lowered])
-def test_what_waits_goes_back_with_what_it_waits_for(
+def test_waiting_runs_are_withdrawn_with_the_runs_that_they_wait_for(
     alice: User, worker: Gateway, gateway: Gateway, act: Callable[[Backfill, User], None]
 ) -> None:
     made(balances(), alice, gateway, "2013-01-01..2013-01-20")
@@ -205,7 +215,7 @@ def test_what_waits_goes_back_with_what_it_waits_for(
     assert list(runs_of(backfill).values()) == ["queued", *["waiting"] * 8]
     act(backfill, alice)
     assert runs_of(backfill) == {}
-    assert not RunNeed.objects.exists()
+    assert not AwaitedPartition.objects.exists()
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
     assert wake_waiting(timezone.now()) == 0
     if act is paused:
@@ -216,10 +226,10 @@ def test_what_waits_goes_back_with_what_it_waits_for(
     assert list(ended.values_list("selection", flat=True)) == [
         f"2013-01-{day:02}" for day in range(1, 21)
     ]
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
-def test_what_has_waited_goes_back_and_what_was_retried_does_not(
+def test_runs_that_have_waited_are_withdrawn_and_retried_runs_are_not(
     alice: User, worker: Gateway
 ) -> None:
     balances()
@@ -238,7 +248,7 @@ def test_what_has_waited_goes_back_and_what_was_retried_does_not(
     assert runs_of(backfill)["2013-01-03"] in ("queued", "dispatched")
 
 
-def test_what_was_left_to_a_paused_backfill_is_made_before_what_waits_for_it(
+def test_partitions_of_a_paused_backfill_are_materialized_before_the_waiting_partitions(
     alice: User, worker: Gateway
 ) -> None:
     balances()
@@ -271,7 +281,9 @@ def test_the_order_stays_oldest_first(alice: User, worker: Gateway) -> None:
 
 
 @pytest.mark.parametrize("order", ["newest", "listed"])
-def test_what_follows_asks_for_the_oldest_first_as_well(alice: User, order: str) -> None:
+def test_a_downstream_asset_that_depends_on_its_past_requires_the_order_oldest(
+    alice: User, order: str
+) -> None:
     asset("raw", DAILY_2013)
     balances("raw")
     request = {"selection": "2013-01", "order": order}

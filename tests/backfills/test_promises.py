@@ -19,9 +19,9 @@ from assets_app.models import Asset, Gateway, Run, RunPartition, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
 from slicewise_server.web.request_errors import InvalidRequest
-from tests.backfills.scenes import drive, end, following, never, outcomes, undone
+from tests.backfills.driven_backfills import drive, end, following, never, outcomes, undone
 from tests.execution.conftest import make_gateway
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 FIRST, AFTER = "2024-03-25", "2024-04-09"
 BERLIN = "Europe/Berlin"
@@ -164,11 +164,11 @@ class Stage:
             return ""
         names = asset.definition.space.names
         keys = asset.definition.select(" ".join(f"{name}=*" for name in names))
-        parts = []
+        terms = []
         for first, number in spans:
             place_in_keys = first % len(keys)
-            parts.append(keys[place_in_keys : place_in_keys + number].text)
-        return "; ".join(parts)
+            terms.append(keys[place_in_keys : place_in_keys + number].text)
+        return "; ".join(terms)
 
     def request(self) -> dict[str, Any]:
         asset = Asset.objects.select_related("partition_definition").get(name="asset_0")
@@ -205,7 +205,7 @@ def check_runs(backfill: Backfill, planned: PlannedAsset, *, is_exact: bool) -> 
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(world=worlds)
-def test_what_is_announced_is_what_happens(world: World, alice: User) -> None:
+def test_the_preview_equals_the_result(world: World, alice: User) -> None:
     with undone():
         play(world, alice)
 
@@ -222,7 +222,7 @@ def test_what_is_announced_is_what_happens(world: World, alice: User) -> None:
     days=st.tuples(st.integers(25, 31), st.integers(0, 2)),
     upstream=st.booleans(),
 )
-def test_what_is_announced_of_several_is_what_happens(
+def test_the_preview_of_several_assets_equals_the_result(
     world: World, chosen: list[int], days: tuple[int, int], upstream: bool, alice: User
 ) -> None:
     first, number = days
@@ -260,7 +260,7 @@ def play(world: World, alice: User, **instead: Any) -> None:
     for planned in plan.assets:
         note(f"{planned.asset.name}: {planned}")
         compare(backfill, planned, world, is_helped=helps(holder, backfill))
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def helps(holder: int | None, backfill: Backfill) -> bool:
@@ -272,7 +272,9 @@ def helps(holder: int | None, backfill: Backfill) -> bool:
     wanted = BackfillPartition.objects.filter(backfill_asset__backfill=backfill)
     if holder is None or not wanted.filter(reason="in_flight").exists():
         return False
-    making = RunPartition.objects.filter(run=holder).values_list("slice__asset", "slice__key")
+    making = RunPartition.objects.filter(run=holder).values_list(
+        "partition__asset", "partition__key"
+    )
     return bool(set(making) - set(wanted.values_list("backfill_asset__asset", "key")))
 
 

@@ -23,7 +23,7 @@ from backfills_app.services.advance.expansion import expand
 from slicewise import Keys
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import publish
-from tests.backfills.scenes import (
+from tests.backfills.driven_backfills import (
     ask,
     drive,
     failing_keys,
@@ -49,7 +49,7 @@ SHOPS = slicewise.PartitionAtRuntime("shop")
 
 @pytest.mark.parametrize("present", [HOURLY, IN_BERLIN, None], ids=["hourly", "zone", "whole"])
 @pytest.mark.parametrize("existing", ["missing", "stale"])
-def test_of_an_asset_that_is_cut_otherwise_nothing_more_is_made(
+def test_an_asset_partitioned_differently_is_materialized_no_further(
     alice: User, worker: Gateway, present: slicewise.PartitionDefinition | None, existing: str
 ) -> None:
     asset("raw_flights", DAILY_2013)
@@ -65,7 +65,9 @@ def test_of_an_asset_that_is_cut_otherwise_nothing_more_is_made(
     assert not AssetPartition.objects.exclude(identity=DAILY_2013.identity).exists()
 
 
-def test_what_is_there_by_another_rule_does_not_exist_for_it(alice: User, worker: Gateway) -> None:
+def test_partitions_of_a_later_definition_do_not_exist_for_the_backfill(
+    alice: User, worker: Gateway
+) -> None:
     asset("raw_flights", DAILY_2013)
     backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02")
     redefine("raw_flights", HOURLY)
@@ -79,7 +81,7 @@ def test_what_is_there_by_another_rule_does_not_exist_for_it(alice: User, worker
     assert state_of(backfill) == "failed"
 
 
-def test_what_follows_an_asset_that_is_cut_otherwise_needs_what_does_not_exist(
+def test_downstream_partitions_of_a_redefined_asset_need_nonexistent_partitions(
     alice: User, worker: Gateway
 ) -> None:
     asset("raw_flights", DAILY_2013)
@@ -123,7 +125,7 @@ def test_a_segment_that_upstream_gains_is_needed_by_no_run_of_it(
 
 
 @pytest.mark.parametrize("present", [MORE_AIRPORTS, None], ids=["segment", "whole"])
-def test_what_it_reads_from_outside_is_read_as_it_was_cut(
+def test_inlets_outside_the_backfill_are_read_by_their_frozen_definition(
     alice: User, worker: Gateway, present: slicewise.PartitionDefinition | None
 ) -> None:
     airports = asset("airports", AIRPORTS)
@@ -136,7 +138,9 @@ def test_what_it_reads_from_outside_is_read_as_it_was_cut(
     assert outcomes(backfill, "raw_flights") == {"succeeded": 31}
 
 
-def test_the_newest_code_reads_upstream_as_it_is_cut_now(alice: User, worker: Gateway) -> None:
+def test_the_newest_code_reads_upstream_by_the_current_definition(
+    alice: User, worker: Gateway
+) -> None:
     airports = asset("airports", AIRPORTS)
     following("raw_flights", DAILY_2013, of={"airports": None})
     made(airports, "*")
@@ -186,9 +190,11 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     spoil_airports()
     advance()
     assert state_of(backfill) == "running"
-    assert backfill.error.startswith("It could not go on: DefinitionError: Keys names partitions;")
+    assert backfill.error.startswith(
+        "It could not go on: DefinitionError: Keys needs a partitioned upstream asset;"
+    )
     assert outcomes(backfill, "raw_flights") == {"active": AHEAD, "canceled": 31 - AHEAD}
-    with pytest.raises(ConflictingRequest, match="was given up, and would be again: clone it"):
+    with pytest.raises(ConflictingRequest, match="was given up, and a retry would be given up too"):
         retry_failed(backfill, user=alice)
     # What has begun goes on, and nothing of it is in anybody's way.
     monkeypatch.setattr("backfills_app.services.advance.advancing.give_up", None)
@@ -232,7 +238,7 @@ def test_a_retry_that_cannot_go_on_is_refused(alice: User, worker: Gateway) -> N
     assert outcomes(backfill, "delays") == {"succeeded": 2, "upstream_failed": 1}
     spoiled = {"kind": "interval", "cadence": "@never"}
     backfill.assets.filter(asset__name="delays").update(partition=spoiled)
-    with pytest.raises(ConflictingRequest, match="cannot go on as it was asked for: clone it"):
+    with pytest.raises(ConflictingRequest, match="cannot continue with the frozen definitions"):
         retry_failed(backfill, user=alice)
     assert state_of(backfill) == "partially_failed"
 

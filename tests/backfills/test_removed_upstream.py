@@ -18,9 +18,9 @@ from assets_app.models import Asset, AssetPartition, FrozenUpstream, Gateway, Ru
 from backfills_app.models import Backfill
 from backfills_app.services import clone_backfill, retry_failed
 from backfills_app.services.advance.expansion import expand
-from backfills_app.services.partitions.skipping import skips_of
+from backfills_app.services.partitions.skipped_partitions import skips_of
 from partitions_app.models import PartitionDefinition, RuntimePartition
-from tests.backfills.scenes import (
+from tests.backfills.driven_backfills import (
     ask,
     drive,
     failing_keys,
@@ -80,7 +80,7 @@ def materialized(of: Asset, selection: str) -> None:
     AssetPartition.objects.filter(asset=of).update(state="materialized")
 
 
-def test_what_needs_a_removed_segment_is_made_by_a_retry_with_the_newest_code(
+def test_a_retry_with_the_newest_code_materializes_partitions_that_needed_a_removed_segment(
     alice: User, worker: Gateway
 ) -> None:
     takings = shop_of_assets()
@@ -103,7 +103,7 @@ def test_what_needs_a_removed_segment_is_made_by_a_retry_with_the_newest_code(
     assert outcomes(backfill, "trend") == {"succeeded": 2}
 
 
-def test_what_is_retried_with_the_newest_code_waits_for_what_it_needs(
+def test_partitions_retried_with_the_newest_code_wait_for_their_upstream_partitions(
     alice: User, worker: Gateway
 ) -> None:
     shop_of_assets()
@@ -188,7 +188,7 @@ def test_a_segment_that_was_added_is_needed_with_the_newest_code_only(
     assert outcomes(clone, "weekly_takings") == {"succeeded": 2}
 
 
-def test_an_upstream_asset_that_is_cut_otherwise_is_read_as_it_is_cut_now(
+def test_an_upstream_asset_partitioned_differently_is_read_by_the_current_definition(
     alice: User, worker: Gateway
 ) -> None:
     receipts = asset("receipts", DAILY)
@@ -210,7 +210,9 @@ def test_an_upstream_asset_that_is_cut_otherwise_is_read_as_it_is_cut_now(
     assert "versions" not in detail or "receipts" not in detail["versions"]
 
 
-def test_what_was_not_partitioned_does_not_exist_once_it_is(alice: User, worker: Gateway) -> None:
+def test_a_newly_partitioned_upstream_asset_is_nonexistent_for_the_backfill(
+    alice: User, worker: Gateway
+) -> None:
     rates = asset("rates")
     following("receipts", DAILY, of={"rates": None})
     backfill = ask(alice, "receipts", selection=DAYS)

@@ -17,7 +17,7 @@ from backfills_app.services import check_backfill, create_backfill, request_from
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import begun, publish
-from tests.backfills.scenes import refusal_of
+from tests.backfills.driven_backfills import refusal_of
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 
@@ -36,7 +36,9 @@ def test_the_plan_says_what_the_request_comes_to(alice: User) -> None:
     assert (plan.end_date - plan.start_date).days == 28
 
 
-def test_the_plan_knows_what_is_there_and_what_is_being_made(alice: User, gateway: Any) -> None:
+def test_the_plan_counts_materialized_partitions_and_those_in_flight(
+    alice: User, gateway: Any
+) -> None:
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range"))
     materialize(MaterializeRequest(asset=flights, selection="2013-01-04"), user=alice)
@@ -138,7 +140,7 @@ def test_who_may_only_look_is_refused(db: None) -> None:
     assert not Backfill.objects.exists()
 
 
-def test_a_selection_may_name_segments_and_have_holes(alice: User) -> None:
+def test_a_selection_may_name_segments_and_have_gaps(alice: User) -> None:
     asset("weather", DAY_BY_AIRPORT)
     request = request_from_text(
         "weather", selection="date=2013-01-01..2013-01-03,2013-02 airport=*K"
@@ -148,12 +150,12 @@ def test_a_selection_may_name_segments_and_have_holes(alice: User) -> None:
     assert (plan.total, plan.runs) == (31, 31)
 
 
-def test_of_a_selection_what_is_not_over_is_left_out_and_counted(alice: User) -> None:
+def test_of_a_selection_partitions_that_have_not_ended_are_skipped_and_counted(alice: User) -> None:
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
     today = timezone.now().date()
     selection = f"{today - timedelta(days=2)}..{today + timedelta(days=3)}"
     plan = check_backfill(request_from_text("events", selection=selection), user=alice)
-    assert (plan.total, plan.asked.not_over) == (2, 4)
+    assert (plan.total, plan.asked.not_ended) == (2, 4)
     later = f"{today + timedelta(days=1)}..{today + timedelta(days=3)}"
     with pytest.raises(InvalidRequest, match="Only the past"):
         check_backfill(request_from_text("events", selection=later), user=alice)
@@ -162,7 +164,7 @@ def test_of_a_selection_what_is_not_over_is_left_out_and_counted(alice: User) ->
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"selection": "*"}, "say a period"),
+        ({"selection": "*"}, "give a period"),
         ({"selection": "2013-01", "start": "2013-01-01"}, "not both"),
         ({"selection": "2013-13"}, "2013-13"),
     ],
@@ -223,8 +225,21 @@ def test_an_older_version_of_the_code_is_used_where_it_is_named(alice: User) -> 
         frozen("abcd")
 
 
-def test_what_depends_on_its_past_is_made_oldest_first(alice: User) -> None:
+def test_an_asset_that_depends_on_its_past_is_materialized_oldest_first(alice: User) -> None:
     asset("balances", DAILY_2013, options={"depends_on_past": True})
     errors = refusal(alice, "balances", "2013-01-01", "2013-01-03", order="newest")
     assert "order is oldest" in errors["order"][0]
     assert request_from_text("balances", "2013-01-01", "2013-01-03").order == "oldest"
+
+
+def test_a_range_that_ends_today_is_cut_and_says_so(alice: User) -> None:
+    asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
+    asset("hours", slicewise.PartitionByInterval("@hourly", start="2020-01-01"))
+    today = timezone.now().date()
+    begin = str(today - timedelta(days=2))
+    plan = check_backfill(request_from_text("events", begin, str(today)), user=alice)
+    assert (plan.total, plan.asked.not_ended) == (2, 1)
+    plan = check_backfill(request_from_text("hours", begin, str(today)), user=alice)
+    assert plan.total + plan.asked.not_ended == 72
+    assert plan.asked.not_ended > 0
+    assert "Only the past" in refusal(alice, "events", str(today), str(today))["end"][0]

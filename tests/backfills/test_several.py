@@ -39,7 +39,7 @@ from backfills_app.services import (
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from partitions_app.models import PartitionDefinition
-from tests.backfills.scenes import (
+from tests.backfills.driven_backfills import (
     drive,
     failing_keys,
     following,
@@ -49,7 +49,7 @@ from tests.backfills.scenes import (
     undone,
 )
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, person
-from tests.partition_records import counts_agree_with_slices, record
+from tests.partition_records import counts_agree_with_partitions, record
 
 # Two whole weeks, which begin on Sundays.
 FIRST, AFTER = datetime(2024, 3, 24, tzinfo=UTC), datetime(2024, 4, 7, tzinfo=UTC)
@@ -262,8 +262,8 @@ def test_partitions_are_made_after_those_that_they_need(alice: User, worker: Gat
     assert outcomes(backfill, "by_store") == {"succeeded": 6}
     assert outcomes(backfill, "whole") == {"succeeded": 1}
     number = {
-        (materialization.slice.asset.name, materialization.slice.key): materialization.pk
-        for materialization in Materialization.objects.select_related("slice__asset")
+        (materialization.partition.asset.name, materialization.partition.key): materialization.pk
+        for materialization in Materialization.objects.select_related("partition__asset")
     }
     for day in ("2024-03-24", "2024-03-25", "2024-03-26"):
         hours = [
@@ -274,14 +274,14 @@ def test_partitions_are_made_after_those_that_they_need(alice: User, worker: Gat
         assert hours
         assert max(hours) < number["days", day]
     assert number["days", "2024-03-24"] < number["pairs", "2024-03-25"]
-    by_store = Materialization.objects.filter(slice__asset__name="by_store")
-    whole_asset = Materialization.objects.get(slice__asset__name="whole")
+    by_store = Materialization.objects.filter(partition__asset__name="by_store")
+    whole_asset = Materialization.objects.get(partition__asset__name="whole")
     assert (by_store.aggregate(last=Max("pk"))["last"] or 0) < whole_asset.pk
     # A day is not left behind until all hours are made.
     of_days = Run.objects.filter(asset__name="days").aggregate(first=Min("pk"))["first"]
     of_hours = Run.objects.filter(asset__name="hours").aggregate(last=Max("pk"))["last"]
     assert of_days < of_hours
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def two(**more: Any) -> dict[str, Any]:
@@ -298,7 +298,9 @@ def pair(db: None) -> None:
 
 
 @pytest.mark.usefixtures("pair")
-def test_what_needs_a_failed_partition_is_skipped_and_retried(alice: User, worker: Gateway) -> None:
+def test_partitions_with_a_failed_upstream_are_skipped_and_retried(
+    alice: User, worker: Gateway
+) -> None:
     backfill = create_backfill(request_from_text(**two()), user=alice)
     drive(worker, failing=failing_keys("2013-01-02"))
     assert state_of(backfill) == "partially_failed"
@@ -333,8 +335,8 @@ def test_it_is_paused_resumed_and_canceled_as_a_whole(alice: User, worker: Gatew
 def test_definitions_stay_as_they_were_for_each_asset(alice: User, worker: Gateway) -> None:
     backfill = create_backfill(request_from_text(**two()), user=alice)
     later = slicewise.PartitionByInterval("@daily", start="2013-01-03", end="2014-01-01")
-    cut = PartitionDefinition.of(later.to_json())
-    Asset.objects.filter(name="raw").update(partition_definition=cut)
+    definition = PartitionDefinition.of(later.to_json())
+    Asset.objects.filter(name="raw").update(partition_definition=definition)
     drive(worker)
     assert state_of(backfill) == "partially_failed"
     assert outcomes(backfill, "raw") == {"succeeded": 1, "no_such_partition": 2}
@@ -363,12 +365,12 @@ def test_assets_are_chosen_by_name_group_or_tag(
     clone = clone_backfill(backfill, {}, user=alice)
     assert [scope.asset.name for scope in clone.assets.all()] == names
     assert clone.chosen_by == backfill.chosen_by
-    part = clone_backfill(backfill, {"start": "2013-01-02", "end": "2013-01-03"}, user=alice)
-    assert {scope.total for scope in part.assets.all()} == {2}
+    clone = clone_backfill(backfill, {"start": "2013-01-02", "end": "2013-01-03"}, user=alice)
+    assert {scope.total for scope in clone.assets.all()} == {2}
 
 
 @pytest.mark.usefixtures("pair")
-def test_what_the_period_does_not_apply_to_is_left_out_and_said(alice: User) -> None:
+def test_assets_to_which_the_period_does_not_apply_are_left_out_and_named(alice: User) -> None:
     asset("later", slicewise.PartitionByInterval("@daily", start="2020-01-01"), group="flights")
     asset("found", slicewise.PartitionAtRuntime("shop"), group="flights")
     external("prices", DAILY_2013, group="flights")
@@ -381,7 +383,8 @@ def test_what_the_period_does_not_apply_to_is_left_out_and_said(alice: User) -> 
     assert sorted(plan.refused) == [
         "found is skipped: no partitions yet; runs discover them.",
         "later is skipped: no partitions in this range.",
-        "prices is skipped: prices is written by something else: nothing here makes it.",
+        "prices is skipped: prices is written by another program: no function here"
+        " materializes it.",
     ]
 
 
@@ -396,13 +399,13 @@ def test_an_asset_that_begins_later_is_made_from_then_on(alice: User) -> None:
     assert plan.start_date == datetime(2013, 1, 1, tzinfo=UTC)
 
 
-def test_what_is_not_over_of_one_keeps_nobody_from_the_others(alice: User) -> None:
+def test_an_unfinished_window_of_one_asset_does_not_block_the_other_assets(alice: User) -> None:
     today = datetime.now(UTC).date()
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
     asset("months", slicewise.PartitionByInterval("@monthly", start="2020-01-01"))
     request = {"assets": ["events", "months"], "start": "2020-01-01", "end": str(today)}
     plan = check_backfill(request_from_text(**request), user=alice)
-    assert [row.not_over for row in plan.assets] == [1, 1]
+    assert [row.not_ended for row in plan.assets] == [1, 1]
     assert plan.assets[0].total == (today - datetime(2020, 1, 1, tzinfo=UTC).date()).days
 
 
@@ -418,7 +421,7 @@ def test_a_selection_with_segments_holds_for_those_that_have_them(alice: User) -
     }  # fmt: skip
 
 
-def test_what_is_made_together_is_one_asset(alice: User, worker: Gateway) -> None:
+def test_outlets_of_one_function_count_as_one_asset(alice: User, worker: Gateway) -> None:
     following("both", DAILY_2013, of={}, outlets=["one", "two"])
     following("after", DAILY_2013, of={"two": None})
     request = {"assets": ["two", "one", "after"], "start": "2013-01-01", "end": "2013-01-02"}
@@ -430,7 +433,9 @@ def test_what_is_made_together_is_one_asset(alice: User, worker: Gateway) -> Non
 
 
 @pytest.mark.usefixtures("pair")
-def test_what_follows_and_is_read_by_another_comes_between(alice: User, worker: Gateway) -> None:
+def test_a_downstream_asset_that_another_chosen_asset_reads_comes_between(
+    alice: User, worker: Gateway
+) -> None:
     following("report", DAILY_2013, of={"delays": slicewise.Offset(-1, 0)})
     request = two(downstream="all") | {"assets": ["report", "raw"]}
     plan = check_backfill(request_from_text(**request), user=alice)
@@ -443,7 +448,7 @@ def test_what_follows_and_is_read_by_another_comes_between(alice: User, worker: 
     ]  # fmt: skip
 
 
-def test_what_is_upstream_of_one_and_follows_another_is_made_for_both(
+def test_an_asset_upstream_of_one_and_downstream_of_another_is_materialized_for_both(
     alice: User, worker: Gateway
 ) -> None:
     asset("raw", DAILY_2013)
@@ -481,23 +486,25 @@ def test_runs_of_what_is_upstream_and_follows_as_well_are_cut_as_a_whole(
     }
 
 
-def test_what_needs_only_what_is_to_come_is_refused(alice: User) -> None:
+def test_partitions_that_need_only_future_partitions_are_refused(alice: User) -> None:
     asset("raw", slicewise.PartitionByInterval("@daily", start="2013-01-01"))
     ahead = datetime.now(UTC) + timedelta(days=30)
     mapping = slicewise.Keys({f"{ahead:%Y-%m-%d}"})
     following("sums", AIRPORTS, of={"raw": mapping})
     request = {"asset": "sums", "start": "2013-01-01", "end": "2013-01-02", "upstream": True}
-    assert refusal(alice, **request) == {"end": ["Nothing that has time can be made there."]}
+    assert refusal(alice, **request) == {
+        "end": ["No partition with a window can be materialized in this period."]
+    }
 
 
 @pytest.mark.usefixtures("pair")
-def test_what_something_else_writes_is_told_of_and_not_made(alice: User) -> None:
+def test_assets_of_other_programs_are_named_and_not_materialized(alice: User) -> None:
     prices = external("prices", DAILY_2013)
     following("costs", DAILY_2013, of={"raw": None, "prices": None})
     request = two(upstream=True) | {"assets": ["costs"]}
     plan = check_backfill(request_from_text(**request), user=alice)
     assert [row.asset.name for row in plan.assets] == ["raw", "costs"]
-    assert plan.refused == ("prices is skipped: something else writes it.",)
+    assert plan.refused == ("prices is skipped: another program writes it.",)
     assert prices.producer is None
 
 
@@ -530,14 +537,14 @@ def refusal(alice: User, **fields: Any) -> dict[str, list[str]]:
         ({"start": ""}, "start", "Name a partition"),
         ({"start": "2012-01-01"}, "start", "2012-01-01"),
         ({"selection": "2013-01"}, "selection", "not both"),
-        ({"params": {"unknown": 1}}, "params", "Unknown: unknown."),
-        ({"assets": ["raw", "prices"]}, "assets", "prices is written by something else"),
+        ({"params": {"unknown": 1}}, "params", "Unknown params: unknown."),
+        ({"assets": ["raw", "prices"]}, "assets", "prices is written by another program"),
         ({"assets": ["spend", "carriers"]}, "assets", "None of these assets has partitions by"),
         ({"assets": None, "asset": "carriers", "upstream": True}, "asset", "materialize it"),
-        ({"downstream": "raw,nobody"}, "downstream", "nobody does not follow raw, delays."),
+        ({"downstream": "raw,nobody"}, "downstream", "nobody is not downstream of raw, delays."),
     ],
 )
-def test_what_cannot_be_is_refused_as_a_whole(
+def test_an_impossible_request_is_refused_as_a_whole(
     alice: User, changes: dict[str, Any], field: str, message: str
 ) -> None:
     external("prices", DAILY_2013)
@@ -562,9 +569,9 @@ def test_assets_that_read_each_other_are_refused(alice: User) -> None:
         upstream=Asset.objects.get(name="two"), downstream=Asset.objects.get(name="one"), inlet=True
     )
     errors = refusal(alice, **two() | {"assets": ["one", "two"]})
-    assert "these read each other" in errors["assets"][0]
+    assert "these assets depend on each other" in errors["assets"][0]
     errors = refusal(alice, **two() | {"assets": None, "asset": "one", "upstream": True})
-    assert "these read each other" in errors["upstream"][0]
+    assert "these assets depend on each other" in errors["upstream"][0]
     plan = check_backfill(request_from_text(**two()), user=alice)
     assert [row.asset.name for row in plan.assets] == ["raw", "delays"]
 
@@ -669,7 +676,7 @@ def test_a_backfill_has_the_name_by_which_its_assets_were_chosen(
     assert backfill.title == title
     assert backfill.name.startswith(f"backfill_{title}_2")
     assert backfill.group.label == backfill.name
-    assert BackfillSerializer(Backfill.objects.told().get()).data["title"] == title
+    assert BackfillSerializer(Backfill.objects.with_code_versions().get()).data["title"] == title
 
 
 def test_a_long_choice_leaves_the_time_in_the_name(alice: User) -> None:

@@ -45,10 +45,10 @@ from backfills_app.services import (
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import staged
-from tests.backfills.scenes import ask, drive, following
+from tests.backfills.driven_backfills import ask, drive, following
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, outlet_of
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 pytestmark = pytest.mark.django_db
 
@@ -152,20 +152,20 @@ class Backfills(RuleBasedStateMachine):
                 states = list(scope.partitions.values_list("state", flat=True))
                 for state in BackfillPartition.State.values:
                     assert getattr(scope, state) == states.count(state), (scope, state)
-        assert counts_agree_with_slices()
+        assert counts_agree_with_partitions()
 
     @invariant()
     def no_state_lies(self) -> None:
         for backfill in self._all():
-            pieces = list(backfill.assets.all())
+            scopes = list(backfill.assets.all())
             going_on = any(
-                scope.waiting or scope.active or scope.expanded < scope.total for scope in pieces
+                scope.waiting or scope.active or scope.expanded < scope.total for scope in scopes
             )
             assert backfill.ended is not going_on
             unfinished = backfill.group.runs.exclude(state__in=TERMINAL_STATES)
             assert not (backfill.ended and unfinished.exists())
             if backfill.state == "canceling":
-                assert not any(scope.waiting for scope in pieces)
+                assert not any(scope.waiting for scope in scopes)
             if backfill.deleted:
                 assert backfill.ended
             assert (backfill.state == "paused") is (
@@ -178,10 +178,10 @@ class Backfills(RuleBasedStateMachine):
     def what_is_held_is_made_by_one_run_that_goes_on(self) -> None:
         held_partitions = AssetPartition.objects.filter(held_by__isnull=False)
         assert not held_partitions.filter(held_by__state__in=TERMINAL_STATES).exists()
-        active = BackfillPartition.objects.filter(state="active").select_related("slice")
+        active = BackfillPartition.objects.filter(state="active").select_related("partition")
         for wanted in active:
-            assert wanted.slice is not None
-            assert wanted.slice.held_by_id == wanted.run_id
+            assert wanted.partition is not None
+            assert wanted.partition.held_by_id == wanted.run_id
 
     def _all(self) -> list[Backfill]:
         rows = Backfill.objects.select_related("group").prefetch_related("assets")
@@ -202,7 +202,9 @@ class Backfills(RuleBasedStateMachine):
         elif not well:
             ending.fail(attempt, Failure(error="ValueError: no"))
         else:
-            keys = list(run.partitions.order_by("position").values_list("slice__key", flat=True))
+            keys = list(
+                run.partitions.order_by("position").values_list("partition__key", flat=True)
+            )
             at_work = attempts.Attempt(run=run, row=attempt, keys=keys, unstopped=[])
             assert attempts.intend_to_publish(attempt, [outlet_of(at_work, staged(at_work))])
             assert ending.succeed(attempt)

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
-from slicewise.runner import loader_process
+from slicewise.runner import loader_users
+from slicewise.runner.loader_process import LoaderOptions, load_in_place
 from tests.catalogue.conftest import Bundle
+from tests.detached_code import DETACHED
 from tests.processes import is_alive
 
 LOAD = """
@@ -70,12 +72,12 @@ def test_root_says_that_files_are_loaded_as_root(
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    loader_process.is_python_open_to_loader.cache_clear()
+    loader_users.is_python_open_to_loaders.cache_clear()
     try:
         for _ in range(2):
             declared(bundle())
     finally:
-        loader_process.is_python_open_to_loader.cache_clear()
+        loader_users.is_python_open_to_loaders.cache_clear()
     assert caplog.text.count("definition files are loaded as root") == 1
 
 
@@ -85,7 +87,7 @@ def test_a_file_that_never_ends_is_refused_in_time(bundle: Bundle, settings: Any
         declared(bundle(loop="while True: pass"))
 
 
-def test_what_a_file_says_without_end_is_kept_out_of_memory(bundle: Bundle) -> None:
+def test_endless_output_of_a_definition_file_is_kept_out_of_memory(bundle: Bundle) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     (file,) = declared(bundle(noisy='import sys\nwhile True: sys.stderr.write("x" * 65536)'))[
         "files"
@@ -102,7 +104,7 @@ def test_the_last_words_of_a_loader_that_ends_itself_are_told(bundle: Bundle) ->
     assert len(str(refused.value)) < 2100
 
 
-def test_what_a_file_has_started_ends_with_the_loader(bundle: Bundle, pid_file: Path) -> None:
+def test_processes_of_a_definition_file_end_with_the_loader(bundle: Bundle, pid_file: Path) -> None:
     text = (
         "import subprocess\n"
         'started = subprocess.Popen(["sleep", "600"])\n'
@@ -113,6 +115,17 @@ def test_what_a_file_has_started_ends_with_the_loader(bundle: Bundle, pid_file: 
     # Its stderr is still open in what was started: that is not waited for.
     assert time.monotonic() - began < 120
     assert eventually_gone(pid_in(pid_file))
+
+
+def test_a_process_that_a_file_detaches_ends_with_the_load(bundle: Bundle, pid_file: Path) -> None:
+    declared(bundle(leaves=DETACHED.format(file=str(pid_file))))
+    assert not is_alive(pid_in(pid_file))
+
+
+def test_a_process_that_a_file_detaches_ends_with_a_load_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(DETACHED.format(file=str(tmp_path / "pid")))
+    load_in_place(tmp_path, LoaderOptions(env={"PATH": os.environ["PATH"]}, only="a.py"))
+    assert not is_alive(pid_in(tmp_path / "pid"))
 
 
 def test_the_loader_ends_with_its_server(bundle: Bundle, pid_file: Path) -> None:

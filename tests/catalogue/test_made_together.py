@@ -68,7 +68,7 @@ def test_an_asset_that_comes_to_be_made_with_another_ticks_no_more_by_itself(
     assert [row.producer.name for row in ticking] == ["split"]
 
 
-def test_what_is_made_together_is_paused_together(folder: Path, alice: User) -> None:
+def test_outlets_of_one_function_are_paused_together(folder: Path, alice: User) -> None:
     set_paused(Asset.objects.get(name="test"), True, user=alice)
     paused = Asset.objects.filter(paused=True).order_by("name")
     assert [row.name for row in paused] == ["test", "train"]

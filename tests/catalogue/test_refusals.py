@@ -57,7 +57,7 @@ def test_validations_are_kept_with_the_asset_and_with_what_reads_it(bundle: Bund
     assert version.definition["inlet_validations"]["raw"][0]["name"] == "not_null(a)"
 
 
-def test_what_can_be_acted_on_is_put_in_force(bundle: Bundle) -> None:
+def test_valid_declarations_are_put_in_force(bundle: Bundle) -> None:
     text = (
         "@asset(schedule='@daily', partition='auto', start_date='2024-01-01')\n"
         "def flights(): ...\n"
@@ -173,7 +173,7 @@ def test_a_circle_that_another_bundle_has_opened_is_one_no_more(bundle: Bundle) 
     assert active() == ["a", "b"]
 
 
-def test_what_is_written_elsewhere_from_now_on_needs_nothing_here(bundle: Bundle) -> None:
+def test_an_asset_that_another_program_writes_now_loses_its_dependencies(bundle: Bundle) -> None:
     folder = bundle(a=f"{HEADER}@asset()\ndef raw(): ...\n@asset()\ndef clean(raw): ...\n")
     sync_bundle("trials", folder)
     assert AssetDependency.objects.count() == 1
@@ -190,7 +190,7 @@ def test_a_definition_over_a_limit_of_this_server_is_refused_until_the_limit_is_
     text = "@asset(partition=PartitionBySequence(range(4)))\ndef shops(): ...\n"
     folder = bundle(a=HEADER + text)
     (error,) = sync_bundle("trials", folder).errors
-    assert "at most 3 are taken (setting MAX_SEGMENTS_PER_SEQUENCE" in error["message"]
+    assert "the limit is 3 (setting MAX_SEGMENTS_PER_SEQUENCE" in error["message"]
     assert not sync_bundle("trials", folder).changed
     settings.MAX_SEGMENTS_PER_SEQUENCE = 4
     assert sync_bundle("trials", folder).errors == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
-from slicewise.runner import loader_process
+from slicewise.runner import loader_process, loader_users
 from slicewise.runner.loader_process import LoaderOptions, NotLoadedError, load_archive
 from tests.catalogue.conftest import Bundle
 
@@ -29,7 +29,7 @@ def test_others_read_no_file_of_a_bundle_and_the_loader_has_its_own_tmpdir(bundl
 
 def test_a_refusal_of_the_system_is_told(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = snapshot(bundle(a=""))
-    loader_process.loader_user()
+    loader_users.has_loader_users()
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -53,7 +53,7 @@ def test_a_closed_tmpdir_is_left_for_an_open_one(
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(loader_process, "first_closed_path", closed_path)
-    assert loader_process._scratch_parent(65_533) == Path("/tmp")
+    assert loader_process._scratch_parent((65_520, 65_533)) == Path("/tmp")
     monkeypatch.setattr(loader_process, "_PLACES", ())
     with pytest.raises(NotLoadedError, match="Set TMPDIR to a folder that every user can reach"):
-        loader_process._scratch_parent(65_533)
+        loader_process._scratch_parent((65_520, 65_533))

@@ -55,6 +55,6 @@ def test_every_asset_of_a_broken_file_says_so_and_stays_in_force(
         assert "a.py failed to import" in page(browser, name)
 
 
-def test_what_is_odd_about_a_uri_is_said_on_the_page(bundle: Bundle, browser: Client) -> None:
+def test_a_problem_of_a_uri_is_shown_on_the_page(bundle: Bundle, browser: Client) -> None:
     sync_bundle("trials", bundle(a=f"{HEADER}odd = Asset('odd', uri='s3://')\n"))
     assert "stays as written" in page(browser, "odd", "definition")

@@ -46,7 +46,7 @@ def refusing() -> Any:
         yield loader
 
 
-def test_what_was_refused_is_left_alone_by_the_beat_for_a_while(
+def test_the_beat_does_not_load_a_refused_bundle_again_for_a_while(
     bundle: Bundle, refusing: Loader
 ) -> None:
     bundles = {"trials": bundle(**ENDLESS)}
@@ -60,7 +60,7 @@ def test_what_was_refused_is_left_alone_by_the_beat_for_a_while(
     assert refusing.asked == 2
 
 
-def test_what_was_refused_is_loaded_at_once_when_a_person_asks(
+def test_a_refused_bundle_is_loaded_at_once_when_a_person_asks(
     bundle: Bundle, refusing: Loader
 ) -> None:
     folder = bundle(**ENDLESS)
@@ -69,7 +69,7 @@ def test_what_was_refused_is_loaded_at_once_when_a_person_asks(
     assert refusing.asked == 2
 
 
-def test_what_was_refused_is_loaded_at_once_when_it_has_changed(bundle: Bundle) -> None:
+def test_a_refused_bundle_is_loaded_at_once_when_it_has_changed(bundle: Bundle) -> None:
     folder = bundle(**ENDLESS)
     with patch.object(services, "load", Loader()):
         sync_bundles({"trials": folder})

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.models import GroupKind, Producer, Queue, RunGroup, Schedule
 from tests.factories import asset
-from tests.scheduling.scenes import at, by, cron
+from tests.scheduling.scheduled_assets import at, by, cron
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +89,7 @@ def test_where_there_were_no_ticks_a_schedule_by_time_begins_now(old: dict[str, 
     assert Schedule.objects.get().handled_until == at(2024, 7, 1, 12)
 
 
-def test_what_is_over_stays_as_it_is() -> None:
+def test_a_schedule_past_its_end_date_stays_unchanged() -> None:
     scheduled_producer = producer("made", cron("@daily"), end_date="2022-07-01T00:00:00+00:00")
     for moment in (at(2022, 7, 1), at(2024, 7, 1)):
         store_schedules([scheduled_producer], now=moment)

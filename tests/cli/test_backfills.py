@@ -9,7 +9,7 @@ from assets_app.models import Asset, Gateway, Run
 from backfills_app.models import Backfill
 from backfills_app.services.advance.advancing import advance
 from tests.backfills.conftest import worker
-from tests.backfills.scenes import following, run_all
+from tests.backfills.driven_backfills import following, run_all
 from tests.cli.commands import json_of, output_of, refusal
 from tests.execution.conftest import sent
 from tests.factories import DAILY_2013
@@ -108,7 +108,7 @@ def test_several_are_done_and_each_refusal_is_told(
     assert Backfill.objects.get(pk=second_number).state == "creating"
 
 
-def test_what_failed_is_shown_and_retried(number: str, worker: Gateway) -> None:
+def test_failed_partitions_are_shown_and_retried(number: str, worker: Gateway) -> None:
     run_all(worker, failing=("2013-01-02",))
     assert "ValueError: no" in output_of("backfill", "show", number)
     shown = json_of("backfill", "show", number)
@@ -128,7 +128,7 @@ def test_a_run_says_which_backfill_asked_for_it_and_which_code_it_has(number: st
     assert f" of version {version.pk} ({version.digest[:12]})" in shown
 
 
-def test_what_was_skipped_is_shown_with_who_had_it(number: str) -> None:
+def test_skipped_partitions_are_shown_with_the_holding_backfill(number: str) -> None:
     advance()
     second = str(json_of("backfill", "create", *DAYS)["id"])
     advance()
@@ -140,8 +140,8 @@ def test_what_was_skipped_is_shown_with_who_had_it(number: str) -> None:
 def test_a_clone_is_asked_for_with_what_is_to_be_different(number: str) -> None:
     clone = json_of("backfill", "clone", number, "--existing", "all")
     assert (clone["logical_dates"], clone["existing"]) == ("2013-01-01..2013-01-06", "all")
-    part = json_of("backfill", "clone", number, "2013-01-02", "2013-01-03")
-    assert part["logical_dates"] == "2013-01-02..2013-01-03"
+    clone = json_of("backfill", "clone", number, "2013-01-02", "2013-01-03")
+    assert clone["logical_dates"] == "2013-01-02..2013-01-03"
 
 
 def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
@@ -158,13 +158,13 @@ def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
 
     monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", pass_time)
     code, error = refusal(capsys, "backfill", "retry", number, "--wait")
-    assert (code, "1 of 6 partitions was not made" in error) == (1, True)
+    assert (code, "1 of 6 partitions was not materialized" in error) == (1, True)
     run = json_of("backfill", "show", number)["failures"][0]["examples"][0]["run"]
     assert f"run {run}: ValueError: no\n" in error
     assert json_of("backfill", "retry", number, "--wait")["state"] == "succeeded"
 
 
-def test_what_lacked_something_upstream_was_not_made_either(
+def test_partitions_with_a_failed_upstream_count_as_not_materialized(
     number: str,
     worker: Gateway,
     capsys: pytest.CaptureFixture[str],
@@ -177,7 +177,7 @@ def test_what_lacked_something_upstream_was_not_made_either(
     )
     days = ("delays", "2013-01-01", "2013-01-03")
     code, error = refusal(capsys, "backfill", "create", *days, "--wait")
-    assert (code, "partially_failed: 1 of 3 partitions was not made" in error) == (1, True)
+    assert (code, "partially_failed: 1 of 3 partitions was not materialized" in error) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_what_lacked_something_upstream_was_not_made_either(
         (("pause", "1" * 30), "There is no backfill"),
         (("pause", "1" * 30, "1"), "There is no backfill"),
         (("resume", "NUMBER"), "is not paused: "),
-        (("retry", "NUMBER"), "Nothing of it is to be retried."),
+        (("retry", "NUMBER"), "The backfill has no partitions to retry."),
         (("retry", "NUMBER", "--code", "older"), "invalid choice"),
         (("delete", "NUMBER"), "Only a backfill that has ended can be deleted"),
-        (("change", "NUMBER"), "Nothing is to be changed"),
+        (("change", "NUMBER"), "The request changes nothing"),
         (("change", "NUMBER", "--max-active-runs", "0"), "Between 1 and 1000, not 0."),
         (("change", "NUMBER", "--order", "random"), "invalid choice"),
         (("clone", "NUMBER", "yesterday", "today"), "start: "),
@@ -205,7 +205,7 @@ def test_what_lacked_something_upstream_was_not_made_either(
         (("pause",), "required: BACKFILL"),
     ],
 )
-def test_what_cannot_be_is_refused_with_2_and_a_sentence(
+def test_impossible_requests_are_refused_with_status_2_and_a_sentence(
     number: str,
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
@@ -229,7 +229,7 @@ def test_a_viewer_controls_only_what_was_granted(
     assert output_of("backfill", "pause", number, *as_vera) == f"Backfill {number} is paused.\n"
 
 
-def test_what_was_canceled_is_not_told_as_made(number: str) -> None:
+def test_canceled_partitions_are_not_shown_as_materialized(number: str) -> None:
     advance()
     assert "queued or running" in output_of("backfill", "show", number)
     output_of("backfill", "cancel", number)

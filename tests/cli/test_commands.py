@@ -109,7 +109,7 @@ def test_partitions_are_forgotten_and_compared_with_their_records(
     )
     assert json_of("partitions", "list", "raw_flights", "2013-01-02")[0]["state"] == "missing"
     code, error = refusal(capsys, "partitions", "forget", "raw_flights", "2013-01-02")
-    assert (code, "Nothing of it is there" in error) == (2, True)
+    assert (code, "All selected partitions are missing" in error) == (2, True)
 
 
 def test_partitions_that_a_definition_lost_are_listed_and_removed_when_asked(
@@ -128,7 +128,7 @@ def test_partitions_that_a_definition_lost_are_listed_and_removed_when_asked(
         row = OrphanRow(1, "0" * 16, "2013", 3, 10, None, False, 1, "year=2013", "file:/", "1-1")
         find_orphans.return_value = [Orphan(row)]
         code, error = refusal(capsys, "partitions", "orphans", "raw_flights", "--remove")
-    assert (code, "say --yes" in error) == (1, True)
+    assert (code, "give --yes" in error) == (1, True)
 
 
 def test_a_backfill_is_previewed_created_listed_shown_and_canceled() -> None:
@@ -182,13 +182,13 @@ def test_waiting_for_work_that_is_not_done_exits_with_1(
 
     def canceled_meanwhile(group: RunGroup) -> Any:
         cancel_group(group, user=ada)
-        return standing(group)
+        return real_progress(group)
 
-    standing = assets.standing_of
-    monkeypatch.setattr(assets, "standing_of", canceled_meanwhile)
+    real_progress = assets.request_progress
+    monkeypatch.setattr(assets, "request_progress", canceled_meanwhile)
     code, error = refusal(capsys, "assets", "materialize", "carriers", "--wait")
     assert code == 1
-    assert "1 of 1 partition was not made" in error
+    assert "1 of 1 partition was not materialized" in error
 
 
 def test_waiting_for_runs_that_fail_tells_each_error_once(
@@ -208,13 +208,13 @@ def test_waiting_for_runs_that_fail_tells_each_error_once(
     code, error = refusal(capsys, "assets", "materialize", "raw_flights", *days, "--wait")
     first = Run.objects.order_by("pk").first()
     assert first is not None
-    told_of = [line for line in error.splitlines() if line.startswith(("run ", "and "))]
-    assert told_of == [
+    error_lines = [line for line in error.splitlines() if line.startswith(("run ", "and "))]
+    assert error_lines == [
         f"run {first.pk}: ValueError: odd",
         *(f"run {first.pk + 2 + number}: Error {number}" for number in range(4)),
         "and 2 other errors; see: slicewise runs list",
     ]
-    assert (code, "8 of 8 partitions were not made." in error) == (1, True)
+    assert (code, "8 of 8 partitions were not materialized." in error) == (1, True)
 
 
 @pytest.fixture
@@ -241,8 +241,8 @@ def test_waiting_for_a_run_that_finds_partitions_says_how_many_it_found(
     noted = StringIO()
     call_command("assets", "materialize", "customers", "--wait", stdout=noted, stderr=noted)
     assert noted.getvalue().splitlines() == [
-        "1 run to find partitions.",
-        "2 partitions found and made.",
+        "1 run to discover partitions.",
+        "2 partitions discovered and materialized.",
     ]
 
 
@@ -263,7 +263,7 @@ def test_waiting_for_a_run_that_fails_to_find_partitions_exits_with_1(
     assert (code, f"run {Run.objects.get().pk}: ValueError: no\n" in error) == (1, True)
 
 
-def test_what_is_not_partitioned_is_named_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unpartitioned_asset_is_named_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
     output_of("assets", "materialize", "carriers")
     assert "the whole asset  queued" in output_of("partitions", "list", "carriers")
     assert "the whole asset pending" in output_of("runs", "show", str(Run.objects.get().pk))
@@ -272,7 +272,7 @@ def test_what_is_not_partitioned_is_named_as_a_whole(capsys: pytest.CaptureFixtu
         verified.return_value = Verification(1, [lost])
         said_of = StringIO()
         with pytest.raises(
-            CommandError, match=r"^1 of 1 partition differs from its record\. Make it"
+            CommandError, match=r"^1 of 1 partition differs from the record\. Materialize"
         ):
             call_command("partitions", "verify", "carriers", stdout=said_of)
     assert "the whole asset  no data" in said_of.getvalue()

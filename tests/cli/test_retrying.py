@@ -29,7 +29,7 @@ def test_runs_are_retried(canceled: list[int]) -> None:
     assert entry.actor_name == "ada"
 
 
-def test_what_cannot_be_retried_is_named_and_exits_with_1(
+def test_runs_that_cannot_be_retried_are_named_and_the_command_exits_with_1(
     capsys: pytest.CaptureFixture[str], canceled: list[int]
 ) -> None:
     first, second = map(str, canceled)
@@ -43,8 +43,8 @@ def test_what_cannot_be_retried_is_named_and_exits_with_1(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Say which runs"),
-        (["1", "--group", "1"], "Say which runs"),
+        ([], "Name the runs by number"),
+        (["1", "--group", "1"], "Name the runs by number"),
         (["--group", "999999"], "There is no group 999999."),
         (["--group", "0"], "There is no group 0."),
         (["999999"], "There is no run 999999."),
@@ -73,7 +73,7 @@ def test_a_run_is_run_again(canceled: list[int]) -> None:
     text = output_of("runs", "rerun", str(canceled[0]))
     new = Run.objects.order_by("-id").first()
     assert new
-    assert text == f"Run {new.pk} makes the partitions of run {canceled[0]} again.\n"
+    assert text == f"Run {new.pk} materializes the partitions of run {canceled[0]} again.\n"
     assert json_of("runs", "rerun", str(canceled[1]))["run_count"] == 1
 
 

@@ -14,7 +14,7 @@ from assets_app.scheduling.ticking import handle_ticks
 from tests.cli.commands import json_of, output_of
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset
-from tests.scheduling.scenes import DAILY, HOURLY, any_of, at, by, cron, scheduled, write
+from tests.scheduling.scheduled_assets import DAILY, HOURLY, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.usefixtures("ada")
 BEGAN = at(2024, 7, 1)
@@ -86,17 +86,17 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
 
 def test_an_asset_without_a_schedule_says_so() -> None:
     asset("by_hand", DAILY_2013)
-    assert "made by hand" in schedule_text("by_hand")
+    assert "only requests and backfills materialize it" in schedule_text("by_hand")
     assert schedule_json("by_hand") == {
         "schedule": None,
         "on_their_way": [],
         "ticks": [],
-        "left_out": [],
+        "truncations": [],
         "missed": None,
     }
 
 
-def test_what_a_paused_asset_has_missed_is_shown(ada: User) -> None:
+def test_missed_partitions_of_a_paused_asset_are_shown(ada: User) -> None:
     hourly = asset("hourly", HOURLY)
     set_paused(scheduled("daily", by("hourly"), DAILY, since=BEGAN), True, user=ada)
     assert "Missed" not in schedule_text("daily")

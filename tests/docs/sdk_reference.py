@@ -80,14 +80,14 @@ def document_text() -> str:
     public = exported(module)
     errors = {name for name, public_object in public.items() if name.endswith("Error")}
     functions = {name for name, public_object in public.items() if public_object.is_function}
-    parts = {
+    names_by_title = {
         "Classes and decorators": public.keys() - errors - functions - HANDED.keys(),
         "Handed out, and not imported": HANDED.keys(),
         "Functions": functions,
         "Errors": errors,
     }
     blocks = [HEAD]
-    for title, names in parts.items():
+    for title, names in names_by_title.items():
         blocks.append(f"## {title}\n")
         for name in sorted(names, key=lambda name: (name.casefold(), name)):
             blocks += _entry(name, public[name], public)

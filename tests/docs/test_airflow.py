@@ -34,12 +34,12 @@ def refusal(argument: str) -> str:
 
 
 @pytest.mark.parametrize("argument", [name for name, here in rows() if here == "taken"])
-def test_what_is_taken_is_an_argument(argument: str) -> None:
+def test_arguments_listed_as_taken_are_taken(argument: str) -> None:
     assert argument in TAKEN
 
 
 @pytest.mark.parametrize(("argument", "here"), [row for row in rows() if row[1] != "taken"])
-def test_what_is_not_taken_is_refused_with_what_to_write(argument: str, here: str) -> None:
+def test_other_arguments_are_refused_with_their_replacement(argument: str, here: str) -> None:
     message = refusal(argument)
     assert f"@asset has no argument {argument!r}: {REPLACEMENTS[argument]}" in message
     if here != "refused":
@@ -56,7 +56,7 @@ DRAFTS = ("at", "type", "column")
 
 
 @pytest.mark.parametrize("argument", DRAFTS)
-def test_what_the_drafts_wrote_is_refused_with_what_to_write(argument: str) -> None:
+def test_arguments_of_the_drafts_are_refused_with_their_replacement(argument: str) -> None:
     replacement = re.search(rf"`{argument}=`[^`]*`(\w+=)`", PAGE)
     assert replacement is not None
     assert replacement[1] in refusal(argument)

@@ -6,7 +6,16 @@ from django.apps import apps
 
 from tests.docs.documents import PROJECT
 
-APPS = ("partitions_app", "assets_app", "backfills_app", "accounts_app", "events", "alerts")
+APPS = (
+    "partitions_app",
+    "assets_app",
+    "backfills_app",
+    "accounts_app",
+    "events",
+    "alerts",
+    "lineage",
+    "metrics",
+)
 
 
 def listed_models() -> dict[str, list[str]]:

@@ -1,8 +1,5 @@
 """Every Python sample of the documents is run: definition files are loaded as people's bundles."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,9 +7,9 @@ from typing import Any
 import pytest
 
 from slicewise.loading.archives import load_bundle
-from slicewise.loading.importing import importable
 from slicewise.testing import materialize
 from tests.docs.documents import DOCUMENTS, PROJECT, Block, blocks
+from tests.docs.modules import modules_of
 
 GUIDE = PROJECT / "docs/guides/first-asset.md"
 SAMPLES = blocks("python")
@@ -93,21 +90,8 @@ def test_the_assets_of_the_guide_make_what_it_says(tmp_path: Path, spark_remote:
     spark.stop()
 
 
-@contextmanager
-def modules_of(folder: Path) -> Iterator[None]:
-    """Make the bundle's files importable in the block, and forget the modules afterwards."""
-    before = set(sys.modules)
-    try:
-        with importable(folder):
-            yield
-    finally:
-        for name in set(sys.modules) - before:
-            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
-                del sys.modules[name]
-
-
 @pytest.mark.parametrize("block", [b for b in SAMPLES if b.quoted_file], ids=str)
-def test_what_is_quoted_from_the_example_stands_there(block: Block) -> None:
+def test_quoted_samples_stand_in_the_quoted_file(block: Block) -> None:
     assert block.quoted_file is not None
     assert block.body in block.quoted_file.read_text()
 

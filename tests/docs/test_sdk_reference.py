@@ -17,13 +17,13 @@ RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\
 def public() -> dict[str, griffe.Object]:
     """Return all public objects, with methods and properties, by a name for people."""
     public_objects = exported(package())
-    parts = {
+    class_members = {
         f"{name}.{member_name}": member
         for name, thing in public_objects.items()
         if isinstance(thing, griffe.Class)
         for member_name, member in members(thing, public_objects.values()).items()
     }
-    return {**public_objects, **parts}
+    return {**public_objects, **class_members}
 
 
 def test_the_reference_is_up_to_date() -> None:
@@ -43,7 +43,7 @@ def test_everything_public_has_a_docstring() -> None:
     assert [name for name, thing in public().items() if thing.docstring is None] == []
 
 
-def test_what_raises_an_error_says_so() -> None:
+def test_docstrings_name_the_raised_errors() -> None:
     """An error is documented in the function's docstring, the class's docstring or the docstring of
     the base.
     """

@@ -14,7 +14,7 @@ from tests.docs.documents import PROJECT
 GUIDE = PROJECT / "docs" / "guides" / "security.md"
 SETTINGS = (PROJECT / "docs" / "reference" / "settings.md").read_text()
 FORMS = ("user", "root", "apart", "containers")
-VERDICTS = {"yes", "part", "no"}
+ANSWERS = {"yes", "part", "no"}
 _SETTING = re.compile(r"`([A-Z][A-Z_]{5,})`")
 _TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
@@ -25,7 +25,7 @@ class Row(NamedTuple):
     protected: str
     attacker: str
     measure: str
-    verdicts: tuple[str, ...]
+    answers: tuple[str, ...]
     test: str
 
 
@@ -51,9 +51,9 @@ def test_the_table_has_rows() -> None:
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.protected} from {row.attacker}")
 def test_a_row_says_of_each_form_whether_it_is_protected_and_names_its_test(row: Row) -> None:
-    assert len(row.verdicts) == len(FORMS)
-    assert set(row.verdicts) <= VERDICTS
-    if set(row.verdicts) == {"no"}:
+    assert len(row.answers) == len(FORMS)
+    assert set(row.answers) <= ANSWERS
+    if set(row.answers) == {"no"}:
         return
     named = _TEST.fullmatch(row.test)
     assert named is not None, "A row that claims protection names the test that shows it."

@@ -65,7 +65,7 @@ def test_protocols_that_begin_with_x_are_the_users() -> None:
 
 
 @pytest.mark.parametrize("text", ["orders", "a text of one's own", "C:\\data", "/foo/bar/"])
-def test_what_is_no_uri_is_a_text_without_meaning(text: str) -> None:
+def test_text_that_is_no_uri_is_left_unchanged(text: str) -> None:
     assert normalize_uri(text) == text
 
 

@@ -116,7 +116,7 @@ def test_reserved_names_name_no_asset(name: str, refusal: Refusal) -> None:
         def {name}():
             ...
     """)
-    assert f"{name!r} is a parameter with a meaning of its own" in error
+    assert f"{name!r} is the name of a reserved parameter" in error
 
 
 # -- "Reference an Asset"
@@ -287,7 +287,7 @@ def test_a_materialization_covers_an_hour(load: Loader) -> None:
 # -- "Automatically read from/write to an asset"
 
 
-def test_what_a_function_returns_is_written_to_the_asset(load: Loader) -> None:
+def test_the_returned_value_of_a_function_is_written_to_the_asset(load: Loader) -> None:
     # `read_dataframe` is our `read`.
     names = load("""
         bar = Asset("bar")

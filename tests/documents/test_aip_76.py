@@ -565,5 +565,5 @@ def test_the_partition_stands_in_a_filter_as_its_date(load: Loader) -> None:
 
 def test_a_manual_run_says_exactly_which_partition(load: Loader) -> None:
     asset = load(PAST)["dwh_daily_cloud_spend"]
-    with pytest.raises(PartitionKeyError, match="say partition"):
+    with pytest.raises(PartitionKeyError, match="write partition"):
         materialize(asset)

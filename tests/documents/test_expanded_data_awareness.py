@@ -337,7 +337,7 @@ def test_the_plural_is_not_in_the_context_and_the_error_says_what_is(load: Loade
         def dwh_daily_cloud_spend():
             return get_current_context()["partitions"]
     """)["dwh_daily_cloud_spend"]
-    with pytest.raises(KeyError, match=r"it has .*partition"):
+    with pytest.raises(KeyError, match=r"use one of .*partition"):
         materialize(asset, partition="marketing-dwh")
 
 

@@ -13,8 +13,8 @@ from slicewise_server.stack.stack import ADMIN, Stack
 
 # They end a hang, and are no claim: what is waited for is there much earlier.
 _PATIENCE_SECONDS = 240.0
-# In one statement: between two looks a run may end that leaves something to judge, or something may
-# be judged that begins a run, and each look would find nothing.
+# In one statement: between two looks a run may end that writes to the outbox, or an entry may be
+# evaluated that begins a run, and each look would find nothing.
 _LEFT = """
 SELECT (SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL)
      + (SELECT count(*) FROM assets_app_outbox)
@@ -64,7 +64,7 @@ def ended(api: Client, address: str, *, seconds: float = _PATIENCE_SECONDS) -> d
 
 
 def settle(database: psycopg.Connection) -> None:
-    """Wait until nothing is left to judge or to run."""
+    """Wait until nothing is left to evaluate or to run."""
     eventually(lambda: database.execute(_LEFT).fetchone() == (0,))
 
 

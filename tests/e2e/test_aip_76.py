@@ -12,10 +12,11 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, eventually, settle
 
 _MADE = """
-SELECT piece.key FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
-WHERE asset.name = %s AND piece.identity <> 'discovery' ORDER BY piece.window_start, piece.segment
+SELECT partition.key FROM assets_app_materialization AS made
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
+WHERE asset.name = %s
+    AND partition.identity <> 'discovery' ORDER BY partition.window_start, partition.segment
 """
 # As if the server had not been there at the last ticks: time is the one thing that is made up.
 _WAS_AWAY = """

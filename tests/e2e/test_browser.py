@@ -1,15 +1,13 @@
 """A person at a browser: signs in, starts a backfill, watches it, and looks at its data."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import ConsoleMessage, Locator, Page, expect
 
 from slicewise_server.stack.demo.client import Client
-from slicewise_server.stack.machine import find_chromium
 from slicewise_server.stack.stack import ADMIN, Stack
-from tests.browser import PATIENCE_MILLISECONDS, QUIET
+from tests.browser import PATIENCE_MILLISECONDS, chromium
 
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
@@ -17,10 +15,7 @@ expect.set_options(timeout=PATIENCE_MILLISECONDS)
 @pytest.fixture
 def page(stack: Stack) -> Iterator[Page]:
     """Open a new browser on the sign-in page; a complaint of a page's scripts fails the test."""
-    chromium = find_chromium(os.environ)
-    assert chromium is not None, "Install Chromium: the browser tests need it."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(chromium), args=QUIET)
+    with chromium() as browser:
         page = browser.new_page(base_url=stack.web_url, viewport={"width": 1280, "height": 900})
         page.set_default_timeout(PATIENCE_MILLISECONDS)
         complaints: list[str] = []
@@ -28,8 +23,7 @@ def page(stack: Stack) -> Iterator[Page]:
         page.on("console", lambda message: complaints.extend(_complaint(message)))
         page.goto("/")
         yield page
-        browser.close()
-        assert complaints == []
+    assert complaints == []
 
 
 def _complaint(message: ConsoleMessage) -> list[str]:
@@ -59,6 +53,7 @@ def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Clie
     page.get_by_label("Asset", exact=True).select_option("slow")
     page.locator("#id_start").fill("2024-02-03")
     page.locator("#id_end").fill("2024-02-05")
+    page.get_by_text("Advanced:").click()
     page.get_by_label("Description").fill("three days of February")
     # The preview follows the form by itself, before anything is started.
     expect(page.locator("#preview")).to_contain_text("3 partitions in 3 runs")
@@ -88,7 +83,7 @@ def test_a_failed_run_shows_its_error_and_its_log(page: Page, stack: Stack, api:
     expect(page.locator(".log")).to_contain_text("looking out of the window")
 
 
-def test_what_is_wrong_is_said_at_the_field_and_nothing_is_created(
+def test_an_error_is_shown_at_its_field_and_nothing_is_created(
     page: Page, stack: Stack, api: Client
 ) -> None:
     before = len(list(api.every("/backfills/")))

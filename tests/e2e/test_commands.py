@@ -13,6 +13,25 @@ from slicewise_server.stack.stack import Stack
 SLICEWISE = Path(sys.executable).with_name("slicewise")
 
 
+# Of pages, workers, tests and Spark: no list beside a stack needs them. `python -m bench --only 20`
+# prints the processor time of a list, since no test measures time.
+_HEAVY = (
+    "assets_app.scheduling", "assets_app.views", "celery", "django.contrib.admin",
+    "django.db.migrations", "django.test", "drf_spectacular", "pandas", "py4j", "pyarrow",
+    "pyspark", "pytest", "redis", "rest_framework.test", "rest_framework.views",
+    "slicewise_server.stack.stack", "structlog", "unittest",
+)  # fmt: skip
+# Runs the command, and writes to standard error the names among `_HEAVY` that the command imported.
+_TOLD = f"""
+import sys
+from slicewise_server.stack import cli
+ended = cli.main(sys.argv[1:])
+heavy = [name for name in {_HEAVY} if name in sys.modules]
+print("imported:", *heavy, file=sys.stderr)
+sys.exit(ended)
+"""
+
+
 class Shell:
     """A shell in which a person types commands."""
 
@@ -30,6 +49,18 @@ class Shell:
     def json(self, *words: str) -> Any:
         """Run a command, and return the JSON that the command prints."""
         return json.loads(self.output(*words, "--json"))
+
+    def heavy_imports(self, *words: str) -> list[str]:
+        """Run a command that has to succeed; return the modules that no list needs."""
+        ended = subprocess.run(
+            [sys.executable, "-c", _TOLD, *words],
+            env=self._env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout
+        told, *names = ended.stderr.splitlines()[-1].split()
+        assert told == "imported:"
+        return names
 
 
 @pytest.fixture
@@ -49,7 +80,19 @@ def test_partitions_are_made_and_looked_at(shell: Shell) -> None:
     assert partition["state"] == "materialized"
     assert "told" in shell.output("assets", "list")
     assert shell.json("assets", "show", "told")["name"] == "told"
-    assert "made by hand" in shell.output("assets", "schedule", "told")
+    assert "only requests and backfills materialize it" in shell.output(
+        "assets", "schedule", "told"
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("assets", "list"), ("runs", "list"), ("partitions", "told")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_list_imports_neither_pages_nor_workers_nor_tests(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    assert shell.heavy_imports(*words) == []
 
 
 def test_a_schedule_is_shown(shell: Shell) -> None:

@@ -177,7 +177,9 @@ def test_each_airline_that_a_run_finds_is_a_partition(api: Client, lake: Path) -
 
 
 @pytest.mark.usefixtures("found")
-def test_what_follows_is_made_once_for_each_airline(api: Client, lake: Path) -> None:
+def test_the_downstream_report_is_materialized_once_for_each_airline(
+    api: Client, lake: Path
+) -> None:
     flights = source("flights.csv.zip")
     reports = read_stored(lake, "carrier_report").set_index("carrier")
     assert reports["flights"].to_dict() == flights.groupby("carrier").size().to_dict()
@@ -210,6 +212,6 @@ def test_delays_are_split_by_one_run_a_month(api: Client, lake: Path) -> None:
 
 
 @pytest.mark.usefixtures("whole_example")
-def test_what_is_not_partitioned_is_made_as_a_whole(api: Client, lake: Path) -> None:
+def test_an_unpartitioned_asset_is_materialized_as_a_whole(api: Client, lake: Path) -> None:
     assert keys_of(api, "carriers") == {"": 16}
     assert read_stored(lake, "carriers")["name"].tolist() == source("airlines.csv")["name"].tolist()

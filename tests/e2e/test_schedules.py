@@ -10,13 +10,14 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import eventually, settle
 
 _MADE = """
-SELECT piece.key, run.trigger, made.version, piece.window_start, piece.window_end, made.created_at,
+SELECT partition.key, run.trigger, made.version, partition.window_start, partition.window_end,
+    made.created_at,
        run.started_at, run.queued_at
 FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
 JOIN assets_app_run AS run ON run.id = made.run_id
-WHERE asset.name = %s ORDER BY piece.window_start, made.id
+WHERE asset.name = %s ORDER BY partition.window_start, made.id
 """
 
 

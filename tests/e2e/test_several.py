@@ -6,14 +6,14 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 
 _MADE = """
-SELECT asset.name, piece.key, made.id FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+SELECT asset.name, partition.key, made.id FROM assets_app_materialization AS made
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
 WHERE asset.name LIKE 'several%' ORDER BY made.id
 """
 
 
-def test_what_is_missing_upstream_is_made_before_what_needs_it(
+def test_missing_upstream_partitions_are_materialized_before_their_downstream(
     api: Client, database: psycopg.Connection
 ) -> None:
     first = api.post(

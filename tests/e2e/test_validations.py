@@ -54,7 +54,7 @@ def test_only_data_that_passes_takes_the_place_of_the_old(api: Client, lake: Pat
 
     run, empty = read_anew(api, rows=0)
     assert empty["error"] == (
-        "readings does not pass row_count: There are 0 rows instead of at least 1 row."
+        "readings does not pass row_count: The data has 0 rows instead of at least 1 row."
     )
     assert passed(empty) == {"row_count": False, "fresh_within": True}
     assert "the function runs" not in log_of(api, run)

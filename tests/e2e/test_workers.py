@@ -47,7 +47,7 @@ def test_a_killed_worker_costs_nothing_but_time(
     versions = database.execute(
         "SELECT s.key, s.version, count(m.id) FROM assets_app_assetpartition s"
         " JOIN assets_app_asset a ON a.id = s.asset_id AND a.name = 'slow'"
-        " JOIN assets_app_materialization m ON m.slice_id = s.id"
+        " JOIN assets_app_materialization m ON m.partition_id = s.id"
         " WHERE s.key < '2024-02' GROUP BY 1, 2 ORDER BY 1"
     ).fetchall()
     assert versions == [(f"2024-01-{day:02}", 1, 1) for day in range(1, 13)]
@@ -134,9 +134,7 @@ def test_a_runner_sees_no_secret_of_the_server(api: Client, stack: Stack) -> Non
     ), descriptors
 
 
-def test_what_is_to_be_called_after_a_run_is_called_once_and_changes_nothing(
-    stack: Stack, api: Client
-) -> None:
+def test_a_hook_is_called_once_after_a_run_and_changes_nothing(stack: Stack, api: Client) -> None:
     failing = run_of(api, "told", selection="2024-01-02")
     fine = run_of(api, "told", selection="2024-01-03")
     assert [ended(api, run)["state"] for run in (failing, fine)] == ["failed", "succeeded"]

@@ -15,14 +15,14 @@ from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.validations import ResultKeeper
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, FailureKind, Gateway, Run
-from assets_app.scheduling.recording import record_left_out
+from assets_app.scheduling.recording import record_truncation
 from backfills_app.services import create_backfill, request_from_text
 from slicewise_server.events.feed import Calm, publish_events
 from slicewise_server.events.models import Event, EventKind
 from slicewise_server.events.serializers import EventSerializer
 from slicewise_server.events.writing import ERROR_LENGTH, shortened
 from tests.attempts import begin_next, publish
-from tests.backfills.scenes import run_all
+from tests.backfills.driven_backfills import run_all
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ FAILED_CHECK = {
     "severity": "error",
     "passed": False,
     "evaluated": True,
-    "message": "There is 1 row instead of at least 2 rows.",
+    "message": "The data has 1 row instead of at least 2 rows.",
     "description": "The data has at least 2 rows.",
     "observed": {"rows": 1},
 }
@@ -163,11 +163,11 @@ def test_an_error_of_the_greatest_length_is_whole(alice: User, gateway: Gateway)
     assert Event.objects.get().error == text == shortened(text)
 
 
-def test_left_out_partitions_are_an_event() -> None:
+def test_a_truncation_of_a_schedule_is_an_event() -> None:
     raw = asset("raw_flights", DAILY_2013)
     partitions = DAILY_2013.select("2013-01-01..2013-01-10")
-    record_left_out(raw, partitions, queued=5, now=timezone.now())
-    record_left_out(raw, partitions, queued=6, now=timezone.now())
+    record_truncation(raw, partitions, queued=5, now=timezone.now())
+    record_truncation(raw, partitions, queued=6, now=timezone.now())
     (event,) = Event.objects.all()
     assert (event.kind, event.asset) == ("schedule_truncated", "raw_flights")
     assert event.detail["partitions"] == len(partitions)

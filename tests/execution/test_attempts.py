@@ -30,21 +30,21 @@ from partitions_app.models import PartitionDefinition
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun, publish, staged
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 
-def test_what_is_published_is_recorded_once(alice: User, gateway: Gateway) -> None:
+def test_published_partitions_are_recorded_once(alice: User, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
     publish(attempt)
     assert not ending.succeed(attempt.row)
-    slices = AssetPartition.objects.filter(asset=flights)
-    assert [(s.state, s.version, s.rows, s.held_by_id) for s in slices] == [
+    partitions = AssetPartition.objects.filter(asset=flights)
+    assert [(s.state, s.version, s.rows, s.held_by_id) for s in partitions] == [
         ("materialized", 1, 5, None)
     ] * 3
     assert Materialization.objects.count() == 3
     assert Run.objects.get().state == RunState.SUCCEEDED
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_making_a_partition_again_keeps_its_history(alice: User, gateway: Gateway) -> None:
@@ -53,7 +53,7 @@ def test_making_a_partition_again_keeps_its_history(alice: User, gateway: Gatewa
         publish(begun(flights, alice, gateway))
     versions = Materialization.objects.order_by("version").values_list("version", flat=True)
     assert list(versions) == [1, 2]
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_the_versions_that_were_there_at_the_start_are_kept(alice: User, gateway: Gateway) -> None:
@@ -62,7 +62,7 @@ def test_the_versions_that_were_there_at_the_start_are_kept(alice: User, gateway
     publish(begun(flights, alice, gateway))
     attempt = begun(delays, alice, gateway, "2013-01-01..2013-01-02", strategy="range")
     (flights_read,) = attempts.take_inputs(attempt)
-    assert [(i.slice.key, i.version) for i in attempt.row.inputs.all()] == [("2013-01-01", 1)]
+    assert [(i.partition.key, i.version) for i in attempt.row.inputs.all()] == [("2013-01-01", 1)]
     assert flights_read.missing == ["2013-01-02"]
 
 
@@ -101,7 +101,7 @@ def test_a_run_keeps_to_the_version_of_the_code_that_it_was_asked_with(
     assert attempt.run.producer_version.spec.partition_of("raw_flights") == DAILY_2013.to_json()
 
 
-def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
+def test_a_failure_without_retries_fails_the_run_and_frees_its_partitions(
     alice: User, gateway: Gateway
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
@@ -110,7 +110,7 @@ def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
     run, partition = Run.objects.get(), AssetPartition.objects.get()
     assert (run.state, run.error, run.error_kind) == ("failed", "ValueError: no", "code")
     assert (partition.state, partition.held_by_id, partition.version) == ("failed", None, 0)
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_an_error_that_the_database_cannot_hold_is_not_lost(alice: User, gateway: Gateway) -> None:
@@ -158,7 +158,7 @@ def test_a_failed_re_run_shows_as_failed_and_keeps_the_data(alice: User, gateway
     ending.fail(begun(flights, alice, gateway).row, Failure(error="no"))
     partition = AssetPartition.objects.get()
     assert (partition.state, partition.version, partition.rows) == ("failed", 1, 5)
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_canceled_re_run_leaves_the_partition_as_it_was(alice: User, gateway: Gateway) -> None:
@@ -168,7 +168,7 @@ def test_a_canceled_re_run_leaves_the_partition_as_it_was(alice: User, gateway: 
     assert cancel_run(attempt.run, user=alice).state == RunState.CANCELING
     assert ending.cancel(attempt.row)
     assert AssetPartition.objects.get().state == "materialized"
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_queued_run_is_canceled_at_once(alice: User) -> None:
@@ -182,17 +182,17 @@ def test_a_queued_run_is_canceled_at_once(alice: User) -> None:
         cancel_run(run, user=alice)
 
 
-def test_what_is_not_partitioned_is_counted_as_well(alice: User, gateway: Gateway) -> None:
+def test_an_unpartitioned_asset_is_counted_as_well(alice: User, gateway: Gateway) -> None:
     carriers = asset("carriers")
     cancel_run(begun(carriers, alice, gateway, "").run, user=alice)
     ending.cancel(RunAttempt.objects.get())
     assert PartitionCount.objects.get(asset=carriers).state == "canceled"
     publish(begun(carriers, alice, gateway, ""))
     assert PartitionCount.objects.get(asset=carriers, count=1).state == "materialized"
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
-def test_what_is_being_published_can_no_longer_be_canceled(alice: User, gateway: Gateway) -> None:
+def test_a_publishing_run_cannot_be_canceled(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     with pytest.raises(ConflictingRequest, match="publishing"):
@@ -245,6 +245,6 @@ def test_a_publication_that_stops_half_way_records_just_what_is_in_place(
         "2013-01-02": "materialized",
         "2013-01-03": "failed",
     }
-    assert Materialization.objects.get().slice.key == "2013-01-02"
+    assert Materialization.objects.get().partition.key == "2013-01-02"
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()

@@ -77,7 +77,7 @@ def test_runs_of_several_assets_keep_each_its_own() -> None:
     ]
 
 
-def test_a_large_claim_takes_its_slices_by_several_statements_in_one_order(
+def test_a_large_claim_takes_its_partitions_by_several_statements_in_one_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     flights = asset("flights", DAILY_2013)

@@ -21,11 +21,13 @@ from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunAttempt, RunState
 from slicewise.io import find_storage
 from slicewise.plugins import PluginError
+from slicewise.process.removal import remove_folder
+from slicewise.storage import fencing
 from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
 from tests.execution.staged_attempts import Ready, ready
 from tests.factories import DAILY_2013, asset
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 __all__ = ["ready"]
 
@@ -95,7 +97,7 @@ def test_a_queued_run_is_not_canceled_before_the_work_of_its_lost_attempt_is_sto
     assert Run.objects.get().state == RunState.CANCELED
     assert spark.stopped == [1]
     assert AssetPartition.objects.get().held_by_id is None
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_so_is_one_that_was_dispatched_again(lost: Run, alice: User, sent: Sent) -> None:
@@ -136,7 +138,7 @@ def test_a_run_whose_work_was_stopped_is_canceled_at_once(
     assert cancel_run(Run.objects.get(), user=alice).state == RunState.CANCELED
 
 
-def test_what_has_no_live_gateway_is_asked_for_when_there_is_one(
+def test_clearing_waits_for_a_live_gateway(
     lost: Run, alice: User, gateway: Gateway, sent: Sent
 ) -> None:
     cancel_run(lost, user=alice)
@@ -177,12 +179,16 @@ def test_an_attempt_that_goes_on_is_never_cleared_away(
         RunAttempt.objects.filter(pk=again.row.pk).update(clear_at=timezone.now())
 
 
+def keep_outlet_at(root: Path) -> None:
+    version = ProducerVersion.objects.get()
+    version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{root}"}]
+    version.save()
+
+
 @pytest.fixture
 def failed(ready: Ready) -> Ready:
     """Return a failed publication whose worker was killed before clearing away."""
-    version = ProducerVersion.objects.get()
-    version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{ready.root}"}]
-    version.save()
+    keep_outlet_at(ready.root)
     (ready.root / "partition=2013-01-02").write_text("a file, not a folder")
     with patch.object(publishing, "_discard"):
         ready.publish()
@@ -195,7 +201,7 @@ def left(folder: Path) -> list[str]:
     return [entry.name for entry in folder.glob("_slicewise*")]
 
 
-def test_what_a_failed_publication_has_left_is_removed(failed: Ready, sent: Sent) -> None:
+def test_remains_of_a_failed_publication_are_removed(failed: Ready, sent: Sent) -> None:
     let_time_pass()
     assert tick(sent) == 1
     assert left(failed.root) == []
@@ -203,7 +209,56 @@ def test_what_a_failed_publication_has_left_is_removed(failed: Ready, sent: Sent
     assert tick(sent) == 0
 
 
-def test_what_is_being_published_is_left_alone(ready: Ready, sent: Sent) -> None:
+class Stubborn:
+    """A file system that removes no folder while the file system is busy."""
+
+    def __init__(self) -> None:
+        self.is_busy = True
+
+    def remove_folder(self, folder: Path) -> None:
+        if not self.is_busy:
+            remove_folder(folder)
+
+
+@pytest.fixture
+def stubborn(monkeypatch: pytest.MonkeyPatch) -> Stubborn:
+    file_system = Stubborn()
+    monkeypatch.setattr(fencing, "remove_folder", file_system.remove_folder)
+    return file_system
+
+
+def test_remains_that_a_publication_could_not_remove_are_removed_later(
+    ready: Ready, sent: Sent, stubborn: Stubborn
+) -> None:
+    keep_outlet_at(ready.root)
+    for path in ("partition=2013-01-02", "partition=2013-01-03"):
+        (ready.root / path).mkdir()
+        (ready.root / path / "part-0.parquet").write_text("old rows")
+    ready.publish()
+    assert Run.objects.get().state == RunState.SUCCEEDED
+    assert len(left(ready.root)) == 1
+    let_time_pass()
+    assert tick(sent) == 1
+    assert len(left(ready.root)) == 1, "and it is told"
+    stubborn.is_busy = False
+    let_time_pass()
+    assert tick(sent) == 1
+    assert left(ready.root) == []
+    let_time_pass()
+    assert tick(sent) == 0
+    published = {path.parent.name for path in ready.root.glob("partition=*/_slicewise-*")}
+    assert len(published) == 3
+
+
+def test_a_publication_that_has_left_nothing_is_not_looked_at_again(
+    ready: Ready, sent: Sent
+) -> None:
+    ready.publish()
+    let_time_pass()
+    assert tick(sent) == 0
+
+
+def test_staged_data_of_a_publishing_run_is_kept(ready: Ready, sent: Sent) -> None:
     let_time_pass()
     assert tick(sent) == 0
     recovery.clear_lost_attempt(ready.attempt.pk)

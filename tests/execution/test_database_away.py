@@ -23,7 +23,7 @@ from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending, leases
 from assets_app.execution.database import check_pool
 from assets_app.execution.gateway import supervision, worker
-from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.concurrent_runs import ConcurrentRuns
 from assets_app.execution.gateway.worker import GatewayWorker, Watched
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
@@ -83,7 +83,7 @@ class Worker:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway, self.parent = gateway, self
         self.going_down, self.spark_away = threading.Event(), threading.Event()
-        self.company = Company(gateway.slots, suspect_after=2)
+        self.concurrent_runs = ConcurrentRuns(gateway.slots, suspect_after=2)
         self.script: list[Message | Callable[[], None]] = []
         self.launched = 0
 
@@ -238,7 +238,7 @@ def test_a_connection_that_ends_before_there_is_a_runner_costs_nothing(
     assert_made(run, played, lake)
 
 
-def test_what_a_run_has_made_waits_for_a_database_that_is_away_for_long(
+def test_the_result_of_a_run_waits_for_a_database_that_is_away_for_long(
     run: Run, played: Worker, lake: Path
 ) -> None:
     back_at = [float("inf")]
@@ -343,6 +343,9 @@ def is_heard(seconds: float = 120) -> bool:
 def test_the_heart_beats_while_all_connections_of_the_pool_are_taken(
     heart: Callable[[], GatewayWorker],
 ) -> None:
+    # A new pool: the event loop of a browser of an earlier test keeps a connection of the old one.
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # of PostgreSQL alone
     heart()
     size = connection.settings_dict["OPTIONS"]["pool"]["max_size"]
     everyone, enough = threading.Barrier(size), threading.Event()

@@ -122,9 +122,7 @@ def test_runs_that_wait_behind_long_ones_are_not_sent_again(
     assert [args for _, args, _ in sent] == [(at_work[-1].pk + 1,), (at_work[-1].pk + 2,)]
 
 
-def test_what_was_sent_to_a_gateway_that_is_gone_is_queued_again(
-    alice: User, gateway: Gateway
-) -> None:
+def test_runs_sent_to_a_lost_gateway_are_requeued(alice: User, gateway: Gateway) -> None:
     ask(alice, "raw_flights", "2013-01-01")
     dispatch()
     Gateway.objects.all().delete()

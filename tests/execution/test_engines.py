@@ -16,7 +16,7 @@ from assets_app.execution.attempt import attempts, engines
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.engines import WorkMayContinueError, engine_of
 from assets_app.execution.gateway import supervision
-from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.concurrent_runs import ConcurrentRuns
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
@@ -113,7 +113,9 @@ def test_a_server_without_a_master_fails_the_run_with_the_name_of_the_setting(
     run: Run, gateway: Gateway, settings: Any
 ) -> None:
     settings.SPARK_MASTER = ""
-    worker = MagicMock(gateway=gateway, company=Company(gateway.slots, suspect_after=2))
+    worker = MagicMock(
+        gateway=gateway, concurrent_runs=ConcurrentRuns(gateway.slots, suspect_after=2)
+    )
     worker.going_down.is_set.return_value = False
     worker.spark_away.is_set.return_value = False
     with patch.object(supervision, "current", lambda: worker):
@@ -183,7 +185,9 @@ def test_without_the_clusters_command_the_end_of_the_driver_has_to_do(
     stop(attempt.row)
 
 
-def test_what_never_had_an_application_is_not_asked_for(attempt: Attempt, bin_folder: Path) -> None:
+def test_an_attempt_without_an_application_runs_no_stop_command(
+    attempt: Attempt, bin_folder: Path
+) -> None:
     call_log = command(bin_folder, "yarn")
     stop(attempt.row)
     assert not call_log.exists()
@@ -201,7 +205,7 @@ def test_the_folder_of_an_attempt_is_removed_once_it_has_ended(
     assert other_folder.exists()
 
 
-def test_what_a_lost_host_has_kept_of_ended_attempts_is_removed_when_it_is_back(
+def test_files_of_ended_attempts_on_a_lost_host_are_removed_when_the_host_is_back(
     attempt: Attempt,
 ) -> None:
     engines.tidy_host()  # nothing was ever submitted here

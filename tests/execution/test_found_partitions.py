@@ -20,7 +20,7 @@ from assets_app.models import Asset, AssetPartition, Gateway, Materialization, R
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import asset, definition_of, outlet_of, together
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 from tests.runtime_keys import CUSTOMERS, Position, discover, discovering, found, known
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +49,9 @@ def test_two_runs_of_an_asset_never_find_partitions_at_once(
     models: Asset, alice: User, gateway: Gateway
 ) -> None:
     discovering(models, alice, gateway)
-    with pytest.raises(ConflictingRequest, match="Another run is making energy_consumption_model"):
+    with pytest.raises(
+        ConflictingRequest, match="Another run is materializing energy_consumption_model"
+    ):
         materialize(MaterializeRequest(asset=models), user=alice)
 
 
@@ -67,7 +69,7 @@ def test_keys_are_partitions_once_the_run_has_succeeded(
     run = Run.objects.get()
     # In the order in which they were found.
     assert (run.partition_count, run.selection) == (2, "globex … acme (2 partitions)")
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_failed_run_adds_none(models: Asset, alice: User, gateway: Gateway) -> None:
@@ -90,7 +92,7 @@ def test_of_a_publication_that_fails_those_are_added_of_which_data_is_in_place(
     assert ending.fail_publishing(attempt.row, Failure(error="in the way"), in_place)
     assert known(models) == ["acme"]
     assert states(models) == {"acme": ("materialized", 1), "globex": ("failed", 0)}
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_data_that_a_run_has_written_is_recorded_with_its_key(
@@ -108,7 +110,7 @@ def test_a_key_that_is_found_again_is_recorded_again(
     discover(models, alice, gateway, "acme", "globex")
     assert states(models) == {"acme": ("materialized", 2), "globex": ("materialized", 1)}
     assert RuntimePartition.objects.count() == 2
-    materializations = Materialization.objects.filter(slice__identity=models.identity)
+    materializations = Materialization.objects.filter(partition__identity=models.identity)
     assert materializations.count() == 3
 
 
@@ -149,7 +151,7 @@ def test_a_key_of_ones_own_class_is_shown_by_its_label(
     assert definition_of(Asset.objects.get(pk=models.pk)).keys()[0] == Position(1, 2)
 
 
-def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
+def test_a_discovery_run_does_not_write_partitions_held_by_another_run(
     models: Asset, alice: User, gateway: Gateway
 ) -> None:
     discover(models, alice, gateway, "acme")
@@ -190,7 +192,7 @@ def test_any_run_may_add_keys_to_a_set(models: Asset, alice: User, gateway: Gate
 
 
 @pytest.mark.parametrize("key", [{"interval": ["2024-01-01", "2024-01-02", "UTC"]}, {"x": 1}, ""])
-def test_what_is_no_key_is_refused(
+def test_invalid_keys_are_refused(
     models: Asset, alice: User, gateway: Gateway, key: object
 ) -> None:
     attempt = discovering(models, alice, gateway)
@@ -218,7 +220,7 @@ def test_known_keys_are_read_once(
         assert len(definition_of(again).keys()) == 1
 
 
-def test_what_is_rolled_back_was_never_known(models: Asset, alice: User, gateway: Gateway) -> None:
+def test_rolled_back_keys_are_unknown(models: Asset, alice: User, gateway: Gateway) -> None:
     row = PartitionDefinition.objects.get(assets=models)
 
     def add_in_vain() -> None:

@@ -199,9 +199,7 @@ def test_a_worker_that_goes_down_leaves_it_to_others(attempt: Attempt, worker: W
     assert (worker.called, RunHook.objects.get().begun_at) == ([], None)
 
 
-def test_what_it_prints_stands_behind_what_the_run_has_printed(
-    attempt: Attempt, worker: Worker
-) -> None:
+def test_output_of_a_hook_follows_the_output_of_the_run(attempt: Attempt, worker: Worker) -> None:
     RunLog.objects.create(attempt=attempt.row, sequence=7, text="the run\n")
     publish(attempt)
     worker.said = [{"type": "log", "text": "hurrah\n"}, *FINISHED]
@@ -227,7 +225,7 @@ def test_what_it_prints_stands_behind_what_the_run_has_printed(
         ),
         (
             [{"type": "exited", "status": 3, "signal": None}],
-            "[on_success ended its process by itself, with status 3]\n",
+            "[on_success ended its process with status 3 before it had finished]\n",
         ),
         (
             [{"type": "exited", "status": -9, "signal": 9}],
@@ -282,7 +280,9 @@ def test_a_warm_parent_that_takes_no_request_is_told_in_the_log(
     assert "[on_success could not be called: it takes no request]" in log_of(attempt.row)
 
 
-def test_what_fails_before_it_is_begun_is_tried_again(attempt: Attempt, worker: Worker) -> None:
+def test_a_hook_that_fails_before_its_start_is_tried_again(
+    attempt: Attempt, worker: Worker
+) -> None:
     publish(attempt)
     with (
         patch.object(worker, "start", side_effect=WarmParentError("not now")),

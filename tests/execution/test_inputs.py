@@ -39,9 +39,9 @@ def test_of_what_reads_all_of_another_only_the_present_version_keeps_its_inputs(
     attempts.take_inputs(under_way)
     input_counts = [attempt.row.inputs.count() for attempt in (*tries, under_way)]
     assert input_counts == [0, 3, 0, 0, 3]
-    part = pages.slice_of(total, "")
-    assert part is not None
-    latest = pages.materializations_of(part)[0]
+    partition = pages.partition_of(total, "")
+    assert partition is not None
+    latest = pages.materializations_of(partition)[0]
     assert latest.attempt_id == tries[1].row.pk
     assert len(pages.inputs_of(latest)) == 3
 
@@ -65,7 +65,9 @@ def test_inputs_of_versions_before_go_however_many_runs_read_nothing_since(
     assert [attempt.row.inputs.count() for attempt in (old, under_way)] == [0, 3]
 
 
-def test_what_has_accumulated_goes_a_few_attempts_at_a_time(alice: User, gateway: Gateway) -> None:
+def test_accumulated_records_of_inputs_are_deleted_a_few_attempts_at_a_time(
+    alice: User, gateway: Gateway
+) -> None:
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-03")
     total = asset("whole", upstream={"days": None})
@@ -112,7 +114,7 @@ def test_little_more_than_the_keys_of_what_is_read_is_kept_in_memory(
     assert most / number < 300, "bytes for each"
 
 
-def test_what_is_not_partitioned_may_map_the_partitions_that_it_reads(alice: User) -> None:
+def test_an_unpartitioned_asset_may_map_its_upstream_partitions(alice: User) -> None:
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-02")
     picked = slicewise.Keys(["2013-01-02", "2013-01-03"])

@@ -61,7 +61,7 @@ def test_a_lease_is_renewed_by_its_holder_alone(alice: User, gateway: Gateway) -
     assert leases.renew_all([taken_attempt]) == {taken_attempt.token: "publishing"}
 
 
-def test_what_has_ended_has_no_lease(alice: User, gateway: Gateway) -> None:
+def test_ended_attempts_have_no_lease(alice: User, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway, "2013-01-01"))
     ending.fail(begun(flights, alice, gateway, "2013-01-02").row, Failure(error="no"))

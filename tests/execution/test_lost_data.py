@@ -21,7 +21,7 @@ from slicewise.io.file import FileStorage
 from slicewise.storage import StorageError, TryAgainError
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import DAILY_2013, asset, outlet_of, person
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 
@@ -64,7 +64,7 @@ def differing(of: Asset, user: User, selection: str = "") -> dict[str, str]:
     return {difference.key: difference.reason for difference in verification.differing}
 
 
-def test_what_is_as_it_was_published_does_not_differ(days: Asset, alice: User) -> None:
+def test_unchanged_data_does_not_differ(days: Asset, alice: User) -> None:
     assert verify_partitions(days, "", user=alice).compared == 3
     assert differing(days, alice) == {}
 
@@ -86,7 +86,7 @@ def test_missing_folders_missing_files_and_other_sizes_differ(days: Asset, alice
 def test_a_host_that_does_not_see_the_data_says_so(days: Asset, alice: User) -> None:
     Asset.objects.update(canonical_uri="file://localhost/no/such/lake")
     days.refresh_from_db()
-    with pytest.raises(InvalidRequest, match="as seen from this host"):
+    with pytest.raises(InvalidRequest, match="not reachable from this host"):
         verify_partitions(days, "", user=alice)
 
 
@@ -98,7 +98,7 @@ def test_a_storage_that_does_not_answer_is_said(
         raise error
 
     monkeypatch.setattr(FileStorage, "is_reachable", refuse)
-    with pytest.raises(InvalidRequest, match="cannot be looked at"):
+    with pytest.raises(InvalidRequest, match="cannot be read"):
         verify_partitions(days, "", user=alice)
 
 
@@ -168,12 +168,12 @@ def test_forgotten_partitions_are_missing_with_their_history_and_their_data(
     assert forget_partitions(days, "2013-01-01..2013-01-02", user=alice) == list(DAYS[:2])
     states = dict(AssetPartition.objects.values_list("key", "state"))
     assert states == {DAYS[0]: "missing", DAYS[1]: "missing", DAYS[2]: "materialized"}
-    counts_agree_with_slices()
+    counts_agree_with_partitions()
     assert Materialization.objects.count() == 3
     assert folder_of(days, DAYS[0]).exists()
     entry = AuditEntry.objects.get(action="forget partitions")
     assert (entry.subject, entry.detail["partitions"]) == ("days", 2)
-    with pytest.raises(InvalidRequest, match="Nothing of it is there"):
+    with pytest.raises(InvalidRequest, match="All selected partitions are missing"):
         forget_partitions(days, DAYS[0], user=alice)
 
 
@@ -182,15 +182,17 @@ def test_a_forgotten_partition_goes_on_counting_its_versions(
 ) -> None:
     forget_partitions(days, DAYS[0], user=alice)
     make(days, DAYS[0], alice, gateway)
-    versions = Materialization.objects.filter(slice__key=DAYS[0]).values_list("version", flat=True)
+    versions = Materialization.objects.filter(partition__key=DAYS[0]).values_list(
+        "version", flat=True
+    )
     assert sorted(versions) == [1, 2]
     assert AssetPartition.objects.get(key=DAYS[0]).version == 2
-    counts_agree_with_slices()
+    counts_agree_with_partitions()
 
 
 def test_a_partition_that_a_run_holds_is_not_forgotten(days: Asset, alice: User) -> None:
     materialize(MaterializeRequest(asset=days, selection=DAYS[0]), user=alice)
-    with pytest.raises(ConflictingRequest, match="Another run is making days 2013-01-01"):
+    with pytest.raises(ConflictingRequest, match="Another run is materializing days 2013-01-01"):
         forget_partitions(days, "2013-01-01..2013-01-03", user=alice)
     assert set(AssetPartition.objects.values_list("state", flat=True)) == {"materialized"}
 

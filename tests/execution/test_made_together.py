@@ -20,7 +20,7 @@ from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun
 from tests.execution.staged_attempts import finish_publication
 from tests.factories import DAILY_2013, outlet_of, together
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 DAYS = ["2013-01-01", "2013-01-02"]
 Pair = tuple[Asset, Asset]
@@ -95,11 +95,11 @@ def test_a_run_takes_the_partitions_of_all_outlets(
     ]
 
 
-def test_what_is_made_of_one_outlet_is_being_made_of_the_others(
+def test_a_run_of_one_outlet_holds_the_partitions_of_all_outlets(
     alice: User, gateway: Gateway, split: Pair
 ) -> None:
     begun(split[0], alice, gateway, "2013-01-01")
-    with pytest.raises(ConflictingRequest, match="Another run is making test 2013-01-01"):
+    with pytest.raises(ConflictingRequest, match="Another run is materializing test 2013-01-01"):
         materialize(MaterializeRequest(asset=split[1], selection="2013-01-01"), user=alice)
     group = materialize(
         MaterializeRequest(asset=split[1], selection="2013-01-01..2013-01-02"), user=alice
@@ -128,7 +128,7 @@ def test_all_are_put_in_place_and_recorded(staged: Staged, split: Pair) -> None:
     assert staged.in_place() == {f"{name} {day}" for name in ("train", "test") for day in DAYS}
     assert states(split[0]) == states(split[1]) == dict.fromkeys(DAYS, "materialized")
     assert Materialization.objects.count() == 4
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
     assert not list(staged.lake.glob("*/_slicewise*"))
 
 
@@ -142,7 +142,7 @@ def test_one_that_cannot_be_put_in_place_keeps_all_out(staged: Staged, split: Pa
     assert not list(staged.lake.glob("*/_slicewise*")), "staging was left behind"
 
 
-def test_what_stopped_between_two_outlets_is_finished_by_whoever_finds_it(
+def test_a_publication_stopped_between_two_outlets_is_finished_by_another_worker(
     staged: Staged, split: Pair, gateway: Gateway
 ) -> None:
     real = storage.publish
@@ -165,7 +165,7 @@ def test_what_stopped_between_two_outlets_is_finished_by_whoever_finds_it(
     assert Materialization.objects.count() == 4
 
 
-def test_what_stopped_between_swap_and_record_is_recorded_once(
+def test_a_publication_stopped_before_its_record_is_recorded_once(
     staged: Staged, gateway: Gateway
 ) -> None:
     with (
@@ -196,7 +196,7 @@ def test_two_outlets_that_stage_in_one_folder_do_not_meet(
     assert [home.exists() for home in homes] == [False, True]
 
 
-def test_what_any_outlet_has_staged_is_discarded(staged: Staged) -> None:
+def test_staged_data_of_all_outlets_is_discarded(staged: Staged) -> None:
     version = staged.run.producer_version
     outlets = [{"name": name, "uri": f"file:{staged.lake / name}"} for name in ("train", "test")]
     version.definition = {**version.definition, "outlets": outlets}
@@ -216,7 +216,7 @@ def test_a_failure_and_a_cancellation_let_all_of_them_go(
         states(split[0]) == states(split[1]) == dict(zip(DAYS, ["failed", "canceled"], strict=True))
     )
     assert not AssetPartition.objects.exclude(held_by=None).exists()
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_data_of_what_a_run_does_not_make_is_refused(
@@ -233,6 +233,6 @@ def test_data_of_what_a_run_does_not_make_is_refused(
     )
     staged = {"staging": str(staging), "partitions": []}
     output.take_staged({"asset": "test", **staged})
-    with pytest.raises(ValueError, match="'carriers', which it does not make"):
+    with pytest.raises(ValueError, match="'carriers', which is no asset of the run"):
         output.take_staged({"asset": "carriers", **staged})
     assert [outlet.asset_id for outlet in output.outlets()] == [split[1].pk]

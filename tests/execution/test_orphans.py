@@ -25,13 +25,13 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
 )
-from slicewise.io import Place, Writer
+from slicewise.io import StorageLocation, Writer
 from slicewise.io.objects import S3Storage
 from slicewise.io.postgres import PostgresStorage
 from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.layout import marker_name, version_of
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, outlet_of, person
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 DAYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 
@@ -74,8 +74,8 @@ def lake_of(of: Asset) -> Path:
     return Path(of.canonical_uri.removeprefix("file://localhost"))
 
 
-def cut(of: Asset, definition: Any) -> Asset:
-    """Have the asset cut by another definition, as a sync would."""
+def redefine(of: Asset, definition: Any) -> Asset:
+    """Give the asset another definition, as a sync would."""
     of.partition_definition = definition and PartitionDefinition.of(definition.to_json())
     of.save()
     return Asset.objects.select_related("partition_definition").get(pk=of.pk)
@@ -115,10 +115,8 @@ def test_an_asset_that_lost_nothing_has_none(days: Asset, alice: User) -> None:
     ],
     ids=["moved bound", "excluded windows"],
 )
-def test_what_a_definition_lost_is_listed_and_removed(
-    days: Asset, alice: User, definition: Any
-) -> None:
-    now = cut(days, definition)
+def test_orphans_are_listed_and_removed(days: Asset, alice: User, definition: Any) -> None:
+    now = redefine(days, definition)
     assert kept(now) == {DAYS[0]: "", DAYS[1]: ""}
     assert [orphan.row.path for orphan in find_orphans(now)] == [
         "partition=2013-01-01", "partition=2013-01-02",
@@ -129,7 +127,7 @@ def test_what_a_definition_lost_is_listed_and_removed(
     assert list(lake_of(now).glob("_slicewise-discarded*")) == []
     states = dict(AssetPartition.objects.values_list("key", "state"))
     assert states == {DAYS[0]: "missing", DAYS[1]: "missing", DAYS[2]: "materialized"}
-    counts_agree_with_slices()
+    counts_agree_with_partitions()
     assert Materialization.objects.count() == 3
     entry = AuditEntry.objects.get(action="remove orphans")
     assert (entry.subject, entry.detail["partitions"]) == ("days", list(DAYS[:2]))
@@ -141,7 +139,7 @@ def test_a_removed_segment_is_an_orphan(alice: User, gateway: Gateway, lake: Pat
     airport_asset = asset("airports", AIRPORTS, canonical_uri=f"file://localhost{quote(str(lake))}")
     for airport in ("EWR", "JFK"):
         make(airport_asset, airport, alice, gateway)
-    now = cut(airport_asset, PartitionBySequence(["JFK", "LGA"]))
+    now = redefine(airport_asset, PartitionBySequence(["JFK", "LGA"]))
     assert remove(now, alice) == ["EWR"]
     assert folders(now) == {"partition=JFK"}
 
@@ -149,7 +147,7 @@ def test_a_removed_segment_is_an_orphan(alice: User, gateway: Gateway, lake: Pat
 @pytest.mark.django_db
 def test_of_what_something_else_has_written_nothing_is_removed(lake: Path) -> None:
     uri = f"file://localhost{quote(str(lake))}"
-    now = cut(external("shops", canonical_uri=uri), PartitionAtRuntime("shops"))
+    now = redefine(external("shops", canonical_uri=uri), PartitionAtRuntime("shops"))
     AssetPartition.objects.create(
         asset=now, identity=now.identity, key="mitte", segment="mitte", state="materialized",
         version=1,
@@ -160,7 +158,7 @@ def test_of_what_something_else_has_written_nothing_is_removed(lake: Path) -> No
 def test_a_folder_that_two_cuts_share_stays(days: Asset, alice: User) -> None:
     daily = days.identity
     two_days = timedelta(days=2)
-    now = cut(days, PartitionByInterval(two_days, start="2013-01-01", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval(two_days, start="2013-01-01", end="2014-01-01"))
     assert now.identity != daily
     assert kept(now) == {
         DAYS[0]: "a present partition has its folder",
@@ -174,7 +172,7 @@ def test_a_folder_that_two_cuts_share_stays(days: Asset, alice: User) -> None:
 def test_of_a_folder_that_holds_other_partitions_the_files_go_alone(
     days: Asset, alice: User
 ) -> None:
-    now = cut(days, PartitionByProduct({"partition": DAILY_2013, "airport": AIRPORTS}))
+    now = redefine(days, PartitionByProduct({"partition": DAILY_2013, "airport": AIRPORTS}))
     inner = lake_of(now) / "partition=2013-01-01" / "airport=JFK"
     inner.mkdir()
     (inner / "part-0.parquet").write_bytes(b"other")
@@ -188,21 +186,23 @@ def test_data_that_was_whole_goes_and_the_partitions_beside_it_stay(
 ) -> None:
     unpartitioned = asset("whole", canonical_uri=f"file://localhost{quote(str(lake))}")
     make(unpartitioned, "", alice, gateway)
-    now = cut(unpartitioned, DAILY_2013)
+    now = redefine(unpartitioned, DAILY_2013)
     make(now, DAYS[0], alice, gateway)
     assert remove(now, alice) == [""]
     assert [path.name for path in lake.iterdir()] == ["partition=2013-01-01"]
     assert len(list((lake / "partition=2013-01-01").iterdir())) == 2
 
 
-def test_what_others_have_stays(days: Asset, alice: User, gateway: Gateway, lake: Path) -> None:
-    """A run holds one partition, another asset shares the place, and another program wrote anew."""
+def test_data_of_other_runs_assets_and_programs_is_kept(
+    days: Asset, alice: User, gateway: Gateway, lake: Path
+) -> None:
+    """A run holds one partition, another asset shares the location, another program wrote anew."""
     materialize(MaterializeRequest(asset=days, selection=DAYS[0]), user=alice)
     asset("twin", PartitionByInterval("@daily", start="2013-01-02", end="2013-01-03"),
           canonical_uri=days.canonical_uri)  # fmt: skip
-    now = cut(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
     assert kept(now) == {
-        DAYS[0]: "a run is making it",
+        DAYS[0]: "a run is materializing the partition",
         DAYS[1]: "twin has a partition in its folder",
         DAYS[2]: "",
     }
@@ -212,14 +212,14 @@ def test_what_others_have_stays(days: Asset, alice: User, gateway: Gateway, lake
     assert removal.removed == []
     assert [orphan.kept for orphan in removal.kept][
         -1
-    ] == "the data is not that of the run on record"
+    ] == "the data is not the data of the run on record"
     assert len(folders(now)) == 3
 
 
 def test_an_asset_within_the_place_keeps_its_own(days: Asset) -> None:
     asset("inner", canonical_uri=f"{days.canonical_uri}/partition=2013-01-01")
     asset("around", canonical_uri=days.canonical_uri.rpartition("/")[0])
-    now = cut(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
     assert kept(now) == {DAYS[0]: "inner has a partition in its folder", DAYS[1]: "", DAYS[2]: ""}
 
 
@@ -230,7 +230,7 @@ def test_no_link_is_followed(days: Asset, alice: User, lake: Path, tmp_path: Pat
     secret = tmp_path / "secret"
     secret.write_text("stays")
     (lake / "partition=2013-01-02" / "part-x.parquet").symlink_to(secret)
-    now = cut(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
     removal = remove_orphans(now, user=alice)
     assert [orphan.row.key for orphan in removal.kept] == [DAYS[0]]
     assert len(list(elsewhere.iterdir())) == 2
@@ -241,7 +241,7 @@ def test_data_at_another_place_stays(days: Asset, alice: User, tmp_path: Path) -
     old = lake_of(days)
     (tmp_path / "new").mkdir()
     days.canonical_uri = f"file://localhost{quote(str(tmp_path / 'new'))}"
-    now = cut(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
     assert set(kept(now).values()) == {f"its data is at file://localhost{old}"}
     assert remove(now, alice) == []
     assert len(list(old.iterdir())) == 3
@@ -250,11 +250,11 @@ def test_data_at_another_place_stays(days: Asset, alice: User, tmp_path: Path) -
 def test_only_what_was_seen_is_removed_and_a_call_can_be_made_again(
     days: Asset, alice: User
 ) -> None:
-    now = cut(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01"))
     first = find_orphans(now)[0].row
     for file in sorted((lake_of(now) / first.path).glob("part-*")):
         file.unlink()  # as a call leaves it that was killed
-    removal = remove_orphans(now, user=alice, only={first.slice_id})
+    removal = remove_orphans(now, user=alice, only={first.partition_id})
     assert [orphan.row.key for orphan in removal.removed] == [DAYS[0]]
     assert folders(now) == {"partition=2013-01-02", "partition=2013-01-03"}
     with pytest.raises(PermissionDenied):
@@ -267,7 +267,7 @@ def test_all_versions_of_a_partition_go(days: Asset, alice: User, lake: Path) ->
     (lake / "partition=2013-01-01").rename(home / "2")
     (lake / "partition=2013-01-01").symlink_to("_slicewise-versions/partition=2013-01-01/2")
     assert version_of(lake, "partition=2013-01-01") == 2
-    now = cut(days, PartitionByInterval("@daily", start="2013-01-02", end="2014-01-01"))
+    now = redefine(days, PartitionByInterval("@daily", start="2013-01-02", end="2014-01-01"))
     assert remove(now, alice) == [DAYS[0]]
     assert not (lake / "partition=2013-01-01").is_symlink()
     assert list(home.iterdir()) == []
@@ -279,7 +279,7 @@ def test_rows_of_a_table_go_with_their_marks() -> None:
     facts = connection.settings_dict
     server = {"host": facts["HOST"], "port": facts["PORT"], "dbname": facts["NAME"],
                   "user": facts["USER"], "password": facts["PASSWORD"]}  # fmt: skip
-    place = Place(
+    location = StorageLocation(
         uri=f"postgres://db:5432/{facts['NAME']}/lost/days",
         connection={"user": facts["USER"], "password": facts["PASSWORD"],
                     "libpq": {"host": facts["HOST"], "port": facts["PORT"]}},
@@ -299,14 +299,14 @@ def test_rows_of_a_table_go_with_their_marks() -> None:
                 "INSERT INTO lost._slicewise_published VALUES"
                 " ('days', 'day=a', '1-1'), ('days', 'day=b', '9-1'), ('days', 'day=c', '3-1')"
             )
-            storage = PostgresStorage(place)
+            storage = PostgresStorage(location)
             writers = {
                 "day=a": [Writer(run_id=1, attempt="1")],
                 "day=b": [Writer(run_id=2, attempt="1")],
                 "day=gone": [Writer(run_id=4, attempt="1")],
             }
             kept_paths = storage.remove(writers)
-            assert kept_paths == {"day=b": "the data is not that of the run on record"}
+            assert kept_paths == {"day=b": "the data is not the data of the run on record"}
             rows = session.execute("SELECT day FROM lost.days ORDER BY day").fetchall()
             assert [day for (day,) in rows] == ["b", "c", "c"]
             marks = session.execute("SELECT partition FROM lost._slicewise_published ORDER BY 1")
@@ -322,13 +322,15 @@ def test_other_cuts_of_a_table_cannot_be_told_apart(days: Asset) -> None:
     AttemptOutlet.objects.update(root=uri)
     days.refresh_from_db()
     definition = PartitionByProduct({"partition": DAILY_2013, "airport": AIRPORTS})
-    reason = "its rows cannot be told from those of present partitions"
-    assert set(kept(cut(days, definition)).values()) == {reason}
-    assert set(kept(cut(days, None)).values()) == {reason}
+    reason = "its rows cannot be distinguished from rows of present partitions"
+    assert set(kept(redefine(days, definition)).values()) == {reason}
+    assert set(kept(redefine(days, None)).values()) == {reason}
 
 
 def test_objects_go_with_their_log(tmp_path: Path) -> None:
-    storage = S3Storage(Place(uri="s3://bucket/days", connection={"arrow": f"file://{tmp_path}"}))
+    storage = S3Storage(
+        StorageLocation(uri="s3://bucket/days", connection={"arrow": f"file://{tmp_path}"})
+    )
     home = tmp_path / "days" / "_slicewise"
     for number, (path, attempt) in enumerate([("day=a", "1-1"), ("day=b", "9-1")], 1):
         data = home / "data" / f"_slicewise_attempt={attempt}" / path
@@ -342,7 +344,7 @@ def test_objects_go_with_their_log(tmp_path: Path) -> None:
         "day=gone": [Writer(run_id=3, attempt="1")],
     }
     kept_paths = storage.remove(writers)
-    assert kept_paths == {"day=b": "the data is not that of the run on record"}
+    assert kept_paths == {"day=b": "the data is not the data of the run on record"}
     assert storage.measure(["day=a"]) == {"day=a": None}
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     # The log of what was removed says so, since its numbers are never used again; beside it lies

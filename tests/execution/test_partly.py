@@ -23,7 +23,7 @@ from slicewise import storage
 from tests.attempts import begun
 from tests.execution.staged_attempts import Ready
 from tests.factories import DAILY_2013, asset
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 from tests.supervised_runs import (
     BY_CODE,
     BY_PLATFORM,
@@ -38,7 +38,7 @@ from tests.supervised_runs import (
 )
 
 __all__ = ["root", "run", "spark", "worker"]
-WHY = "It does not pass row_count: There are 0 rows."
+WHY = "It does not pass row_count: The data has 0 rows."
 
 
 @pytest.fixture
@@ -82,10 +82,10 @@ def says(worker: Worker, root: Path, made_keys: list[str], left_out: list[str], 
 
 
 def states(run: Run) -> dict[str, str]:
-    return dict(run.partitions.order_by("position").values_list("slice__key", "state"))
+    return dict(run.partitions.order_by("position").values_list("partition__key", "state"))
 
 
-def test_what_is_complete_is_published_and_recorded_and_the_run_has_failed(
+def test_complete_partitions_of_a_failed_run_are_published_and_recorded(
     three: Run, worker: Worker, root: Path
 ) -> None:
     says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
@@ -94,9 +94,9 @@ def test_what_is_complete_is_published_and_recorded_and_the_run_has_failed(
     assert states(three) == {
         "2013-01-01": "succeeded", "2013-01-02": "failed", "2013-01-03": "succeeded",
     }  # fmt: skip
-    assert RunPartition.objects.get(run=three, slice__key="2013-01-02").error == WHY
-    slices = dict(AssetPartition.objects.values_list("key", "state"))
-    assert slices == {
+    assert RunPartition.objects.get(run=three, partition__key="2013-01-02").error == WHY
+    partitions = dict(AssetPartition.objects.values_list("key", "state"))
+    assert partitions == {
         "2013-01-01": "materialized", "2013-01-02": "failed", "2013-01-03": "materialized",
     }  # fmt: skip
     assert Materialization.objects.count() == 2
@@ -105,7 +105,7 @@ def test_what_is_complete_is_published_and_recorded_and_the_run_has_failed(
         "partition=2013-01-01", "partition=2013-01-03",
     ]  # fmt: skip
     assert not list(root.glob("_slicewise*"))
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_retry_makes_the_rest_only(
@@ -123,7 +123,7 @@ def test_a_retry_makes_the_rest_only(
     ending.fail(attempt.row, ending.Failure(error="again"))
     assert list(states(three).values()) == ["succeeded", "failed", "succeeded"]
     assert Materialization.objects.count() == 2
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_retried_rest_that_succeeds_makes_the_run_a_success(
@@ -137,7 +137,7 @@ def test_a_retried_rest_that_succeeds_makes_the_run_a_success(
     assert set(states(three).values()) == {"succeeded"}
     versions = AssetPartition.objects.order_by("key").values_list("version", flat=True)
     assert list(versions) == [1, 1, 1]
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_run_again_it_makes_all_of_them(
@@ -173,7 +173,7 @@ def test_nothing_is_published_with_partitions_that_are_not_the_run_s(
     """A run that discovers partitions, and writes a partition without adding it, is such a run."""
 
     def refuse(output: Output) -> None:
-        raise ValueError("The run wrote the partition 'x', which it did not add.")
+        raise ValueError("The run wrote the partition 'x', which the run did not add.")
 
     monkeypatch.setattr(Output, "refuse_incomplete", refuse)
     says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])

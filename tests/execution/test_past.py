@@ -86,7 +86,7 @@ def test_without_time_the_last_made_comes_first_and_never_the_runs_own(
     assert keys(begun(places, "JFK", alice, gateway)) == ["LGA", "EWR"]
 
 
-def test_what_is_not_partitioned_has_no_past_partitions(alice: User, gateway: Gateway) -> None:
+def test_an_unpartitioned_asset_has_no_past_partitions(alice: User, gateway: Gateway) -> None:
     unpartitioned = asset("whole")
     assert keys(begun(unpartitioned, None, alice, gateway)) == []
 
@@ -123,8 +123,8 @@ def test_a_page_is_one_statement_that_walks_an_index(alice: User, gateway: Gatew
     made(days, "2013-01..2013-10")
     made(places, "EWR,LGA")
     for of, selection, index in (
-        (days, "2013-12-01", "slice_by_window"),
-        (places, "JFK", "slice_by_making"),
+        (days, "2013-12-01", "partition_by_window"),
+        (places, "JFK", "partition_by_making"),
     ):
         questions = PastPartitions(begun(of, selection, alice, gateway))
         after = [datetime(2013, 5, 1, tzinfo=UTC).isoformat(), "", 0]
@@ -158,7 +158,7 @@ def test_a_page_is_one_statement_that_walks_an_index(alice: User, gateway: Gatew
         {"after": ["2013-01-01T00:00:00+00:00", ""]},
     ],
 )
-def test_what_is_no_question_is_refused_and_no_statement_is_made(
+def test_invalid_questions_are_refused_without_a_statement(
     alice: User, gateway: Gateway, spoiled: dict[str, Any]
 ) -> None:
     questions = PastPartitions(begun(asset("days", DAILY_2013), "2013-01-08", alice, gateway))

@@ -16,7 +16,7 @@ from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
 from tests.execution.conftest import at_work
 from tests.execution.staged_attempts import Ready, ready
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 __all__ = ["ready"]
 
@@ -25,7 +25,9 @@ def states() -> dict[str, str]:
     return dict(AssetPartition.objects.order_by("key").values_list("key", "state"))
 
 
-def test_what_will_never_be_put_in_place_fails_with_what_is(ready: Ready) -> None:
+def test_a_partition_that_cannot_be_published_fails_the_run_and_others_are_recorded(
+    ready: Ready,
+) -> None:
     (ready.root / "partition=2013-01-02").write_text("a file, not a folder")
     ready.publish()
     run = Run.objects.get()
@@ -36,7 +38,7 @@ def test_what_will_never_be_put_in_place_fails_with_what_is(ready: Ready) -> Non
         "2013-01-02": "failed",
         "2013-01-03": "failed",
     }
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
     assert not list(ready.root.glob("_slicewise*")), "staging was left behind"
 
 
@@ -60,7 +62,7 @@ def test_an_error_that_nobody_foresaw_ends_the_run_and_says_which(
     ready.publish()
     run = Run.objects.get()
     assert (run.state, run.error_kind) == (RunState.FAILED, "platform")
-    assert run.error == "It could not be published: KeyError: 'surprise'."
+    assert run.error == "The data could not be published: KeyError: 'surprise'."
     assert set(states().values()) == {"failed"}
 
 
@@ -115,7 +117,7 @@ def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Ga
     assert worker.watched == []
 
 
-def test_what_may_not_be_looked_at_counts_as_not_published(ready: Ready) -> None:
+def test_unreadable_partitions_count_as_not_published(ready: Ready) -> None:
     refused = OSError(errno.EACCES, os.strerror(errno.EACCES))
     real = storage.published
 
@@ -130,7 +132,7 @@ def test_what_may_not_be_looked_at_counts_as_not_published(ready: Ready) -> None
     assert list(states().values()) == ["failed", "materialized", "failed"]
 
 
-def test_what_cannot_be_looked_at_now_is_looked_at_later(ready: Ready, gateway: Gateway) -> None:
+def test_partitions_that_cannot_be_read_now_are_read_later(ready: Ready, gateway: Gateway) -> None:
     (ready.root / "partition=2013-01-03").write_text("a file, not a folder")
     away = OSError(errno.ESTALE, os.strerror(errno.ESTALE))
     with patch.object(storage, "published", side_effect=away):

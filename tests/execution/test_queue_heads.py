@@ -32,7 +32,7 @@ from assets_app.models import (
 from tests.execution.conftest import make_gateway
 from tests.execution.dispatch_order import expected_order
 from tests.factories import asset
-from tests.plans import rows_read
+from tests.query_plans import rows_read
 from tests.queued_runs import add_runs, queue_runs
 from tests.threads import elsewhere
 
@@ -219,7 +219,7 @@ def test_a_change_of_many_runs_is_noted_once(gateway: Gateway) -> None:
     assert not QueueChange.objects.exists()
 
 
-def test_what_is_no_matter_of_the_queue_is_not_noted(gateway: Gateway) -> None:
+def test_changes_that_do_not_concern_the_queue_are_not_noted(gateway: Gateway) -> None:
     group = queue_runs(asset("one"), 1)
     assert dispatch() == 1
     refresh_heads(timezone.now())

@@ -49,7 +49,7 @@ def test_n_at_a_time_leaves_a_shorter_last_run(alice: User) -> None:
     assert runs[0].selection == "2013-01-01..2013-01-10"
 
 
-def test_what_another_run_makes_is_left_out_and_named(alice: User) -> None:
+def test_partitions_held_by_another_run_are_left_out_and_named(alice: User) -> None:
     flights = asset("raw_flights", DAILY_2013)
     materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
     group = materialize(
@@ -64,7 +64,7 @@ def test_asking_for_nothing_but_what_is_being_made_conflicts_and_creates_nothing
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
     materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
-    with pytest.raises(ConflictingRequest, match="2013-01-02 already"):
+    with pytest.raises(ConflictingRequest, match="is materializing raw_flights 2013-01-02"):
         materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
     assert (RunGroup.objects.count(), Run.objects.count()) == (1, 1)
 
@@ -72,7 +72,7 @@ def test_asking_for_nothing_but_what_is_being_made_conflicts_and_creates_nothing
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        ("", "Say which partitions"),
+        ("", "Name the partitions"),
         ("tomorrow", "tomorrow"),
         ("2012-12-31", "2012-12-31"),
         ("2013-02-01..2013-01-01", "2013-02-01"),
@@ -112,7 +112,7 @@ def test_an_asset_without_partitions_takes_no_selection(alice: User) -> None:
 def test_params_that_the_asset_does_not_declare_are_refused(alice: User) -> None:
     flights = asset("raw_flights", DAILY_2013, params={"sample": 1.0})
     request = MaterializeRequest(asset=flights, selection="2013-01-01", params={"simple": 2})
-    with pytest.raises(InvalidRequest, match=r"Unknown: simple\. Declared params: sample"):
+    with pytest.raises(InvalidRequest, match=r"Unknown params: simple\. Declared params: sample"):
         materialize(request, user=alice)
 
 

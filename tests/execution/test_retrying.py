@@ -35,7 +35,7 @@ from partitions_app.models import PartitionDefinition
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.attempts import begin_next, begun, publish
 from tests.factories import DAILY_2013, asset, person
-from tests.partition_records import counts_agree_with_slices
+from tests.partition_records import counts_agree_with_partitions
 
 THREE_DAYS = "2013-01-01..2013-01-03"
 
@@ -85,18 +85,18 @@ def test_a_failed_run_is_queued_again_with_its_history_and_its_partitions(
     assert attempt.row.number == 2
     publish(attempt)
     assert set(AssetPartition.objects.values_list("state", "version")) == {("materialized", 1)}
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
-def test_a_retry_that_fails_leaves_counts_and_slices_right(
+def test_a_retry_that_fails_leaves_counts_and_partitions_right(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = retry_run(failed(flights, alice, gateway), user=alice)
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
     ending.fail(begin_next(run, gateway).row, Failure(error="ValueError: no again"))
     assert set(AssetPartition.objects.values_list("state", flat=True)) == {"failed"}
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_canceled_run_is_retried_and_may_be_canceled_again(
@@ -107,7 +107,7 @@ def test_a_canceled_run_is_retried_and_may_be_canceled_again(
     run = cancel_run(retry_run(run, user=alice), user=alice)
     assert run.state == RunState.CANCELED
     assert AssetPartition.objects.get().state == "canceled"
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_retries_of_the_code_begin_anew(alice: User, gateway: Gateway) -> None:
@@ -122,7 +122,7 @@ def test_retries_of_the_code_begin_anew(alice: User, gateway: Gateway) -> None:
     assert (run.state, run.attempt_count, run.code_failures) == (RunState.QUEUED, 3, 1)
 
 
-def test_what_had_been_published_before_the_failure_is_left_as_it_is(
+def test_partitions_published_before_the_failure_stay_unchanged(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
@@ -143,7 +143,9 @@ def test_a_run_of_which_another_makes_a_partition_is_not_retried(
 ) -> None:
     run = failed(flights, alice, gateway)
     other_group = materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
-    with pytest.raises(ConflictingRequest, match="another run is making raw_flights 2013-01-02"):
+    with pytest.raises(
+        ConflictingRequest, match="another run is materializing raw_flights 2013-01-02"
+    ):
         retry_run(run, user=alice)
     run.refresh_from_db()
     assert run.state == RunState.FAILED
@@ -217,28 +219,36 @@ def test_a_retry_takes_the_code_it_had_or_the_newest(
     assert (entry.detail["code before"], entry.detail["code now"]) == (old.digest[:12], "f" * 12)
 
 
+def test_a_retry_keeps_a_param_whose_default_has_another_type_by_now(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    new_version(flights, params={"limit": "ten"})
+    assert retry_run(run, code="newest", user=alice).params == run.params
+
+
 def test_params_that_the_newest_code_does_not_know_are_refused(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
     new_version(flights, params={})
-    with pytest.raises(ConflictingRequest, match="Unknown: limit"):
+    with pytest.raises(ConflictingRequest, match="Unknown params: limit"):
         retry_run(run, code="newest", user=alice)
     assert retry_run(run, user=alice).state == RunState.QUEUED
 
 
-def test_what_is_cut_in_another_way_by_now_is_neither_retried_nor_run_again(
+def test_runs_of_an_earlier_definition_are_neither_retried_nor_rerun(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
     hourly = slicewise.PartitionByInterval("@hourly", start="2013-01-01")
     Asset.objects.update(partition_definition=PartitionDefinition.of(hourly.to_json()))
     for again in (retry_run, rerun):
-        with pytest.raises(ConflictingRequest, match="partitioned in another way by now"):
+        with pytest.raises(ConflictingRequest, match="partitioned differently since run"):
             again(run, user=alice)
 
 
-def test_what_no_file_declares_any_more_is_refused(
+def test_retries_of_removed_assets_are_refused(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
@@ -269,10 +279,10 @@ def test_of_several_runs_those_that_can_be_are_retried_and_the_others_named(
     retried = retry_runs([*(run.pk for run in runs), latest.pk, ended.run.pk], user=alice)
     assert retried.runs == [runs[1].pk, runs[2].pk, latest.pk]
     assert retried.refused == {
-        earlier.pk: f"Run {earlier.pk} is left out: run {latest.pk} makes raw_flights 2013-01-01"
-        " as well.",
-        ended.run.pk: f"Run {ended.run.pk} has succeeded: to make its partitions once more, run it"
-        " again.",
+        earlier.pk: f"Run {earlier.pk} is left out: run {latest.pk} covers raw_flights 2013-01-01"
+        " too.",
+        ended.run.pk: f"Run {ended.run.pk} has succeeded: to materialize the partitions"
+        " again, re-run the run.",
     }
     assert AuditEntry.objects.filter(action="retry").count() == 3
 
@@ -286,7 +296,7 @@ def test_the_failed_runs_of_a_request_are_retried_at_once(
     for run in (first, second):
         ending.fail(begin_next(run, gateway).row, Failure(error="no"))
     assert retry_group(group, user=alice).runs == [first.pk, second.pk]
-    with pytest.raises(ConflictingRequest, match="none of them has failed"):
+    with pytest.raises(ConflictingRequest, match="no run of the group has failed"):
         retry_group(group, user=alice)
 
 
@@ -336,19 +346,21 @@ def test_a_succeeded_run_is_run_again_as_a_new_one(
     publish(begin_next(again, gateway))
     assert Materialization.objects.count() == 6
     assert set(AssetPartition.objects.values_list("version", flat=True)) == {2}
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
     newest = rerun(attempt.run, code="newest", user=alice).runs.get()
     assert newest.producer_version.digest == "f" * 64
 
 
-def test_what_another_run_makes_is_left_out_of_a_run_that_is_made_again(
+def test_a_rerun_leaves_out_partitions_held_by_another_run(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
     materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
     group = rerun(run, user=alice)
     assert (group.in_flight, group.runs.get().partition_count) == (["2013-01-02"], 2)
-    with pytest.raises(ConflictingRequest, match="another run is making raw_flights 2013-01-01"):
+    with pytest.raises(
+        ConflictingRequest, match="another run is materializing raw_flights 2013-01-01"
+    ):
         rerun(run, user=alice)
 
 

@@ -27,13 +27,13 @@ def test_a_worker_asked_for_looks_makes_no_groups_and_says_so(
     (record,) = caplog.records
     assert record.getMessage() == "limits of runs"
     assert record.__dict__["by"] == (
-        "the worker looks at its runs ten times a second: SLICEWISE_RUN_CGROUP is none"
+        "the worker checks its runs ten times a second: SLICEWISE_RUN_CGROUP is none"
     )
 
 
 def test_a_setting_that_is_no_group_stops_the_start(settings: Any, tmp_path: Path) -> None:
     settings.RUN_CGROUP = str(tmp_path)
-    with pytest.raises(ImproperlyConfigured, match="this is no control group of version 2"):
+    with pytest.raises(ImproperlyConfigured, match="the folder is no control group of version 2"):
         run_cgroups.run_groups()
 
 
@@ -51,7 +51,7 @@ def test_a_delegated_group_that_is_of_no_use_is_left_alone_with_a_warning(
     assert started_with(monkeypatch, GroupFolder(tmp_path)) is None
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert "the worker looks at its runs ten times a second" in record.getMessage()
+    assert "the worker checks its runs ten times a second" in record.getMessage()
 
 
 def test_a_worker_with_groups_says_where(

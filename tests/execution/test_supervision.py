@@ -1,5 +1,6 @@
 """A worker's handling of one run; the runner and Spark are played."""
 
+import json
 import socket
 import time
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.attempt import attempts
 from assets_app.execution.attempt.inputs import UpstreamInput
 from assets_app.execution.attempt.intending import DiscoveredKeysHeld
+from assets_app.execution.attempt.retry_pauses import retry_delay
 from assets_app.execution.gateway import clearing, recovery, supervision
 from assets_app.execution.gateway.recovery import recover
 from assets_app.execution.gateway.worker import Watched
@@ -38,8 +40,10 @@ from tests.supervised_runs import (
     ENDED,
     KILLED,
     SPARK,
+    UNRENEWED,
     Message,
     Worker,
+    change_options,
     execute,
     root,
     run,
@@ -169,6 +173,33 @@ def test_a_process_that_is_killed_each_time_fails_in_the_end(run: Run, worker: W
     assert "SIGKILL" in run.error
 
 
+@pytest.mark.parametrize("timeout", [None, 0.01])
+def test_a_worker_that_cannot_renew_its_lease_costs_the_run_no_loss(
+    run: Run, worker: Worker, timeout: float | None
+) -> None:
+    """The timeout passes while the worker waits for the database."""
+    change_options(timeout=timeout)
+    worker.said, worker.meanwhile = [*SPARK, UNRENEWED], lambda: time.sleep(0.02)
+    for tries in range(1, settings.LOST_ATTEMPTS_LIMIT + 2):
+        assert execute(run).state == RunState.QUEUED
+        assert (run.platform_failures, run.lost_attempts, run.code_failures) == (tries, 0, 0)
+    assert run.error == (
+        "The process of the run was ended, since its worker could not renew the lease of the run"
+        " for 80 s: the database was away, or the worker was stopped."
+    )
+    assert set(worker.interrupted) == set(sessions())
+
+
+def test_a_run_whose_database_is_away_for_hours_fails_in_the_end(
+    run: Run, worker: Worker, settings: Any
+) -> None:
+    settings.PLATFORM_RETRY_HOURS = 3 / 3600
+    worker.said = [UNRENEWED]
+    while execute(run).state == RunState.QUEUED:
+        assert run.platform_failures < 5
+    assert (run.state, run.platform_failures, run.lost_attempts) == (RunState.FAILED, 3, 0)
+
+
 @pytest.mark.parametrize("said_before", [[], [BY_PLATFORM]])
 def test_a_run_that_had_more_than_its_limit_fails_by_its_own_fault(
     run: Run, worker: Worker, said_before: list[Message]
@@ -259,7 +290,7 @@ def test_the_next_attempt_clears_away_what_a_lost_one_has_left(
     assert not staging.exists()
 
 
-def test_what_a_lost_run_that_is_canceled_has_staged_is_removed(
+def test_staged_data_of_a_lost_and_canceled_run_is_removed(
     run: Run, worker: Worker, root: Path, alice: User
 ) -> None:
     lost = begin(run, worker)
@@ -313,7 +344,7 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
     run: Run, worker: Worker
 ) -> None:
     worker.said = [{"type": "finished"}, ENDED]
-    refusal = DiscoveredKeysHeld("Another run is making raw_flights acme.")
+    refusal = DiscoveredKeysHeld("Another run is materializing raw_flights acme.")
     with patch.object(attempts, "intend_to_publish", side_effect=refusal):
         for _ in range(9):
             assert execute(run).state == RunState.QUEUED
@@ -411,12 +442,32 @@ def test_a_message_that_no_worker_understands_fails_the_run_and_not_its_thread(
     assert run.platform_failures == 1
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "discovered", "set": "\ud800", "keys": ["k"]},
+        {"type": "discovered", "set": "\0", "keys": ["k"]},
+        {"type": "discovered", "set": "s", "keys": [10**4000]},
+        {"type": "discovered", "set": "s", "keys": [{"float": "nan"}, {"tuple": ["\ud800"]}]},
+        {"type": "unmade", "partitions": [{"key": "\ud800", "error": "\ud800"}]},
+        {"type": "step", "step": "function", "state": "running", "error": "\ud800"},
+    ],
+    ids=lambda message: json.dumps(message)[:50],
+)
+def test_values_that_a_message_may_have_and_the_database_may_not_are_the_code_s_fault(
+    run: Run, worker: Worker, message: Message
+) -> None:
+    worker.said = [*SPARK, message, {**BY_CODE, "error": "\ud800\0"}, KILLED]
+    assert execute(run).state == RunState.FAILED
+    assert run.error_kind == FailureKind.CODE
+
+
 def test_the_pause_before_a_retry_has_an_end_however_many_there_were(run: Run) -> None:
     definition = run.producer_version.definition
     definition["retries"], definition["retry_delay"] = 10_000, 30
     for failures in (0, 7, 43, 5000):
         run.code_failures = failures
-        delay = ending.retry_delay(run, FailureKind.CODE)
+        delay = retry_delay(run, FailureKind.CODE)
         assert delay == min(timedelta(seconds=30 * 2 ** min(failures, 20)), timedelta(hours=1))
 
 
@@ -455,7 +506,7 @@ def test_a_run_whose_file_system_cannot_publish_fails_before_its_code_runs(
     def refuse(place: Any) -> None:
         raise UnfitFileSystemError("exchange two folders in one step", Path("/mnt/lake"))
 
-    monkeypatch.setattr("slicewise.io.file.FileStorage.refuse_place", refuse)
+    monkeypatch.setattr("slicewise.io.file.FileStorage.refuse_unfit_location", refuse)
     assert execute(run).state == RunState.FAILED
     assert run.error.startswith(
         "Nothing could be published: the file system of /mnt/lake cannot exchange two folders"
@@ -470,9 +521,9 @@ def test_a_run_whose_place_cannot_be_tried_is_begun_again_by_the_platform(
     def refuse(place: Any) -> None:
         raise error
 
-    monkeypatch.setattr("slicewise.io.file.FileStorage.refuse_place", refuse)
+    monkeypatch.setattr("slicewise.io.file.FileStorage.refuse_unfit_location", refuse)
     assert execute(run).state == RunState.QUEUED
     attempt = RunAttempt.objects.get()
-    assert attempt.error.startswith("It cannot be told whether data could be published: ")
+    assert attempt.error.startswith("Slicewise cannot determine whether data could be published: ")
     assert "s3://lake" in attempt.error
     assert worker.launched == []

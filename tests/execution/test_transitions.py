@@ -30,7 +30,7 @@ def put_in(run: Run, state: RunState) -> None:
 @pytest.mark.parametrize(("old", "new"), list(product(RunState, RunState)))
 def test_the_database_allows_what_the_table_allows(run: Run, old: RunState, new: RunState) -> None:
     run.partitions.all().delete()
-    run.held_slices.update(held_by=None)
+    run.held_partitions.update(held_by=None)
     put_in(run, old)
     ended = timezone.now() if new in TERMINAL_STATES else None
     allowed = old == new or new in TRANSITIONS[old]

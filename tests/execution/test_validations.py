@@ -23,7 +23,7 @@ RESULT = {
     "severity": "error",
     "passed": False,
     "evaluated": True,
-    "message": "There is 1 row instead of at least 2 rows.",
+    "message": "The data has 1 row instead of at least 2 rows.",
     "description": "The data has at least 2 rows.",
     "observed": {"rows": 1},
 }
@@ -67,7 +67,7 @@ def test_results_are_kept_in_order_also_when_the_attempt_fails(attempt: Attempt)
         {key: value for key, value in RESULT.items() if key != "message"},
     ],
 )
-def test_what_is_no_result_is_left_out(attempt: Attempt, content: Any) -> None:
+def test_invalid_results_are_left_out(attempt: Attempt, content: Any) -> None:
     ResultKeeper(attempt, lambda: True).hear(said(content, RESULT))
     assert ValidationResult.objects.get().message == RESULT["message"]
 

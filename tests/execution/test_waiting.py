@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
-from assets_app.execution.queue import needs
+from assets_app.execution.queue import awaited_partitions
 from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
@@ -19,10 +19,10 @@ from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
     Asset,
     AssetPartition,
+    AwaitedPartition,
     Gateway,
     Run,
     RunGroup,
-    RunNeed,
     RunState,
     Target,
     Trigger,
@@ -31,8 +31,8 @@ from slicewise import PartitionByProduct
 from slicewise.partitions.rows import partition_rows
 from tests.attempts import begin_next, publish
 from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of
-from tests.partition_records import counts_agree_with_slices
-from tests.plans import rows_read
+from tests.partition_records import counts_agree_with_partitions
+from tests.query_plans import rows_read
 from tests.queued_runs import claim_runs
 
 
@@ -65,7 +65,7 @@ def states() -> list[str]:
 def test_runs_start_one_after_the_other(balances: Asset, gateway: Gateway) -> None:
     days = ask(balances, "2013-01-01", "2013-01-02", "2013-01-03")
     assert states() == ["queued", "waiting", "waiting"]
-    assert [need.key for need in days[1].needs.all()] == ["2013-01-01"]
+    assert [row.key for row in days[1].awaited_partitions.all()] == ["2013-01-01"]
     assert wake_waiting(timezone.now()) == 0
     make(days[0], gateway)
     assert wake_waiting(timezone.now()) == 1
@@ -76,39 +76,43 @@ def test_runs_start_one_after_the_other(balances: Asset, gateway: Gateway) -> No
     assert states() == ["succeeded"] * 3
 
 
-def test_what_a_run_needed_is_removed_with_its_end(
+def test_awaited_partitions_of_a_run_are_removed_with_its_end(
     balances: Asset, gateway: Gateway, alice: User
 ) -> None:
     days = ask(balances, *(f"2013-01-0{day}" for day in range(1, 5)))
     make(days[0], gateway)
     wake_waiting(timezone.now())
-    assert days[1].needs.exists(), "it is queued, and may be withdrawn as one that has waited"
+    assert days[1].awaited_partitions.exists(), (
+        "it is queued, and may be withdrawn as one that has waited"
+    )
     fail(days[1], gateway)
     cancel_run(days[2], user=alice)
     wake_waiting(timezone.now() + timedelta(days=365))
     assert states() == ["succeeded", "failed", "canceled", "skipped"]
-    assert not RunNeed.objects.exists()
+    assert not AwaitedPartition.objects.exists()
 
 
-def test_a_need_that_was_locked_at_the_end_is_removed_by_the_next_look(
+def test_a_row_that_was_locked_at_the_end_is_removed_by_the_next_look(
     balances: Asset, gateway: Gateway
 ) -> None:
-    """The end of a run waits for no holder of its needs."""
+    """The end of a run waits for no holder of its rows."""
     _, second = ask(balances, "2013-01-01", "2013-01-02")
     Run.objects.filter(pk=second.pk).update(state=RunState.CANCELED, ended_at=timezone.now())
-    assert RunNeed.objects.exists()
+    assert AwaitedPartition.objects.exists()
     wake_waiting(timezone.now())
-    assert not RunNeed.objects.exists()
+    assert not AwaitedPartition.objects.exists()
 
 
-def test_slices_of_a_run_are_read_only_where_something_waits_for_the_asset(
+def test_partitions_of_a_run_are_read_only_where_something_waits_for_the_asset(
     balances: Asset, gateway: Gateway
 ) -> None:
     ask(balances, "2013-01-01", "2013-01-02")
     free = asset("free", DAILY_2013)
     year_run = ask(free, "2013")[0]
     parameters = {"runs": [year_run.pk]}
-    assert rows_read(needs._TELL, parameters) < 100, "none of its 365 slices"
+    assert rows_read(awaited_partitions._SCHEDULE_CHECKS, parameters) < 100, (
+        "none of its 365 partitions"
+    )
 
 
 def test_the_first_that_was_ever_asked_for_has_no_past(balances: Asset) -> None:
@@ -132,7 +136,7 @@ def test_a_run_of_several_waits_for_the_one_before_its_first(
 ) -> None:
     chunks = ask(balances, "2013-01-01..2013-01-10", "2013-01-11..2013-01-20")
     assert states() == ["queued", "waiting"]
-    assert [need.key for need in RunNeed.objects.all()] == ["2013-01-10"]
+    assert [row.key for row in AwaitedPartition.objects.all()] == ["2013-01-10"]
     make(chunks[0], gateway)
     wake_waiting(timezone.now())
     assert states() == ["succeeded", "queued"]
@@ -151,7 +155,9 @@ def test_segments_wait_each_for_themselves(gateway: Gateway) -> None:
     assert states() == ["succeeded", "queued", "queued", "waiting"]
 
 
-def test_what_is_made_again_is_waited_for(balances: Asset, gateway: Gateway) -> None:
+def test_runs_wait_for_an_earlier_partition_that_is_materialized_again(
+    balances: Asset, gateway: Gateway
+) -> None:
     make(ask(balances, "2013-01-01")[0], gateway)
     ask(balances, "2013-01-01")
     assert ask(balances, "2013-01-02")[0].state == RunState.WAITING
@@ -186,7 +192,7 @@ def test_nothing_waits_for_ever(
     partition = AssetPartition.objects.get(key="2013-01-02")
     assert (partition.state, partition.held_by) == ("skipped", None)
     assert second.partitions.get().state == "skipped"
-    assert counts_agree_with_slices()
+    assert counts_agree_with_partitions()
 
 
 def test_a_backfill_does_not_wait_for_what_has_failed(balances: Asset, gateway: Gateway) -> None:
@@ -240,4 +246,4 @@ def test_without_it_nothing_waits(db: None) -> None:
     flights = asset("flights", DAILY_2013)
     ask(flights, "2013-01-01", "2013-01-02")
     assert states() == ["queued", "queued"]
-    assert not RunNeed.objects.exists()
+    assert not AwaitedPartition.objects.exists()

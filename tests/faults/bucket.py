@@ -81,8 +81,8 @@ class _Request(BaseHTTPRequestHandler):
             first, last = int(match[1]), min(int(match[2] or size - 1), size - 1)
         else:
             first, last = max(0, size - int(match[2])), size - 1
-        part = f"bytes {first}-{last}/{size}"
-        return self._answer(206, content[first : last + 1], part=part)
+        content_range = f"bytes {first}-{last}/{size}"
+        return self._answer(206, content[first : last + 1], content_range=content_range)
 
     def do_PUT(self) -> None:
         content = self._content()
@@ -198,14 +198,14 @@ class _Request(BaseHTTPRequestHandler):
         content: bytes = b"",
         *,
         size: int | None = None,
-        part: str = "",
+        content_range: str = "",
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(content) if size is None else size))
         self.send_header("ETag", f'"{md5(content, usedforsecurity=False).hexdigest()}"')
         self.send_header("Last-Modified", formatdate(0, usegmt=True))
-        if part:
-            self.send_header("Content-Range", part)
+        if content_range:
+            self.send_header("Content-Range", content_range)
         self.end_headers()
         self.wfile.write(content)
 

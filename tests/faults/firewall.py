@@ -52,11 +52,11 @@ class Firewall:
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._target = (parts.hostname or "", parts.port or 0)
+        target_url = urlsplit(url)
+        self._target = (target_url.hostname or "", target_url.port or 0)
         self._door = socket.create_server(("127.0.0.1", 0))
         port = self._door.getsockname()[1]
-        self.url = url.replace(f"{parts.hostname}:{parts.port}", f"127.0.0.1:{port}")
+        self.url = url.replace(f"{target_url.hostname}:{target_url.port}", f"127.0.0.1:{port}")
         self._lock = threading.Lock()
         self._connections: list[_Connection] = []
         self._selector = selectors.DefaultSelector()

@@ -18,7 +18,7 @@ from slicewise_server.stack import machine, ports
 from slicewise_server.stack.commands import COMMANDS, worker
 from slicewise_server.stack.process import Process
 from slicewise_server.stack.stack import EMBEDDED, Stack, runnable
-from slicewise_server.stack.supervision import TETHER
+from slicewise_server.stack.supervision import EXEC_BOUND_TO_PARENT
 from tests.processes import is_alive
 
 # A shorter one than by default: what is waited for is the same, and there are many moments.
@@ -30,8 +30,8 @@ SERVERS = ("postgresql", "redis", "spark")
 _READY_SECONDS = 240.0
 
 _HELD_BY_ENDED = """
-SELECT piece.id, run.id, run.state FROM assets_app_assetpartition AS piece
-JOIN assets_app_run AS run ON run.id = piece.held_by_id
+SELECT partition.id, run.id, run.state FROM assets_app_assetpartition AS partition
+JOIN assets_app_run AS run ON run.id = partition.held_by_id
 WHERE run.state IN ('succeeded', 'failed', 'canceled', 'skipped')
 """
 # Without time there is no bucket, and what is null equals nothing.
@@ -155,7 +155,7 @@ class Crew:
         process.describe(description)
         with (folder.logs / f"{name}.log").open("wb") as log:
             self._hired[name] = subprocess.Popen(
-                [machine.python(), "-I", "-S", str(TETHER), str(description)],
+                [machine.python(), "-I", "-S", str(EXEC_BOUND_TO_PARENT), str(description)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -282,10 +282,10 @@ class Crew:
         return {
             key: (version, count)
             for key, version, count in self.rows(
-                "SELECT piece.key, piece.version, count(made.id)"
-                " FROM assets_app_assetpartition AS piece"
-                " JOIN assets_app_asset AS asset ON asset.id = piece.asset_id"
-                " JOIN assets_app_materialization AS made ON made.slice_id = piece.id"
+                "SELECT partition.key, partition.version, count(made.id)"
+                " FROM assets_app_assetpartition AS partition"
+                " JOIN assets_app_asset AS asset ON asset.id = partition.asset_id"
+                " JOIN assets_app_materialization AS made ON made.partition_id = partition.id"
                 " WHERE asset.name = %s GROUP BY 1, 2 ORDER BY 1",
                 asset,
             )

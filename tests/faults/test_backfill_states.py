@@ -21,14 +21,15 @@ from tests.processes import is_alive
 pytestmark = pytest.mark.fault(8)
 
 _COUNTED = """
-SELECT sum(piece.waiting + piece.active), sum(piece.active), sum(piece.succeeded),
-    sum(piece.failed), sum(piece.canceled), sum(piece.expanded)
-FROM backfills_app_backfillasset AS piece WHERE piece.backfill_id = %s
+SELECT sum(backfill_asset.waiting + backfill_asset.active), sum(backfill_asset.active),
+    sum(backfill_asset.succeeded),
+    sum(backfill_asset.failed), sum(backfill_asset.canceled), sum(backfill_asset.expanded)
+FROM backfills_app_backfillasset AS backfill_asset WHERE backfill_asset.backfill_id = %s
 """
 _BY_STATE = """
 SELECT wanted.state, count(*) FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
-WHERE piece.backfill_id = %s GROUP BY 1
+JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
+WHERE backfill_asset.backfill_id = %s GROUP BY 1
 """
 _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
 

@@ -27,7 +27,7 @@ _FOUND_SECONDS = 35.0 if ROUNDS > 1 else 240.0
 _ANSWERED_SECONDS = 5.0 if ROUNDS > 1 else 60.0
 
 
-def test_what_was_queued_before_and_while_redis_was_stopped_still_runs(
+def test_runs_queued_before_and_while_redis_was_stopped_still_run(
     crew: Crew, api: Client, recovered: Recovered, fault_round: int
 ) -> None:
     month = f"2001-{fault_round:02}"
@@ -58,7 +58,7 @@ def accepted(api: Client, selection: str) -> int:
     return int(run)
 
 
-def test_what_was_queued_still_runs_when_redis_is_emptied(
+def test_queued_runs_still_run_when_redis_is_emptied(
     crew: Crew, api: Client, recovered: Recovered
 ) -> None:
     group = api.post(

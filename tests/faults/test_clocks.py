@@ -21,7 +21,7 @@ from tests.faults.conftest import Recovered
 from tests.faults.stack_processes import Crew, until
 from tests.faults.ticking import Metronome
 from tests.health import is_healthy
-from tests.scheduling.scenes import cron, scheduled
+from tests.scheduling.scheduled_assets import cron, scheduled
 
 pytestmark = pytest.mark.fault(12)
 
@@ -58,7 +58,13 @@ class datetime_(_day, metaclass=_Kind):
 datetime_.__name__ = datetime_.__qualname__ = "datetime"
 datetime.datetime = datetime_
 time.time = lambda: _real() + _ahead()
+
+# The time by this process's clock, for the test: the time of the file is by the kernel's clock.
+with open(f"{_file}.{os.getpid()}", "w") as told:
+    told.write(f"{time.time()} {datetime.datetime.now(datetime.timezone.utc).timestamp()}")
 """
+# A process starts within this time after it has told its clock.
+_EXACT_SECONDS = 60.0
 
 _LEASES = "UPDATE assets_app_lease SET until = until + %s"
 _GATEWAYS = "UPDATE assets_app_gateway SET last_seen = last_seen + %s"
@@ -76,6 +82,15 @@ def request_patient_run(api: Client, selection: str, seconds: float) -> int:
     return int(run)
 
 
+def assert_apart(clock: Path, pid: int, seconds: float) -> None:
+    """Require that a process has a clock of its own, which is ahead by so many seconds."""
+    told = clock.with_name(f"{clock.name}.{pid}")
+    until(told.exists, f"process {pid} tells its clock by {clock.name}")
+    ahead = [float(text) - told.stat().st_mtime for text in told.read_text().split()]
+    assert len(ahead) == 2, "both clocks of Python are told"
+    assert all(abs(found - seconds) < _EXACT_SECONDS for found in ahead), (clock.name, ahead)
+
+
 @pytest.fixture
 def wall(crew: Crew, tmp_path: Path) -> Path:
     """Return the clock of beat and all workers: the seconds by which the clock is ahead."""
@@ -89,7 +104,9 @@ def wall(crew: Crew, tmp_path: Path) -> Path:
     crew.hire("clock-bulk", COMMANDS["worker-bulk"], env)
     crew.hire_gateway("clock-scheduled", env=env)
     crew.hire("clock-beat", COMMANDS["beat"], env)
-    until(lambda: "maxinterval" in crew.log("clock-beat"), "beat has begun")
+    until(lambda: "beat started" in crew.log("clock-beat"), "beat has begun")
+    for name in ("clock-control", "clock-bulk", "clock-scheduled", "clock-beat"):
+        assert_apart(ahead, crew.pid(name), 0)
     return ahead
 
 
@@ -132,8 +149,10 @@ def hosts_apart(crew: Crew, tmp_path: Path) -> None:
             crew.hire_gateway(f"apart-{name}", name, env)
         else:
             crew.hire(f"apart-{name}", COMMANDS[command], env)
-    until(lambda: "maxinterval" in crew.log("apart-beat"), "beat has begun")
+    until(lambda: "beat started" in crew.log("apart-beat"), "beat has begun")
     until(lambda: is_healthy(crew.stack.web_url, seconds=5), "the pages answer")
+    for name, hours in APART.items():
+        assert_apart(tmp_path / name, crew.pid(f"apart-{name}"), hours * 3600)
 
 
 @pytest.mark.rounds

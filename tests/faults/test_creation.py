@@ -23,10 +23,11 @@ pytestmark = pytest.mark.fault(8)
 LARGE, PEERS = 100_000, 32_000
 _UNWRITTEN = {"creating", "canceling"}
 
-_STANDING = """
-SELECT asked.id, asked.state, piece.total, piece.expanded, piece.waiting + piece.active
+_STATE_AND_COUNTS = """
+SELECT asked.id, asked.state, backfill_asset.total, backfill_asset.expanded,
+    backfill_asset.waiting + backfill_asset.active
 FROM backfills_app_backfill AS asked
-LEFT JOIN backfills_app_backfillasset AS piece ON piece.backfill_id = asked.id
+LEFT JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = asked.id
 WHERE asked.description = %s
 """
 _ORPHANS = """
@@ -37,8 +38,8 @@ WHERE asked.kind = 'backfill' AND NOT EXISTS (
 _WRITTEN = """
 SELECT count(*), count(DISTINCT wanted.key), min(wanted.position), max(wanted.position)
 FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
-WHERE piece.backfill_id = %s
+JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
+WHERE backfill_asset.backfill_id = %s
 """
 
 
@@ -60,7 +61,7 @@ def written_whole(crew: Crew, marker: str, total: int) -> int:
     """
 
     def look() -> int | None:
-        ((pk, state, named, expanded, unmade),) = crew.rows(_STANDING, marker)
+        ((pk, state, named, expanded, unmade),) = crew.rows(_STATE_AND_COUNTS, marker)
         assert named == total
         if state not in _UNWRITTEN:
             assert (expanded, unmade) == (total, total), state
@@ -74,12 +75,12 @@ def written_whole(crew: Crew, marker: str, total: int) -> int:
 
 
 _LATENESS = """
-SELECT max(extract(epoch FROM run.created_at - piece.window_end))
+SELECT max(extract(epoch FROM run.created_at - partition.window_end))
 FROM assets_app_run AS run
 JOIN assets_app_runpartition AS made ON made.run_id = run.id
-JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
-WHERE asset.name IN ('tick', 'tock') AND piece.window_end > %s
+JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
+WHERE asset.name IN ('tick', 'tock') AND partition.window_end > %s
 """
 
 
@@ -138,7 +139,7 @@ def test_killed_web_process_leaves_it_whole_or_absent(
     until(lambda: is_well(api), "pages are back")
     recovered(f"kill -9 of the web process after {delay} s", time.monotonic() - killed)
     assert crew.value(_ORPHANS) == 0
-    if crew.rows(_STANDING, marker):
+    if crew.rows(_STATE_AND_COUNTS, marker):
         api.post(f"/backfills/{written_whole(crew, marker, LARGE)}/cancel/")
     else:
         assert refused

@@ -17,9 +17,10 @@ from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.marks import Mark, await_attempts, marks_of
+from tests.faults.marks import Mark, assert_never_twice_at_once, await_attempts, marks_of
 from tests.faults.runs import request_run
-from tests.faults.stack_processes import Crew, until
+from tests.faults.stack_processes import SHORT_LEASE, Crew, until
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(6)
 
@@ -158,8 +159,8 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
     for run in runs:
         await_attempts(lake, run, 1)
     started_at = time.monotonic()
-    for part in (0.3, 0.6):
-        time.sleep(max(0.0, started_at + part * LONG_RUN_SECONDS - time.monotonic()))
+    for fraction in (0.3, 0.6):
+        time.sleep(max(0.0, started_at + fraction * LONG_RUN_SECONDS - time.monotonic()))
         crew.halt("postgresql")
         time.sleep(_AWAY_SECONDS)
         crew.launch("postgresql")
@@ -177,6 +178,40 @@ def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
     assert len(lines) > 0.5 * LONG_RUN_SECONDS / every
 
 
+def test_a_database_that_is_away_for_longer_than_a_lease_costs_no_loss(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
+) -> None:
+    crew.halt("worker-scheduled")
+    crew.hire_gateway("brief", env=SHORT_LEASE)
+    lease = float(SHORT_LEASE["LEASE_SECONDS"])
+    (run,) = api.post(
+        "/assets/patient/materialize/",
+        selection=f"2003-01-{fault_round:02}",
+        params={"seconds": 1.5 * lease},
+    )["runs"]
+    (first,) = await_attempts(lake, run, 1)
+    crew.halt("postgresql")
+    time.sleep(1.2 * lease)
+    assert not is_alive(first.pid), "user code ends before the lease can"
+    crew.launch("postgresql")
+    until(lambda: crew.rows("SELECT 1"), "it answers", every=0.02)
+    back_at = time.monotonic()
+    await_attempts(lake, run, 2)
+    recovered("PostgreSQL away for longer than a lease: its runs", time.monotonic() - back_at)
+    assert crew.await_run(run) == "succeeded"
+    unrenewed = (
+        "The process of the run was ended, since its worker could not renew the lease of the run"
+        f" for {2 / 3 * lease:g} s: the database was away, or the worker was stopped."
+    )
+    assert crew.attempts(run) == [(1, "failed", unrenewed), (2, "succeeded", "")]
+    assert crew.rows(_FAILURES, run) == [(1, 0)]
+    assert_never_twice_at_once(marks_of(lake, run))
+    crew.assert_sound()
+
+
+_FAILURES = "SELECT platform_failures, lost_attempts FROM assets_app_run WHERE id = %s"
+
+
 def _lag(crew: Crew, run: int, mark: Mark) -> float:
     """Return the seconds between the end of a run's code and the record of the end."""
     ended = crew.value("SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s", run)
@@ -191,5 +226,5 @@ def _log(crew: Crew, run: int) -> list[str]:
         " WHERE attempt.run_id = %s ORDER BY log.sequence",
         run,
     )
-    text = "".join(part for (part,) in rows)
+    text = "".join(chunk for (chunk,) in rows)
     return [line for line in text.splitlines() if line.startswith("line ")]

@@ -47,9 +47,7 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
     assert [crew.await_run(run) for run in neighbours] == ["succeeded"] * len(neighbours)
 
     last = crew.attempts(deadly)[-1][2]
-    assert (
-        f"has lost its worker or its process {_LIMIT} times, 2 of them while nothing else" in last
-    )
+    assert f"has lost its worker or its process {_LIMIT} times, 2 of them without another" in last
     lost = "SELECT lost_attempts FROM assets_app_run WHERE id = ANY(%s)"
     assert max(count for (count,) in crew.rows(lost, neighbours)) <= 2
     crew.assert_sound()

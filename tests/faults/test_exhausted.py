@@ -19,7 +19,7 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
 from tests.faults.crash_points import arm, has_fallen
-from tests.faults.pages import Pages
+from tests.faults.page_visits import Pages
 from tests.faults.runs import request_run
 from tests.faults.stack_processes import PROJECT, SHORT_LEASE, Crew, until
 from tests.processes import is_alive

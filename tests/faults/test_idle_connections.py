@@ -2,7 +2,6 @@
 with a reset for the next user of the connection.
 """
 
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from tests.faults.firewall import Firewall, Manner, may_drop_packets
 from tests.faults.marks import await_attempts
 from tests.faults.runs import request_run
 from tests.faults.stack_processes import Crew, until
+from tests.threads import repeated
 
 pytestmark = pytest.mark.fault(15)
 
@@ -66,20 +66,13 @@ class Behind:
         """Drop all idle connections, again and again, within the block."""
 
         def drop() -> None:
-            while not enough.wait(0.25):
-                for process, firewalls in self._firewalls.items():
-                    idle = IDLE_SECONDS[process]
-                    for firewall in firewalls:
-                        self.dropped[process] += firewall.forget(manner, idle=idle)
+            for process, firewalls in self._firewalls.items():
+                idle = IDLE_SECONDS[process]
+                for firewall in firewalls:
+                    self.dropped[process] += firewall.forget(manner, idle=idle)
 
-        enough = threading.Event()
-        thread = threading.Thread(target=drop)
-        thread.start()
-        try:
+        with repeated(drop, every=0.25):
             yield
-        finally:
-            enough.set()
-            thread.join()
 
     def read_together(self) -> float:
         """Read several pages at once, so that many connections are used; the slowest's seconds."""

@@ -96,6 +96,7 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     attempts = crew.attempts(run)
     assert [outcome for _, outcome, _ in attempts][-1] == "succeeded"
     assert {outcome for _, outcome, _ in attempts[:-1]} == {"failed"}
+    assert attempts[0][2].startswith("Spark was lost during the run; such a run is tried again. ")
     assert crew.rows(_FAILURES, run) == [(len(attempts) - 1, 0)]
     assert_never_twice_at_once(marks_of(lake, run))
     after = crew.materializations("ranged")

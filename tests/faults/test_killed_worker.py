@@ -33,7 +33,7 @@ def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
 
 
 @pytest.mark.parametrize("victim", ["worker", "runner", "warm parent"])
-def test_what_was_running_stops_and_is_made_by_another(
+def test_runs_of_a_killed_worker_stop_and_are_executed_by_another_worker(
     victim: str, crew: Crew, api: Client, lake: Path, recovered: Recovered
 ) -> None:
     crew.hire_gateway("second")

@@ -4,7 +4,6 @@ The figures are for a machine without other work. `python -m bench.dispatching` 
 the queue by itself.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.stack_processes import Crew, until
+from tests.threads import repeated
 
 pytestmark = pytest.mark.fault(17)
 
@@ -46,33 +46,23 @@ class Others:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Send requests within the block."""
-        enough = threading.Event()
-        threads = [
-            threading.Thread(target=work, args=[enough]) for work in (self._make, self._look)
-        ]
-        for thread in threads:
-            thread.start()
+        crew = Crew(self.crew.stack)  # another connection for the thread
         try:
-            yield
+            with repeated(partial(self._make, crew), 0.05), repeated(self._look, 0.05):
+                yield
         finally:
-            enough.set()
-            for thread in threads:
-                thread.join()
+            crew.close()
 
-    def _make(self, enough: threading.Event) -> None:
-        crew = Crew(self.crew.stack)  # a connection of its own
-        while not enough.wait(0.05):
-            group = self.post("/assets/days/materialize/", selection="2000-01-01")
-            (run,) = group["runs"]
-            ((waited,),) = until(lambda run=run: crew.rows(_WAITED, run), "it is sent", every=0.02)  # type: ignore[misc]
-            self.dispatched.append(float(waited))
-            crew.await_run(run)
-        crew.close()
+    def _make(self, crew: Crew) -> None:
+        group = self.post("/assets/days/materialize/", selection="2000-01-01")
+        (run,) = group["runs"]
+        ((waited,),) = until(lambda: crew.rows(_WAITED, run), "it is sent", every=0.02)
+        self.dispatched.append(float(waited))
+        crew.await_run(run)
 
-    def _look(self, enough: threading.Event) -> None:
-        while not enough.wait(0.05):
-            for path in _PATHS:
-                self._timed(path, partial(self.api.get, path))
+    def _look(self) -> None:
+        for path in _PATHS:
+            self._timed(path, partial(self.api.get, path))
 
     def post(self, path: str, **body: Any) -> Any:
         """Return the answer to a request, and note the seconds."""

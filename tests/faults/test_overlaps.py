@@ -19,19 +19,20 @@ pytestmark = pytest.mark.fault(9)
 
 CLIENTS, EACH = 50, 6
 
-# Two runs that had one slice at a time: from the queue to the end it is one run's alone.
+# Two runs that had one partition at a time: from the queue to the end it is one run's alone.
 _AT_ONCE = """
 SELECT count(*) FROM assets_app_runpartition AS one
 JOIN assets_app_runpartition AS other
-    ON other.slice_id = one.slice_id AND other.run_id > one.run_id
+    ON other.partition_id = one.partition_id AND other.run_id > one.run_id
 JOIN assets_app_run AS a ON a.id = one.run_id JOIN assets_app_run AS b ON b.id = other.run_id
 JOIN assets_app_asset AS asset ON asset.id = a.asset_id
 WHERE asset.name = %s
   AND tstzrange(a.queued_at, a.ended_at) && tstzrange(b.queued_at, b.ended_at)
 """
 _UNAGREED = """
-SELECT count(*) FROM backfills_app_backfillasset AS piece
-WHERE piece.backfill_id = ANY(%s) AND piece.total <> piece.succeeded + piece.skipped
+SELECT count(*) FROM backfills_app_backfillasset AS backfill_asset
+WHERE backfill_asset.backfill_id = ANY(%s)
+    AND backfill_asset.total <> backfill_asset.succeeded + backfill_asset.skipped
 """
 
 

@@ -1,11 +1,12 @@
 """Row 3, for every storage and write mode: a worker that is stopped before, between and after the
-exchanges of a publication, and goes on after its successor has finished the publication.
+exchanges of a publication, and goes on after its successor has finished the publication, or while
+its successor is stopped at the same publication.
 """
 
 import os
 import signal
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,21 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crash_points import arm, has_fallen, let_go
-from tests.faults.kept import Kept, kept_assets
 from tests.faults.runs import request_run
 from tests.faults.stack_processes import SHORT_LEASE, Crew, until
+from tests.faults.stored_data import Kept, kept_assets
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(3)
 
 MOMENTS = ("before:exchange-1", "before:exchange-2", "after:exchange-2")
+# Where the successor waits while the late worker goes on. The successor does not exchange what the
+# late worker has put in place.
+SUCCESSOR_MOMENTS = {
+    "before:exchange-1": "before:exchange-1",
+    "before:exchange-2": "before:exchange-1",
+    "after:exchange-2": "before:publishing-succeeded",
+}
 _ENDED_AT = "SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s"
 
 
@@ -120,6 +128,54 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
             assert crew.materializations(case.asset)[day] == (count, count), (case, day)
         assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"], case
     crew.assert_sound()
+
+
+@pytest.mark.rounds
+def test_a_late_worker_goes_on_while_its_successor_is_at_the_same_publication(
+    crew: Crew, api: Client, store: Kept, tmp_path: Path, fault_round: int
+) -> None:
+    tried = [replace(case, asset=f"{case.asset}_beside") for case in cases(store, fault_round)]
+    store.declare({case.asset: case.mode for case in tried})
+    of_late, of_successor = tmp_path / "late", tmp_path / "successor"
+    for folder in (of_late, of_successor):
+        folder.mkdir()
+    crew.halt("worker-scheduled")
+    slots = ("scheduled", "-c", str(len(tried)))
+    crew.hire_frail("late", of_late, *slots, env=SHORT_LEASE)
+    late = crew.await_gateway("late")
+    make(crew, api, {case.asset: case.days for case in tried}, "seed")
+
+    runs = {}
+    for case in tried:
+        run = request_run(api, case.asset, ",".join(case.days), said="older")
+        arm(of_late, run, case.moment, None)
+        arm(of_successor, run, SUCCESSOR_MOMENTS[case.moment], None)
+        runs[run] = case
+    await_held(of_late, runs)
+    crew.freeze(late)
+    crew.hire_frail("successor", of_successor, *slots)
+    await_held(of_successor, runs)
+
+    for run in runs:
+        let_go(of_late, run)
+    crew.thaw(late)
+    end_in_good_order(crew, late)
+    for run in runs:
+        let_go(of_successor, run)
+
+    for run, case in runs.items():
+        assert crew.await_run(run) == "succeeded", (case, crew.attempts(run))
+        for day in case.days:
+            assert store.texts(case.asset, day) == case.expected(day, "seed", "older"), (case, day)
+            assert crew.materializations(case.asset)[day] == (2, 2), (case, day)
+        assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"], case
+    crew.assert_sound()
+
+
+def await_held(folder: Path, runs: Mapping[int, Case]) -> None:
+    """Wait until each of the runs is held at its moment."""
+    for run, case in runs.items():
+        until(lambda run=run: has_fallen(folder, run), f"run {run} is held: {case}")  # type: ignore[misc]
 
 
 def end_in_good_order(crew: Crew, worker: int) -> None:

@@ -106,7 +106,7 @@ def test_roll_ups_of_which_an_hour_is_there_and_23_are_not(
     hours = api.post("/assets/hours/materialize/", selection=nights(year))
     (run,) = hours["runs"]
     assert crew.await_run(run) == "succeeded"
-    until(lambda: crew.value("SELECT count(*) FROM assets_app_outbox") == 0, "they are judged")
+    until(lambda: crew.value("SELECT count(*) FROM assets_app_outbox") == 0, "they are evaluated")
     recovered(f"{MANY} roll-ups that are not ready: others start after", ready_starts(crew, api))
     assert crew.materializations("roll_up") == {}
 

@@ -14,11 +14,12 @@ SELECT schedule.id, schedule.handled_until FROM assets_app_schedule AS schedule
 JOIN assets_app_producer AS producer ON producer.id = schedule.producer_id WHERE producer.name = %s
 """
 _MADE = """
-SELECT piece.window_end, piece.state, piece.version, count(made.run_id)
-FROM assets_app_assetpartition AS piece
-JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
-LEFT JOIN assets_app_runpartition AS made ON made.slice_id = piece.id
-WHERE asset.name = %s AND piece.window_end > %s GROUP BY piece.id ORDER BY piece.window_end
+SELECT partition.window_end, partition.state, partition.version, count(made.run_id)
+FROM assets_app_assetpartition AS partition
+JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
+LEFT JOIN assets_app_runpartition AS made ON made.partition_id = partition.id
+WHERE asset.name = %s
+    AND partition.window_end > %s GROUP BY partition.id ORDER BY partition.window_end
 """
 _TICKS = """
 SELECT coalesce(sum(count), 0), coalesce(sum(queued), 0) FROM assets_app_scheduletick

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.house import docstrings, imports, names, sizes
+from tests.house import docstrings, help_texts, imports, names, sizes
 from tests.house.checkout import PROJECT, Checkout
 from tests.house.limits import lower_limits, read_limits, violations
 from tests.house.measure import Measure
@@ -12,8 +12,8 @@ from tests.house.measure import Measure
 
 def all_measures(checkout: Checkout) -> list[Measure]:
     """Take all measures of a checkout."""
-    parts = (docstrings, names, imports, sizes)
-    return [measure for part in parts for measure in part.measures(checkout)]
+    modules = (docstrings, help_texts, names, imports, sizes)
+    return [measure for module in modules for measure in module.measures(checkout)]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -66,12 +66,17 @@ class Checkout:
         """All modules of tests/, in the order of their paths."""
         return list(self._modules("tests"))
 
+    @cached_property
+    def bench(self) -> list[Module]:
+        """All modules of bench/ but bundles, which stand for user code, in the order of paths."""
+        return [m for m in self._modules("bench") if "bundles" not in m.path.parts]
+
     def _modules(self, package: str) -> Iterator[Module]:
         for file in sorted((self.folder / package).rglob("*.py")):
             path = file.relative_to(self.folder)
             if "migrations" not in path.parts:
-                parts = path.with_suffix("").parts
-                name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                names = path.with_suffix("").parts
+                name = ".".join(names[:-1] if names[-1] == "__init__" else names)
                 yield Module(path, name, file.read_text())
 
     @cached_property

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tests.house.checkout import Checkout, Module
@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 
 
 class Word(NamedTuple):
-    """A word of a docstring, in lower case, and the line of its class or function."""
+    """A word of a docstring or a help text, in lower case, and the line of the text's owner."""
 
     text: str
     location: str
@@ -26,27 +26,43 @@ def measures(checkout: Checkout) -> list[Measure]:
     """Measure the docstrings of a checkout."""
     words = [word for module in checkout.modules for word in _words(module)]
     return [
-        _rate("what", "“what” in 1,000 words of docstrings", words, frozenset({"what"})),
-        _rate(
+        rate("what", "“what” in 1,000 words of docstrings", words, frozenset({"what"})),
+        rate(
             "pronouns", "it/they/them/those/its/their in 1,000 words of docstrings", words, PRONOUNS
         ),
-        _without_verb(checkout),
+        _without_verb(
+            "no_verb",
+            "% of public functions with a docstring that does not begin with a verb",
+            checkout.modules,
+        ),
+        rate(
+            "bench_pronouns",
+            "it/they/them/those/its/their/what in 1,000 words of docstrings in bench/",
+            [word for module in checkout.bench for word in _words(module)],
+            PRONOUNS | {"what"},
+        ),
+        _without_verb(
+            "bench_no_verb",
+            "% of public functions in bench/ with a docstring that does not begin with a verb",
+            checkout.bench,
+        ),
     ]
 
 
-def _rate(limit_name: str, title: str, words: list[Word], counted: frozenset[str]) -> Measure:
+def rate(limit_name: str, title: str, words: Sequence[Word], counted: frozenset[str]) -> Measure:
+    """Measure how many of 1,000 words are counted words."""
     places = [f"{word.location} {word.text}" for word in words if word.text in counted]
     value = share(len(places), len(words), 1000)
     return Measure(limit_name, title, value, places, "Write the noun in its place.")
 
 
-def _without_verb(checkout: Checkout) -> Measure:
+def _without_verb(limit_name: str, title: str, modules: Sequence[Module]) -> Measure:
     verbs = word_list("verbs")
-    firsts = [first for module in checkout.modules for first in _first_words(module)]
+    firsts = [first for module in modules for first in _first_words(module)]
     places = [f"{word.location} {word.text}" for word in firsts if word.text not in verbs]
     return Measure(
-        "no_verb",
-        "% of public functions with a docstring that does not begin with a verb",
+        limit_name,
+        title,
         share(len(places), len(firsts), 100),
         places,
         "Begin it with an imperative verb, or add the verb to tests/house/words/verbs.txt.",
@@ -56,8 +72,13 @@ def _without_verb(checkout: Checkout) -> Measure:
 def _words(module: Module) -> Iterator[Word]:
     for node in ast.walk(module.tree):
         if isinstance(node, Documented):
-            for match in _WORD.findall(ast.get_docstring(node) or ""):
-                yield Word(match.lower(), module.location(node))
+            yield from words_of(ast.get_docstring(node) or "", module.location(node))
+
+
+def words_of(text: str, location: str) -> Iterator[Word]:
+    """Split a text into words in lower case, all at the same location."""
+    for match in _WORD.findall(text):
+        yield Word(match.lower(), location)
 
 
 def _first_words(module: Module) -> Iterator[Word]:

@@ -15,6 +15,8 @@ from tests.house.measure import Measure
 
 Kind: TypeAlias = Literal["module", "function", "typing"]
 LATE_IMPORTS = Path(__file__).parent / "late_imports.toml"
+# Rooms of programs: servers start these programs, and name their modules one by one.
+_PROGRAMS = ("runner", "process", "data_helper")
 _ADVICE = "Move the shared name below both modules, so that imports go one way."
 
 
@@ -60,6 +62,7 @@ def measures(checkout: Checkout) -> list[Measure]:
             "imports of own modules under TYPE_CHECKING",
             [line for line in imports if line.kind == "typing"],
         ),
+        _past_rooms(checkout.modules),
         _of_test_modules(checkout),
     ]
 
@@ -114,6 +117,32 @@ def _listed(limit_name: str, title: str, imports: list[Import]) -> Measure:
     return Measure(limit_name, title, len(places), places, _ADVICE)
 
 
+def _past_rooms(modules: Sequence[Module]) -> Measure:
+    places = [
+        f"{module.location(node)} {name}"
+        for module in modules
+        if module.name.partition(".")[0] != "slicewise"
+        for node, _ in _statements(module.tree, "module")
+        for name in _named_modules(node)
+        if name.startswith("slicewise.") and name.count(".") > 1
+        if name.split(".")[1] not in _PROGRAMS
+    ]
+    return Measure(
+        "room_imports",
+        "imports by servers of modules inside a room of the SDK",
+        len(places),
+        places,
+        "Import the name from the room, and export the name there.",
+    )
+
+
+def _named_modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the modules that an import names; `from a import b` names `a`, whatever `b` is."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""]
+
+
 def _of_test_modules(checkout: Checkout) -> Measure:
     lines = list(_imports([*checkout.modules, *checkout.suite]))
     lines = [line for line in lines if line.imported.rpartition(".")[2].startswith("test_")]
@@ -155,8 +184,8 @@ def _imported_names(module: Module, node: ast.Import | ast.ImportFrom) -> list[s
         return [alias.name for alias in node.names]
     base = node.module or ""
     if node.level:
-        parts = module.name.split(".")
-        parents = parts[: len(parts) - node.level + module.is_package]
+        names = module.name.split(".")
+        parents = names[: len(names) - node.level + module.is_package]
         base = ".".join([*parents, *([node.module] if node.module else [])])
     return [f"{base}.{alias.name}" for alias in node.names]
 

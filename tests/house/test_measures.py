@@ -3,7 +3,7 @@
 from pathlib import Path
 from textwrap import dedent
 
-from tests.house import docstrings, imports, names, sizes
+from tests.house import docstrings, help_texts, imports, names, sizes
 from tests.house.checkout import Checkout
 from tests.house.measure import Measure
 
@@ -37,6 +37,41 @@ def test_vague_words_are_counted_in_docstrings_alone(tmp_path: Path) -> None:
     assert measured["what"].value == round(1000 / 9, 2)
     assert measured["what"].places == ["shop_app/a.py:1 what"]
     assert measured["pronouns"].places == ["shop_app/a.py:1 they", "shop_app/a.py:5 its"]
+
+
+def test_pronouns_are_counted_in_help_texts_of_fields_and_commands(tmp_path: Path) -> None:
+    text = '''
+        """They hold what it needs."""
+        price = Field(help_text="The price,"
+            f" as they say {its}.")
+        OPTIONS = {"help": "what it does", "metavar": "IT"}
+        class Command:
+            help = "Print it."
+            label = "it"
+            def add_arguments(self, parser):
+                self.add_verb(parser, "it", self.it, "Show them.")
+                parser.add_argument("it", default="its", help="Prices")
+    '''
+    files = {"shop_app/a.py": text, "bench/sales.py": 'option(help="those")\n'}
+    (measured,) = help_texts.measures(checkout(tmp_path, files))
+    assert sorted(measured.places) == [
+        "bench/sales.py:1 those",
+        "shop_app/a.py:10 them",
+        "shop_app/a.py:3 they",
+        "shop_app/a.py:5 it",
+        "shop_app/a.py:5 what",
+        "shop_app/a.py:7 it",
+    ]
+    assert measured.value == round(1000 * 6 / 14, 2)
+
+
+def test_docstrings_of_bench_are_measured_apart(tmp_path: Path) -> None:
+    module = 'def sell():\n    """What it sells."""\n'
+    files = {"bench/sales.py": module, "bench/bundles/shop.py": module}
+    measured = by_name(docstrings.measures(checkout(tmp_path, files)))
+    assert measured["bench_pronouns"].places == ["bench/sales.py:1 what", "bench/sales.py:1 it"]
+    assert measured["bench_no_verb"].places == ["bench/sales.py:1 what"]
+    assert measured["pronouns"].places == []
 
 
 def test_public_functions_begin_with_a_verb_but_not_properties(tmp_path: Path) -> None:
@@ -121,6 +156,20 @@ def test_circles_are_told_apart_by_where_their_imports_stand(tmp_path: Path) -> 
     assert measured["circle_typing"].places[0].endswith("shop_app.bags shop_app.sale shop_app.till")
     assert measured["function_imports"].places == ["slicewise/c.py:2 slicewise.b"]
     assert measured["typing_imports"].places == ["shop_app/sale.py:3 shop_app.till"]
+
+
+def test_servers_import_from_rooms_and_from_modules_of_programs(tmp_path: Path) -> None:
+    files = {
+        "slicewise/__init__.py": "",
+        "slicewise/shelf/__init__.py": "from slicewise.shelf.box import Box\n",
+        "slicewise/shelf/box.py": "",
+        "slicewise/runner/__init__.py": "",
+        "slicewise/runner/start.py": "from slicewise.shelf.box import Box\n",
+        "shop_app/till.py": "from slicewise.shelf import Box\nimport slicewise.runner.start\n",
+        "shop_app/sale.py": "from slicewise.shelf.box import Box\n",
+    }
+    measured = by_name(imports.measures(checkout(tmp_path, files)))["room_imports"]
+    assert measured.places == ["shop_app/sale.py:1 slicewise.shelf.box"]
 
 
 def test_a_test_module_that_another_module_imports_is_counted_once(tmp_path: Path) -> None:

@@ -58,16 +58,16 @@ def preview(browser: Client, **sent: Any) -> str:
     return answer.content.decode()
 
 
-def part(browser: Client, **sent: Any) -> str:
-    """Return the part of the form that depends on the asset, as polled when another asset is
+def dependent_fields(browser: Client, **sent: Any) -> str:
+    """Return the fragment of the form that depends on the asset, as polled when another asset is
     chosen.
     """
-    return preview(browser, part="dependent", **sent)
+    return preview(browser, fragment="dependent", **sent)
 
 
 def test_params_are_fields_of_the_types_of_their_defaults(browser: Client) -> None:
     asset("raw_flights", DAILY_2013, params=PARAMS)
-    text = part(browser, asset="raw_flights")
+    text = dependent_fields(browser, asset="raw_flights")
     assert '<input type="number" name="param-limit" value="10" step="1"' in text
     assert '<input type="number" name="param-factor" value="1.5" step="any"' in text
     assert '<input type="text" name="param-city" value="Köln"' in text
@@ -131,7 +131,8 @@ def test_without_a_script_params_are_json_until_the_asset_is_shown(browser: Clie
 
 def test_segments_narrow_a_range_of_dates(browser: Client) -> None:
     asset("by_airport", DAY_BY_AIRPORT)
-    assert "EWR, JFK, LGA" in part(browser, asset="by_airport")
+    text = dependent_fields(browser, asset="by_airport")
+    assert text.count('type="checkbox" name="segment-airport"') == 3
     backfill = created(browser, **typed("by_airport", **{"segment-airport": "EWR,L*"}))
     assert backfill.logical_dates == "date=2013-01-01..2013-01-31 airport=EWR,LGA"
 
@@ -181,10 +182,10 @@ def test_downstream_assets_are_offered_in_the_order_in_which_they_are_made(
     browser: Client,
 ) -> None:
     asset("raw_flights", DAILY_2013)
-    assert "No downstream assets to backfill" in part(browser, asset="raw_flights")
+    assert "No downstream assets to backfill" in dependent_fields(browser, asset="raw_flights")
     follower("z_delays", "raw_flights")
     follower("a_report", "z_delays", PartitionByInterval("@monthly", start="2013-01-01"))
-    text = part(browser, asset="raw_flights")
+    text = dependent_fields(browser, asset="raw_flights")
     assert text.index('value="z_delays"') < text.index('value="a_report"')
     assert 'value="none" class="form-check-input" id="id_downstream_0" checked' in text
 
@@ -281,7 +282,7 @@ def test_a_preset_without_an_asset_says_what_is_missing(browser: Client) -> None
     assert "Select an asset first." in answer.content.decode()
 
 
-def test_the_preview_says_what_becomes_of_what_is_there(browser: Client) -> None:
+def test_the_preview_says_what_becomes_of_materialized_partitions(browser: Client) -> None:
     states = ["materialized"] * 5 + ["failed"] * 2
     record(asset("raw_flights", DAILY_2013), "2013-01-01..2013-01-07", states.__getitem__)
     text = preview(browser, **typed(existing="missing_and_failed"))
@@ -434,7 +435,7 @@ def test_the_preview_shows_the_order_of_several_assets(browser: Client) -> None:
 
 
 @pytest.mark.usefixtures("flights")
-def test_what_is_offered_are_assets_groups_and_tags_of_what_the_person_may_backfill() -> None:
+def test_the_form_offers_assets_groups_and_tags_that_the_person_may_backfill() -> None:
     ulf = person("ulf")
     Grant.objects.create(person=ulf, asset="raw_flights")
     client = Client()
@@ -459,7 +460,7 @@ def test_nothing_chosen_is_said_at_the_field_that_is_shown(browser: Client) -> N
 
 
 @pytest.mark.usefixtures("flights")
-def test_what_is_left_out_is_said_beside_the_form(browser: Client) -> None:
+def test_left_out_assets_are_named_beside_the_form(browser: Client) -> None:
     asset("later", PartitionByInterval("@daily", start="2020-01-01"))
     text = preview(browser, **several(assets=["raw_flights", "later"]))
     assert "later is skipped: no partitions in this range." in text
@@ -489,8 +490,12 @@ def test_a_preset_and_what_follows_go_by_all_chosen_assets(browser: Client) -> N
     sent = several(start="", end="", preset="7", assets=["carriers", "raw_flights"])
     answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
     assert 'name="end" value="2013-12-31"' in answer.content.decode()
-    assert 'value="delays"' in part(browser, by="assets", assets=["carriers", "raw_flights"])
-    assert "No downstream assets" in part(browser, by="assets", assets=["raw_flights", "delays"])
+    assert 'value="delays"' in dependent_fields(
+        browser, by="assets", assets=["carriers", "raw_flights"]
+    )
+    assert "No downstream assets" in dependent_fields(
+        browser, by="assets", assets=["raw_flights", "delays"]
+    )
 
 
 def test_of_very_many_assets_names_are_typed(

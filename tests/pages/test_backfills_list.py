@@ -130,7 +130,7 @@ def test_several_are_paused_and_resumed_at_once(
     # A retry of several takes what failed: what a person canceled stays canceled.
     [("cancel", "canceled"), ("delete", "canceled"), ("retry", "canceled")],
 )
-def test_what_cannot_be_undone_is_asked_about_once_for_all(
+def test_irreversible_actions_on_several_backfills_are_confirmed_once(
     browser: Client, vera: User, january: Backfill, action: str, state: str
 ) -> None:
     second_backfill = written_backfill(vera)

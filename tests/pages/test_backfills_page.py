@@ -15,7 +15,7 @@ from assets_app.models import Run
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
-from backfills_app.views.timeline import PIECES, timeline_of
+from backfills_app.views.timeline import COLUMNS, timeline_of
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
@@ -57,9 +57,7 @@ def test_every_column_of_the_source_design_is_on_the_page(
         assert f"{instant:%Y-%m-%d %H:%M:%S} UTC" in text, moment
 
 
-def test_what_waits_in_the_queue_is_not_shown_as_running(
-    browser: Client, january: Backfill
-) -> None:
+def test_queued_partitions_are_not_shown_as_running(browser: Client, january: Backfill) -> None:
     runs_of(january, "running", 1)
     runs_of(january, "queued", 1)
     text = page_of(browser, january)
@@ -75,7 +73,7 @@ def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfil
     assert "line 17 is cut" in text
 
 
-def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
+def test_skipped_partitions_are_counted_by_reason_with_the_holding_backfill(
     browser: Client, vera: User, january: Backfill
 ) -> None:
     holder = written_backfill(vera)
@@ -103,8 +101,8 @@ def test_the_timeline_counts_runs_by_when_they_ended(january: Backfill) -> None:
     assert drawn.counted == (("succeeded", 10), ("failed", 1))
     assert drawn.first == min(run.started_at for run in runs if run.started_at)
     assert drawn.last == failed.ended_at
-    assert len(drawn.columns) <= PIECES
-    assert all(0 <= bar.x < PIECES for column in drawn.columns for bar in column.bars)
+    assert len(drawn.columns) <= COLUMNS
+    assert all(0 <= column.x < COLUMNS for column in drawn.columns)
     tallest = max(sum(bar.height for bar in column.bars) for column in drawn.columns)
     assert tallest == pytest.approx(40, abs=0.1)
 
@@ -113,12 +111,12 @@ def test_runs_that_all_ended_at_once_are_one_column(january: Backfill) -> None:
     runs_of(january, "succeeded", 4)
     instant = timezone.now()
     Run.objects.update(started_at=instant, ended_at=instant)
-    ended = ended_by_time(january, PIECES, instant)
+    ended = ended_by_time(january, COLUMNS, instant)
     assert ended
-    assert ended.pieces == {0: {"succeeded": 4}}
+    assert ended.columns == {0: {"succeeded": 4}}
 
 
-def test_what_stands_still_slows_down(january: Backfill) -> None:
+def test_the_pace_of_a_backfill_without_progress_slows_down(january: Backfill) -> None:
     runs_of(january, "succeeded", 10, seconds=1.0)
     runs_of(january, "running", 1)
     now = timezone.now()
@@ -143,7 +141,7 @@ def test_it_is_paused_and_resumed_by_a_button(browser: Client, january: Backfill
     assert january.state == "scheduled"
 
 
-def test_what_does_not_fit_its_state_is_refused_in_words(
+def test_actions_that_do_not_fit_the_state_are_refused_in_words(
     browser: Client, january: Backfill
 ) -> None:
     answer = browser.post(f"/backfills/{january.pk}/resume/", follow=True)
@@ -181,7 +179,7 @@ def test_a_change_that_is_wrong_is_refused_at_its_field(
     assert list(answer.context["form"].errors) == [field]
 
 
-def test_what_failed_is_retried_after_a_page_that_asks_by_which_code(
+def test_failed_partitions_are_retried_after_a_page_that_asks_for_the_code_version(
     browser: Client, january: Backfill
 ) -> None:
     assert "Retry failed" not in page_of(browser, january)
@@ -207,11 +205,11 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
     assert "→ because" in trail
 
 
-@pytest.mark.parametrize("part", ["progress", "details", "cells"])
-def test_each_part_answers_nothing_until_it_has_changed_and_ends_with_the_backfill(
-    browser: Client, january: Backfill, part: str
+@pytest.mark.parametrize("fragment", ["progress", "details", "cells"])
+def test_each_fragment_answers_nothing_until_it_has_changed_and_ends_with_the_backfill(
+    browser: Client, january: Backfill, fragment: str
 ) -> None:
-    again = polled_address(browser.get(f"/backfills/{january.pk}/{part}/").content.decode())
+    again = polled_address(browser.get(f"/backfills/{january.pk}/{fragment}/").content.decode())
     assert browser.get(again).status_code == 204
     runs_of(january, "succeeded", 1)
     answer = browser.get(again)
@@ -232,11 +230,12 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
     asset("hourly", hours)
     backfill = written_backfill(vera, "hourly", selection="2020-01..2020-06,2021-06")
     backfill_asset = backfill.assets.get()
-    # As a hole between the two stretches leaves it.
+    # As a gap between the two stretches leaves it.
     backfill_asset.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
     text = page_of(browser, backfill, "from=1")
     cells, pages = cells_of(text), 1
-    while later := re.search(r'href="[^"]*\?part=\d+&amp;from=(\d+)#partitions"\s*>\s*Next', text):
+    next_page = r'href="[^"]*\?backfill_asset=\d+&amp;from=(\d+)#partitions"\s*>\s*Next'
+    while later := re.search(next_page, text):
         text = page_of(browser, backfill, f"from={later[1]}")
         cells += cells_of(text)
         pages += 1
@@ -252,7 +251,7 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
 
 def cells_of(text: str) -> list[str]:
     """Return the addresses of the partitions in the grid."""
-    grid = text.split('<div id="cells"')[1].split("</div>")[0]
+    grid = text.split('<div id="cells"')[1].split('<p class="text-secondary mt-3')[0]
     return re.findall(r'href="([^"]*partitions/[^"]*)"', grid)
 
 
@@ -268,14 +267,14 @@ def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
         runs_of(backfill, "succeeded", 4)
         runs_of(backfill, "failed", 2, error="no")
         skip(backfill, "in_flight", 2)
-        for part in ("", "progress/", "details/", "cells/"):
-            address = f"/backfills/{backfill.pk}/{part}"
+        for page in ("", "progress/", "details/", "cells/"):
+            address = f"/backfills/{backfill.pk}/{page}"
             browser.get(address)
             with CaptureQueriesContext(connection) as statements:
                 answer = browser.get(address)
             assert answer.status_code == 200
             assert len(answer.content) < 200_000
-            costs.add((part, len(statements)))
+            costs.add((page, len(statements)))
     assert len(costs) == 4, costs
     assert max(number for _, number in costs) <= 25
 
@@ -303,7 +302,7 @@ def test_no_page_of_backfills_has_script_or_style_of_its_own(
         assert all("src=" in attributes and not body for attributes, body in scripts)
 
 
-def test_the_parts_of_a_backfill_without_assets_say_so(browser: Client, january: Backfill) -> None:
+def test_the_page_of_a_backfill_without_assets_says_so(browser: Client, january: Backfill) -> None:
     BackfillAsset.objects.all().delete()
     assert "Preparing partitions…" in page_of(browser, january)
 
@@ -349,4 +348,5 @@ def test_queued_runs_are_told_apart_from_those_that_take_a_slot(
     text = page_of(browser, january)
     assert "3 active runs (max 3)" in text
     assert "6 runs queued" in text
-    assert re.search(r"Queued or running</span> <b>9</b>", text)
+    assert re.search(r"Running</span> <b>3</b>", text)
+    assert re.search(r"Queued</span> <b>6</b>", text)

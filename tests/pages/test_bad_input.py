@@ -98,7 +98,7 @@ def test_an_address_that_makes_no_sense_is_answered(
     ],
     ids=[*UNFIT_PARAMS, "strategy of many digits", "strategy of NUL", "strategy in other digits"],
 )
-def test_what_cannot_be_kept_is_refused_at_its_field(
+def test_values_that_cannot_be_stored_are_refused_at_their_field(
     browser: Client, flights: Asset, page: str, typed: dict[str, str]
 ) -> None:
     form = BACKFILL if page == "/backfills/new/" else {"selection": "2013-01-01"}

@@ -9,11 +9,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 import slicewise
-from assets_app.models import Asset, AssetPartition
+from accounts_app.models import User
+from accounts_app.policy import Role
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, AssetPartition, Run, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
-from tests.factories import asset, definition_of
+from tests.factories import asset, definition_of, person
 from tests.pages.markup import compact
 from tests.partition_records import record
 
@@ -40,71 +43,123 @@ def by_region(*regions: str, **changes: object) -> slicewise.PartitionDefinition
 
 def redefined(was: slicewise.PartitionDefinition, now: slicewise.PartitionDefinition) -> Asset:
     """Create an asset whose partition definition changed after every seventh partition failed."""
-    cut = asset("cut", was)
+    asset_row = asset("cut", was)
     every = " ".join(f"{name}=*" for name in was.space.names) if was.kind == "product" else "*"
-    record(cut, every, lambda place: "materialized" if place % 7 else "failed")
+    record(asset_row, every, lambda place: "materialized" if place % 7 else "failed")
     assert was.identity == now.identity
-    cut.partition_definition = PartitionDefinition.of(now.to_json())
-    cut.save()
-    return cut
+    asset_row.partition_definition = PartitionDefinition.of(now.to_json())
+    asset_row.save()
+    return asset_row
 
 
-def counted_one_by_one(cut: Asset) -> dict[str, int]:
+def counted_one_by_one(asset_row: Asset) -> dict[str, int]:
     """Count the states of the partitions that the present definition lists, one by one."""
-    present = definition_of(cut).keys()
+    present = definition_of(asset_row).keys()
     texts = [key.text for key in present]
-    rows = AssetPartition.objects.filter(asset=cut, identity=cut.identity, key__in=texts)
+    rows = AssetPartition.objects.filter(
+        asset=asset_row, identity=asset_row.identity, key__in=texts
+    )
     return dict(Counter(rows.values_list("state", flat=True)))
 
 
-@pytest.mark.parametrize(
-    ("was", "now"),
-    [
-        (daily(), daily(start="2013-03-10")),
-        (daily(), daily(end="2013-11-20")),
-        (daily(), daily(start="2013-03-10", end="2013-03-12")),
-        (daily(), daily(exclude=["0 0 * * 6,0", date(2013, 12, 25)])),
-        (daily(start="2012-12-24"), daily(start="2013-02-01", exclude=[date(2013, 2, 1)])),
-        (daily(timezone="Asia/Tokyo"), daily(timezone="Asia/Tokyo", start="2013-03-02")),
-        (hourly(), hourly(start="2013-01-02T05:00", end="2013-01-30T23:00")),
-        (hourly(), hourly(exclude=["0 1-5 * * *"])),
-        (by_region(*REGIONS), by_region("nord", "süd", "west", "mitte")),
-        (by_region(*REGIONS), by_region("west", start="2013-03-10", exclude=["0 0 1 * *"])),
-        (
-            slicewise.PartitionBySequence(REGIONS),
-            slicewise.PartitionBySequence(["nord", "mitte"]),
+REDEFINITIONS = [
+    (daily(), daily(start="2013-03-10")),
+    (daily(), daily(end="2013-11-20")),
+    (daily(), daily(start="2013-03-10", end="2013-03-12")),
+    (daily(), daily(exclude=["0 0 * * 6,0", date(2013, 12, 25)])),
+    (daily(start="2012-12-24"), daily(start="2013-02-01", exclude=[date(2013, 2, 1)])),
+    (daily(timezone="Asia/Tokyo"), daily(timezone="Asia/Tokyo", start="2013-03-02")),
+    (hourly(), hourly(start="2013-01-02T05:00", end="2013-01-30T23:00")),
+    (hourly(), hourly(exclude=["0 1-5 * * *"])),
+    (by_region(*REGIONS), by_region("nord", "süd", "west", "mitte")),
+    (by_region(*REGIONS), by_region("west", start="2013-03-10", exclude=["0 0 1 * *"])),
+    (
+        slicewise.PartitionBySequence(REGIONS),
+        slicewise.PartitionBySequence(["nord", "mitte"]),
+    ),
+    (
+        slicewise.PartitionByProduct(
+            {
+                "region": slicewise.PartitionBySequence(REGIONS),
+                "kind": slicewise.PartitionBySequence(["a", "b", "c"]),
+            }
         ),
-        (
-            slicewise.PartitionByProduct(
-                {
-                    "region": slicewise.PartitionBySequence(REGIONS),
-                    "kind": slicewise.PartitionBySequence(["a", "b", "c"]),
-                }
-            ),
-            slicewise.PartitionByProduct(
-                {
-                    "region": slicewise.PartitionBySequence(["ost", "west"]),
-                    "kind": slicewise.PartitionBySequence(["b", "d"]),
-                }
-            ),
+        slicewise.PartitionByProduct(
+            {
+                "region": slicewise.PartitionBySequence(["ost", "west"]),
+                "kind": slicewise.PartitionBySequence(["b", "d"]),
+            }
         ),
-        (daily(start="2013-06-01"), daily()),
-    ],
-)
+    ),
+    (daily(start="2013-06-01"), daily()),
+]
+
+
+def hold_all(asset_row: Asset, user: User) -> None:
+    """Let a queued run hold every third partition, and a running run every other partition."""
+    days = asset("days", daily())
+    selections = ("2013-01-01", "2013-01-02")
+    requests = [MaterializeRequest(asset=days, selection=selection) for selection in selections]
+    queued, running = (materialize(request, user=user).runs.get() for request in requests)
+    for state in (RunState.DISPATCHED, RunState.RUNNING):
+        Run.objects.filter(pk=running.pk).update(state=state)
+    rows = AssetPartition.objects.filter(asset=asset_row)
+    keys = list(rows.order_by("pk").values_list("pk", flat=True))
+    rows.update(held_by=running)
+    rows.filter(pk__in=keys[::3]).update(held_by=queued)
+
+
+def held_one_by_one(asset_row: Asset) -> dict[str, int]:
+    """Count the runs' states of held partitions that the present definition lists, one by one."""
+    present = definition_of(asset_row).keys()
+    texts = [key.text for key in present]
+    rows = AssetPartition.objects.filter(
+        asset=asset_row, identity=asset_row.identity, key__in=texts
+    )
+    return dict(Counter(rows.values_list("held_by__state", flat=True)))
+
+
+@pytest.mark.parametrize(("was", "now"), REDEFINITIONS)
 def test_only_what_the_present_definition_has_is_counted(
     was: slicewise.PartitionDefinition, now: slicewise.PartitionDefinition
 ) -> None:
-    cut = redefined(was, now)
-    counts = counted_one_by_one(cut)
+    asset_row = redefined(was, now)
+    counts = counted_one_by_one(asset_row)
     assert counts
-    assert StateCounts([cut]).settled(cut) == counts
-    assert asset_statuses([cut])[0].missing == len(list(now.keys())) - sum(counts.values())
+    assert StateCounts([asset_row]).settled(asset_row) == counts
+    assert asset_statuses([asset_row])[0].missing == len(list(now.keys())) - sum(counts.values())
+
+
+@pytest.mark.parametrize(("was", "now"), REDEFINITIONS)
+def test_only_what_the_present_definition_has_is_counted_as_under_way(
+    was: slicewise.PartitionDefinition, now: slicewise.PartitionDefinition
+) -> None:
+    asset_row = redefined(was, now)
+    hold_all(asset_row, person("olga", Role.OPERATOR))
+    held = held_one_by_one(asset_row)
+    assert held
+    counts = StateCounts([asset_row])
+    assert counts.held(asset_row) == sum(held.values())
+    assert counts.queued(asset_row) == held.get("queued", 0)
+
+
+def test_assets_of_which_only_lost_partitions_are_under_way_are_not_listed_as_such(
+    browser: Client,
+) -> None:
+    asset_row = redefined(by_region(*REGIONS), by_region("west"))
+    hold_all(asset_row, person("olga", Role.OPERATOR))
+    AssetPartition.objects.filter(asset__name="days").update(held_by=None)
+    for show in ("queued", "running"):
+        assert "/assets/cut/" in browser.get(f"/assets/?show={show}").content.decode()
+    AssetPartition.objects.filter(segment="west").update(held_by=None)
+    for show in ("queued", "running"):
+        assert "No matching assets" in browser.get(f"/assets/?show={show}").content.decode()
 
 
 def test_an_older_definition_back_in_force_has_its_history_again() -> None:
-    cut = redefined(daily(), daily(start="2013-12-01"))
-    cut.partition_definition = PartitionDefinition.of(daily().to_json())
-    assert sum(StateCounts([cut]).settled(cut).values()) == 365
+    asset_row = redefined(daily(), daily(start="2013-12-01"))
+    asset_row.partition_definition = PartitionDefinition.of(daily().to_json())
+    assert sum(StateCounts([asset_row]).settled(asset_row).values()) == 365
 
 
 @pytest.mark.parametrize("bounds", [{"end": "9999-12-31"}, {"start": "0001-01-01", "end": None}])
@@ -119,11 +174,11 @@ def test_a_definition_that_reaches_to_the_end_of_the_calendar_is_counted(
 
 
 def test_many_assets_are_counted_in_as_many_statements_as_one() -> None:
-    cut = redefined(daily(), daily(start="2013-12-01", exclude=["0 0 * * 0"]))
+    asset_row = redefined(daily(), daily(start="2013-12-01", exclude=["0 0 * * 0"]))
     other_assets = [asset(f"other{number}", hourly()) for number in range(3)]
     record(other_assets[0], "2013-01-05")
     with CaptureQueriesContext(connection) as statements:
-        counts = StateCounts([cut, *other_assets])
+        counts = StateCounts([asset_row, *other_assets])
     assert len(statements) == 3
     assert counts.settled(other_assets[0]) == {"materialized": 24}
     assert counts.settled(other_assets[1]) == {}

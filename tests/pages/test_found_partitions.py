@@ -26,7 +26,7 @@ def models(db: None) -> Asset:
     return asset("models", CUSTOMERS)
 
 
-def test_what_a_run_has_found_is_in_the_grid(
+def test_discovered_partitions_are_in_the_grid(
     browser: Client, models: Asset, alice: User, gateway: Gateway
 ) -> None:
     asset("prediction", CUSTOMERS)
@@ -78,7 +78,7 @@ def test_the_api_tells_what_was_found(
     assert browser.get("/api/v1/assets/models/").json()["in_flight"] == 0
 
 
-def test_what_is_made_together_is_said_to_be(browser: Client, alice: User) -> None:
+def test_pages_name_the_other_outlets_of_a_function(browser: Client, alice: User) -> None:
     train, _ = together("split", ["train", "test"], DAILY_2013)
     group = materialize(MaterializeRequest(asset=train, selection="2013-01-01"), user=alice)
     run = group.runs.get()

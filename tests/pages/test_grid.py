@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime
 import pytest
 
 import slicewise
-from partitions_app.grid.cells import MAX_CELLS, AggregateCell, Cell, Grid, PartitionFact
+from partitions_app.grid.cells import MAX_CELLS, Cell, Grid, PartitionFact
 from partitions_app.grid.layouts import GridRequest, draw, layout
 from partitions_app.grid.periods import Clock
+from partitions_app.grid.share_cells import AggregateCell
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -155,7 +156,7 @@ def test_segments_are_paged_and_all_of_them_are_reached() -> None:
     assert page_keys == texts(rule)
 
 
-def test_what_is_not_partitioned_is_one_cell() -> None:
+def test_an_unpartitioned_asset_is_one_cell() -> None:
     page = grid(None)
     assert [cell.title for cell in cells(page)] == ["Unpartitioned: missing"]
 
@@ -164,3 +165,73 @@ def test_what_is_not_partitioned_is_one_cell() -> None:
 @pytest.mark.parametrize("position", ["yesterday", "9999-12-31", "0001-01-01"])
 def test_an_address_that_makes_no_sense_shows_something(zoom: str, position: str) -> None:
     assert grid(DAILY, zoom=zoom, at=position).title
+
+
+def under(page: Grid, day: str, head: str) -> list[str]:
+    """Return the keys of the cells of a day (as the row is labelled) below a column's head."""
+    (block,) = page.blocks
+    (row,) = (row for row in block.rows if row.label == day)
+    at_head = [index for index, column in enumerate(block.columns) if column == head]
+    return [cell.key for index in at_head if isinstance(cell := row.cells[index], Cell)]
+
+
+def test_hours_stand_under_their_hour_of_the_wall_clock_on_a_day_that_changes() -> None:
+    rule = PartitionByInterval("@hourly", timezone="America/New_York", start=date(2026, 1, 1))
+    november = grid(rule, zoom="month", at="2026-11-01")
+    assert under(november, "1 Su", "6") == ["2026-11-01T06:00-05:00"]
+    assert under(november, "1 Su", "18") == ["2026-11-01T18:00-05:00"]
+    assert under(november, "2 Mo", "6") == ["2026-11-02T06:00-05:00"]
+    # The second pass has a column of its own with a head, right of the first pass.
+    (block,) = november.blocks
+    assert {len(row.cells) for row in block.rows} <= {len(block.columns)}
+    again = block.columns.index("1\N{MULTIPLICATION SIGN}2")
+    cell = block.rows[0].cells[again]
+    assert isinstance(cell, Cell)
+    assert cell.key == "2026-11-01T01:00-05:00"
+    assert block.rows[1].cells[again] is None
+    # A month without a change has no such column, and on the spring day a gap at the lost hour.
+    march = grid(rule, zoom="month", at="2026-03-01")
+    assert len(march.blocks[0].columns) == 24
+    assert under(march, "8 Su", "6") == ["2026-03-08T06:00-04:00"]
+    assert march.blocks[0].rows[7].cells[2] is None
+
+
+def test_segments_by_hour_stand_under_their_hour_as_well() -> None:
+    hours = PartitionByInterval("@hourly", timezone="America/New_York", start=date(2026, 1, 1))
+    rule = PartitionByProduct({"hour": hours, "airport": PartitionBySequence(["EWR", "JFK"])})
+    for day, count in (("2026-11-01", 25), ("2026-11-02", 24), ("2026-03-08", 24)):
+        (block,) = grid(rule, zoom="day", at=day).blocks
+        assert len(block.columns) == count
+        cell = block.rows[1].cells[block.columns.index("6")]
+        assert isinstance(cell, Cell)
+        assert cell.key.startswith(f"{day}T06:00-0")
+
+
+def test_minutes_of_a_repeated_hour_are_rows_of_their_own() -> None:
+    rule = PartitionByInterval("*/15 * * * *", timezone="America/New_York", start=date(2026, 1, 1))
+    (block,) = grid(rule, zoom="day", at="2026-11-01").blocks
+    assert {len(row.cells) for row in block.rows} == {4}
+    assert [row.label for row in block.rows][:4] == [
+        "00:00",
+        "01:00 -04:00",
+        "01:00 -05:00",
+        "02:00",
+    ]
+    # Half an hour is repeated in the zone of Lord Howe: minutes stay below their minute.
+    howe = PartitionByInterval(
+        "*/15 * * * *", timezone="Australia/Lord_Howe", start=date(2026, 1, 1)
+    )
+    (block,) = grid(howe, zoom="day", at="2026-04-05").blocks
+    assert [row.label for row in block.rows][1:4] == ["01:00 +11:00", "01:00 +10:30", "02:00"]
+    assert block.rows[2].cells[:2] == [None, None]
+
+
+def test_days_of_segments_stand_in_the_column_of_their_date() -> None:
+    days = PartitionByInterval("@daily", start=date(2013, 1, 20), end=date(2013, 3, 5))
+    rule = PartitionByProduct({"day": days, "airport": PartitionBySequence(["EWR", "JFK"])})
+    blocks = grid(rule).blocks
+    assert {len(block.columns) for block in blocks} == {31}
+    first = blocks[0].rows[0].cells
+    assert first[18] is None
+    assert isinstance(first[19], Cell)
+    assert first[19].key == "2013-01-20|EWR"

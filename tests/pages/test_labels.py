@@ -75,7 +75,7 @@ def test_a_key_that_is_no_more_is_shown_as_it_was(text: str) -> None:
 @pytest.mark.parametrize(
     "value", ["right\N{RIGHT-TO-LEFT OVERRIDE}left", " a", "a\N{ZERO WIDTH SPACE}b"]
 )
-def test_what_a_reader_would_not_see_stays_encoded(value: str) -> None:
+def test_invisible_characters_stay_encoded(value: str) -> None:
     rule = PartitionBySequence([value])
     assert label_of(rule, quote(value)) == quote(value)
 
@@ -204,7 +204,7 @@ def test_every_list_says_label_and_key(browser: Client, vera: User) -> None:
     assert 'title="2026-01-05">2026-W02<' in preview.content.decode()
     browser.post("/backfills/new/", form)
     assert "2026-W02..2026-W04" in browser.get("/backfills/").content.decode()
-    assert 'title="2026-W02: Materialized"' in browser.get("/assets/").content.decode()
+    assert 'aria-label="2026-W02 to 2026-W26: ' in browser.get("/assets/").content.decode()
     body: dict[str, Any] = form | {"max_active_runs": 3, "strategy": None, "params": {}}
     answer = browser.post("/api/v1/backfills/preview/", body, content_type="application/json")
     planned = answer.json()
@@ -233,3 +233,34 @@ def test_labels_cost_no_statement(browser: Client, vera: User) -> None:
     for number in range(1, 12):
         add(number)
     assert statements() == few
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("rule", "named", "address"),
+    [
+        (PartitionByInterval("@monthly", start=date(2013, 1, 1)), "2013-03", "2013-03-01"),
+        (PartitionByInterval("@quarterly", start=date(2024, 1, 1)), "2024-Q2", "2024-04-01"),
+        (WEEKLY, "2026-W05", "2026-01-26"),
+        (PartitionByProduct([WEEKLY, AIRPORTS]), "2026-W05 | JFK", "2026-01-26%7CJFK"),
+        (PartitionByProduct([WEEKLY, AIRPORTS]), "2026-W05|JFK", "2026-01-26%7CJFK"),
+        (PartitionBySequence(ODD), ODD[0], quote(quote(ODD[0]))),
+    ],
+)
+def test_an_address_with_the_label_leads_to_the_partition(
+    browser: Client, rule: slicewise.PartitionDefinition, named: str, address: str
+) -> None:
+    asset("reports", rule)
+    answer = browser.get(f"/assets/reports/partitions/{quote(named)}/")
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/assets/reports/partitions/{address}/"
+    assert browser.get(answer["Location"]).status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("named", ["2026", "2026-01", "*", "2026-W05..2026-W05", "2026-W99", "|"])
+def test_an_address_that_names_no_single_partition_is_not_found(
+    browser: Client, named: str
+) -> None:
+    asset("reports", WEEKLY)
+    assert browser.get(f"/assets/reports/partitions/{quote(named)}/").status_code == 404

@@ -1,20 +1,12 @@
 """Lists that update themselves: answers to polls, and no disturbance for readers."""
 
-import os
-from collections.abc import Iterator
-
 import pytest
 from django.test import Client
-from django.utils import timezone
-from playwright.sync_api import Page, expect, sync_playwright
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
-from accounts_app.models import User
-from assets_app.models import Asset, Run, RunGroup, RunState
-from slicewise_server.stack.machine import find_chromium
-from tests.browser import PATIENCE_MILLISECONDS, QUIET
 from tests.factories import DAILY_2013, asset
 from tests.pages.markup import polled_address
+from tests.pages.run_records import failed_partition, failed_run
 
 # How many requests begin with the event itself.
 _SHOW_AGAIN = """() => {
@@ -26,27 +18,14 @@ _SHOW_AGAIN = """() => {
 }"""
 
 
-def failed_run(flights: Asset, selection: str = "2013-01-05") -> Run:
-    """Create a run that has just failed."""
-    assert flights.producer
-    assert flights.producer.current_version
-    now = timezone.now()
-    return Run.objects.create(
-        group=RunGroup.objects.create(kind="request"), asset=flights, trigger="manual",
-        queue="scheduled", producer_version=flights.producer.current_version, state=RunState.FAILED,
-        partition_count=1, selection=selection, error="no rows", error_kind="code",
-        started_at=now, ended_at=now,
-    )  # fmt: skip
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize("address", ["/", "/runs/", "/runs/?asset=raw&state=failed"])
 def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: str) -> None:
     flights = asset("raw_flights", DAILY_2013)
-    failed_run(flights)
+    failed_partition(flights, "2013-01-05")
     again = polled_address(browser.get(address).content.decode())
     assert browser.get(again).status_code == 204
-    run = failed_run(flights)
+    run = failed_partition(flights, "2013-01-06")
     answer = browser.get(again)
     assert answer.status_code == 200
     text = answer.content.decode()
@@ -68,25 +47,6 @@ def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Clie
     assert f'id="run-{runs[1].pk}"' in text
     assert f'id="run-{runs[2].pk}"' not in text
     assert 'href="?asset=raw&amp;page=1"' in text
-
-
-@pytest.fixture
-def page(
-    live_server: LiveServer, vera: User, browser: Client, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Page]:
-    """Open Vera's browser, a real browser."""
-    # Playwright has an event loop of its own in this thread; nothing here awaits the database.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-    chromium = find_chromium(os.environ)
-    assert chromium is not None, "Install Chromium: the browser tests need it."
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(chromium), args=QUIET)
-        page = started.new_page(base_url=live_server.url, viewport={"width": 900, "height": 500})
-        session = browser.cookies["sessionid"].value
-        page.set_default_timeout(PATIENCE_MILLISECONDS)
-        page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
-        yield page
-        started.close()
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.pages.markup import polled_address
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +122,7 @@ def test_a_grid_page_costs_the_same_for_ten_and_ten_thousand_partitions(browser:
     assert max(numbers) <= 10
 
 
-def test_a_zoomed_out_grid_reads_counts_and_no_slices(browser: Client) -> None:
+def test_a_zoomed_out_grid_reads_counts_and_no_partitions(browser: Client) -> None:
     hourly = asset(
         "hourly", PartitionByInterval("@hourly", start=date(2024, 1, 1), end=date(2025, 1, 1))
     )
@@ -155,7 +156,9 @@ def test_a_list_of_assets_is_searched_filtered_and_sorted_by_its_address(browser
     assert "No matching assets" in browser.get("/assets/?q=nothing").content.decode()
 
 
-def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: Client) -> None:
+def test_failed_partitions_of_an_earlier_definition_are_not_counted_as_failed(
+    browser: Client,
+) -> None:
     cut_anew = asset("cut_anew", DAILY_2013)
     record(cut_anew, "2013-01-01", lambda n: "failed")
     for address in ("/", "/assets/?show=failed"):
@@ -166,7 +169,7 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
     assert "No failed partitions" in browser.get("/").content.decode()
 
 
-def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> None:
+def test_an_unpartitioned_asset_is_counted_with_the_other_assets(browser: Client) -> None:
     unpartitioned = asset("whole_one")
     PartitionCount.objects.create(
         asset=unpartitioned, identity=unpartitioned.identity, state="failed", count=1
@@ -174,7 +177,7 @@ def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> No
     for address in ("/", "/assets/?show=failed"):
         assert "whole_one" in browser.get(address).content.decode()
     browser.post("/assets/whole_one/materialize/")
-    assert "1 in progress" in browser.get("/assets/").content.decode()
+    assert "1 queued" in browser.get("/assets/").content.decode()
 
 
 @pytest.mark.parametrize("key", ["2013-01-05", "2013-12-31"])
@@ -399,8 +402,7 @@ def test_the_whole_log_can_be_downloaded(browser: Client, talking_run: Run) -> N
 def test_a_page_that_is_open_learns_of_the_application_on_spark(
     browser: Client, talking_run: Run
 ) -> None:
-    address = f"/runs/{talking_run.pk}/status/"
-    version = browser.get(address).context["version"]
-    assert browser.get(f"{address}?version={version}").status_code == 204
+    again = polled_address(browser.get(f"/runs/{talking_run.pk}/status/").content.decode())
+    assert browser.get(again).status_code == 204
     RunAttempt.objects.update(application_id="app-7", application_ui="http://spark/app-7")
-    assert "http://spark/app-7" in browser.get(f"{address}?version={version}").content.decode()
+    assert "http://spark/app-7" in browser.get(again).content.decode()

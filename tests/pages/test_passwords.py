@@ -4,10 +4,12 @@ import pytest
 from django.test import Client
 
 from accounts_app.models import User
-from assets_app.models import ProducerVersion
+from assets_app.models import ProducerVersion, RunState
 from backfills_app.models import Backfill
 from slicewise import normalize_uri
 from tests.factories import DAILY_2013, asset
+from tests.pages.markup import compact, page_at
+from tests.pages.run_records import recorded_run
 
 pytestmark = pytest.mark.django_db
 
@@ -45,3 +47,12 @@ def test_neither_pages_nor_api_nor_admin_show_a_password(browser: Client, uri: s
             text = answer.content.decode()
             assert "cret@" not in text, address
             assert "=s3cret" not in text, address
+
+
+def test_the_page_of_a_run_shows_params_without_their_secrets(browser: Client) -> None:
+    params = {"db_password": "hunter2", "horizon_hours": 24}
+    run = recorded_run(asset("forecast", DAILY_2013), RunState.QUEUED, params=params)
+    for address in (f"/runs/{run.pk}/", f"/runs/{run.pk}/status/"):
+        page = browser.get(address).content.decode()
+        assert "hunter2" not in page, address
+    assert "horizon_hours=24" in compact(page_at(browser, f"/runs/{run.pk}/"))

@@ -51,7 +51,7 @@ def test_all_of_them_are_turned_page_by_page(browser: Client, vera: User) -> Non
 
 def test_they_are_asked_for_by_state(browser: Client, vera: User) -> None:
     run = run_of(vera, "2013-01")
-    failed = RunPartition.objects.filter(run=run, slice__key="2013-01-17")
+    failed = RunPartition.objects.filter(run=run, partition__key="2013-01-17")
     failed.update(state="failed", error="line 3 is cut")
     text = page_at(browser, f"/runs/{run.pk}/partitions/?state=failed")
     assert ROW.findall(text) == ["2013-01-17"]

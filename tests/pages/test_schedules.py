@@ -14,7 +14,15 @@ from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.request.reporting import ReportedWrite, report_write
-from assets_app.models import Asset, Gateway, LeftOut, Run, Schedule, ScheduleTick, TickReason
+from assets_app.models import (
+    Asset,
+    Gateway,
+    Run,
+    Schedule,
+    ScheduleTick,
+    ScheduleTruncation,
+    TickReason,
+)
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.progress import progress_of
@@ -24,7 +32,17 @@ from tests.clients import browser_of
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, external, person
 from tests.pages.markup import compact, page_at
-from tests.scheduling.scenes import DAILY, HOURLY, all_of, any_of, at, by, cron, scheduled, write
+from tests.scheduling.scheduled_assets import (
+    DAILY,
+    HOURLY,
+    all_of,
+    any_of,
+    at,
+    by,
+    cron,
+    scheduled,
+    write,
+)
 
 pytestmark = pytest.mark.django_db
 MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
@@ -104,7 +122,7 @@ def test_an_asset_without_a_schedule_says_how_it_gets_one(browser: Client) -> No
     assert "/pause/" not in text
 
 
-def test_what_is_half_there_is_counted_and_what_is_missing_is_named(
+def test_materialized_upstream_partitions_are_counted_and_missing_ones_are_named(
     browser: Client, alice: User, gateway: Gateway
 ) -> None:
     hourly = asset("hourly", HOURLY)
@@ -118,7 +136,7 @@ def test_what_is_half_there_is_counted_and_what_is_missing_is_named(
     assert "of 24" not in shown(browser, "daily")
 
 
-def test_what_does_not_exist_and_what_is_excluded_is_said_with_its_number(
+def test_nonexistent_and_excluded_upstream_partitions_are_shown_with_their_number(
     browser: Client, alice: User, gateway: Gateway
 ) -> None:
     workdays = asset("workdays", WORKDAYS)
@@ -186,7 +204,7 @@ def test_a_tick_leads_to_its_runs(browser: Client) -> None:
     assert browser.get("/runs/?tick=x&created_after=nonsense").status_code == 200
 
 
-def test_what_was_left_out_is_shown_with_how_to_have_it_made(
+def test_a_truncation_is_shown_with_a_way_to_materialize_its_partitions(
     browser: Client, vera: User, settings: Any
 ) -> None:
     settings.MAX_PARTITIONS_PER_TICK = 5
@@ -197,7 +215,7 @@ def test_what_was_left_out_is_shown_with_how_to_have_it_made(
     assert "7 not queued" in text
     assert "?asset=months&amp;start=2023-01-01&amp;end=2023-07-01" in text
     assert "7 not queued" not in browser.get("/").content.decode()  # that was long ago
-    LeftOut.objects.update(at=timezone.now())
+    ScheduleTruncation.objects.update(at=timezone.now())
     first_page = browser.get("/").content.decode()
     assert "7 not queued" in first_page
     assert "/assets/months/?tab=schedule" in first_page
@@ -253,7 +271,7 @@ def test_unpausing_makes_nothing_of_what_was_missed_and_offers_a_backfill(editor
     assert not handle_ticks(timezone.now())
 
 
-def test_what_upstream_writes_would_have_made_due_is_offered_before_and_after_unpausing(
+def test_partitions_missed_by_upstream_writes_are_offered_before_and_after_unpausing(
     editor: Client, gateway: Gateway, alice: User
 ) -> None:
     hourly = asset("hourly", HOURLY)
@@ -340,7 +358,9 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
     assert "due at the next tick" not in page
 
 
-def test_what_a_joined_schedule_has_missed_is_told_on_its_tab(browser: Client, alice: User) -> None:
+def test_missed_partitions_of_a_joined_schedule_are_on_its_tab(
+    browser: Client, alice: User
+) -> None:
     asset("up", DAILY)
     joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     set_paused(joined, True, user=alice)

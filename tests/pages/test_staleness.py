@@ -12,7 +12,7 @@ from assets_app.queries.staleness import newer_inputs
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
-from tests.scheduling.scenes import at, by, scheduled, write
+from tests.scheduling.scheduled_assets import at, by, scheduled, write
 
 pytestmark = pytest.mark.django_db
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
@@ -94,7 +94,7 @@ def test_of_a_run_of_several_segments_only_the_same_segment_is_stale(
     }
 
 
-def test_what_is_not_partitioned_is_stale_as_a_whole(
+def test_an_unpartitioned_asset_is_stale_as_a_whole(
     browser: Client, alice: User, gateway: Gateway
 ) -> None:
     upstream = asset("one")

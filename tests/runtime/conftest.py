@@ -10,8 +10,8 @@ from slicewise.runner.parent_client import WarmParent
 from slicewise_server.stack.machine import jdbc_jars
 from slicewise_server.stack.services import Services
 from tests.runtime.cluster import Cluster, running_cluster, submission
+from tests.runtime.postgres_schema import Shop
 from tests.runtime.runs import Runs
-from tests.runtime.shop import Shop
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from slicewise.io import Place, Writer, storage_at
+from slicewise.io import StorageLocation, Writer, storage_at
 from slicewise.loading.archives import archive
 from slicewise.loading.importing import load_bundle
 from slicewise.runner.parent_client import RunnerProcess, WarmParent
@@ -87,7 +87,7 @@ class Runs:
         self.submit = submit
         """What the engine ``submit`` is told, but for what differs from run to run."""
         self.connections: Mapping[str, Mapping[str, Any]] = {}
-        """What the worker knows of places, by the beginnings of their URIs."""
+        """What the worker knows of locations, by the beginnings of their URIs."""
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         """What this worker answers to a question; without, it answers none."""
         self._producers: dict[str, Any] = {}
@@ -174,11 +174,11 @@ class Runs:
         for staged in outcome.of_type("staged"):
             mode = self._producers[name]["write_mode"]
             connection = self._connection({"canonical_uri": staged["root"]})
-            place = Place(uri=staged["root"], write_mode=mode, connection=connection)
+            location = StorageLocation(uri=staged["root"], write_mode=mode, connection=connection)
             writer = Writer(
                 run_id=request["run_id"], attempt=request["attempt_name"], fence=request["fence"]
             )
-            storage_at(place).publish(staged["staging"], staged["partitions"], writer)
+            storage_at(location).publish(staged["staging"], staged["partitions"], writer)
         return outcome
 
     def _upstream(self, name: str, keys: Sequence[str]) -> dict[str, Any]:
@@ -191,7 +191,9 @@ class Runs:
 
     def _connection(self, outlet: Mapping[str, Any]) -> Mapping[str, Any]:
         uri = outlet["canonical_uri"] or ""
-        matches = [facts for place, facts in self.connections.items() if uri.startswith(place)]
+        matches = [
+            facts for location, facts in self.connections.items() if uri.startswith(location)
+        ]
         return matches[0] if matches else {}
 
     def _spark(self, run_id: int, conf: Mapping[str, str]) -> dict[str, Any] | None:

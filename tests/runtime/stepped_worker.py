@@ -35,8 +35,12 @@ class SteppedWorker(threading.Thread):
         assert self._stopped.wait(120)
         return not self._has_ended
 
-    def end(self) -> None:
+    def go_on(self) -> None:
+        """Release the worker, and do not wait for its end."""
         self._let_go.set()
+
+    def end(self) -> None:
+        self.go_on()
         self.join(120)
         assert not self.is_alive()
 

@@ -21,6 +21,7 @@ from slicewise import (
 )
 from slicewise.declaring.decorator import ProducedAsset
 from slicewise.declaring.options import RunOptions
+from slicewise.declaring.specs import ProducerSpec
 from slicewise.testing import materialize
 
 DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")
@@ -85,8 +86,34 @@ def test_a_producer_is_recorded_as_json() -> None:
 def test_every_option_of_a_producer_is_in_its_json() -> None:
     spelled = {"upstream": "mappings", "outlet_validations": "outlets"}
     options = {spelled.get(option.name, option.name) for option in fields(RunOptions)}
-    # Without a limit nothing is said, so that specs of earlier versions stay as they are.
-    assert options - {"memory"} <= daily.to_json().keys()
+    # Without them nothing is said, so that specs of earlier versions stay as they are.
+    assert (
+        options - {"alerts", "freshness", "memory", "setup", "teardown"} <= daily.to_json().keys()
+    )
+
+
+def test_set_up_and_tear_down_are_named_in_the_json_and_their_text_is_part_of_the_source() -> None:
+    @asset()
+    def guarded(nodes: object) -> None: ...
+
+    without = guarded.to_json()
+
+    @guarded.setup
+    def nodes() -> str:
+        return "four nodes"
+
+    @guarded.teardown
+    def close(nodes: str) -> None: ...
+
+    spec = guarded.to_json()
+    assert (spec["setup"], spec["teardown"], spec["inlets"]) == ("nodes", "close", [])
+    assert without["inlets"] == ["nodes"]
+    assert spec["source"].index("four nodes") < spec["source"].index("def guarded")
+    assert "def close" in spec["source"]
+    assert ProducerSpec.from_json(spec).step_names == {
+        "setup": "nodes", "function": "guarded", "teardown": "close",
+    }  # fmt: skip
+    assert ProducerSpec.from_json(without).step_names == {}
 
 
 def test_options_that_only_some_servers_act_on_are_recorded() -> None:
@@ -187,7 +214,7 @@ def test_a_function_is_tried_without_a_server() -> None:
     )
     day = DAYS.parse("2013-01-05")
     assert returned == ("rows", "session", day, "2013-01-05", {"limit": 1, "b": 2})
-    with pytest.raises(RuntimeError, match="no current context"):
+    with pytest.raises(RuntimeError, match="no run is active"):
         get_current_context()
 
 
@@ -195,7 +222,7 @@ def test_a_range_has_no_single_key_but_an_interval_that_spans_it() -> None:
     @asset(partition=DAYS)
     def tried(context: Any) -> Any:
         partition = context["partition"]
-        with pytest.raises(ValueError, match="makes 31 partitions"):
+        with pytest.raises(ValueError, match="covers 31 partitions"):
             _ = partition.key
         return len(partition.keys), partition.interval.start, partition.interval.end, str(partition)
 
@@ -207,7 +234,7 @@ def test_a_range_has_no_single_key_but_an_interval_that_spans_it() -> None:
     )
 
 
-def test_what_was_written_is_given_back_and_what_is_missing_is_named() -> None:
+def test_written_data_is_returned_and_missing_arguments_are_named() -> None:
     @asset()
     def writes(self: Any) -> None:
         self.write("rows")
@@ -237,7 +264,7 @@ def test_parentheses_may_be_left_out() -> None:
     assert flights.to_json()["description"] == "All flights."
 
 
-def test_what_cannot_be_decorated_is_refused_without_parentheses_as_well() -> None:
+def test_invalid_targets_of_a_decorator_without_parentheses_are_refused() -> None:
     bare: Any = asset
     for target in (raw, lambda: None, dict):
         with pytest.raises(DefinitionError, match="is decorated"):
@@ -286,7 +313,7 @@ def test_an_unknown_argument_is_told_with_all_that_there_are() -> None:
     with pytest.raises(DefinitionError) as caught:
         decorator(qqqqqq=1)(lambda_free)
     names = {option.name for option in fields(asset)}
-    assert names <= set(re.findall(r"\w+", str(caught.value).partition("there are")[2]))
+    assert names <= set(re.findall(r"\w+", str(caught.value).partition("use one of")[2]))
 
 
 def lambda_free() -> None: ...

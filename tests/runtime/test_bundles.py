@@ -46,7 +46,7 @@ def test_the_digest_depends_on_content_only(tmp_path: Path) -> None:
     assert archive(first)[0] != archive(second)[0]
 
 
-def test_what_was_packed_is_unpacked_whole(tmp_path: Path) -> None:
+def test_a_packed_bundle_is_unpacked_complete(tmp_path: Path) -> None:
     folder = write(tmp_path / "one", a="x = 1", pkg__b="y = 2")
     (folder / "query.sql").write_text("select 1")
     _, packed = archive(folder)
@@ -314,7 +314,7 @@ def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: 
     )
     (error,) = errors(load_bundle(folder)).values()
     assert (error["line"], error["asset"]) == (6, "spend")
-    sentence = "upstream={'raw': Offset(first=-1, last=-1, nonexistent='need')} cannot be"
+    sentence = "upstream={'raw': Offset(first=-1, last=-1, nonexistent='need')} is not possible"
     assert sentence in error["message"]
     assert "counts windows of time; PartitionBySequence([a, b]) has none" in error["message"]
 
@@ -389,7 +389,7 @@ def test_an_argument_that_is_wrong_by_itself_is_told_with_its_asset(
     assert not names(report)
 
 
-def test_what_no_asset_declares_is_told_without_one(tmp_path: Path) -> None:
+def test_an_error_outside_an_asset_names_no_asset(tmp_path: Path) -> None:
     folder = write(tmp_path, a='\nDAYS = PartitionByInterval("@dayly")')
     (error,) = errors(load_bundle(folder)).values()
     assert (error["line"], error["asset"]) == (3, None)

@@ -61,7 +61,7 @@ def test_each_partition_is_read_by_its_own_columns(
     assert {file_format: log.count(f"FileScan {file_format} ") for file_format in FORMATS} == scans
 
 
-def test_what_something_else_has_written_stands_beside_ones_own(spark_runs: Runs) -> None:
+def test_rows_of_another_program_are_read_beside_rows_of_runs(spark_runs: Runs) -> None:
     spark_runs.define("""
         DAYS = PartitionBySequence(["fri", "mon", "tue"], name="day")
         @asset(uri=f"{LAKE}/notes", format="csv", partition=DAYS, columns={"note": "string"})

@@ -61,7 +61,7 @@ def test_a_context_is_a_mapping_of_what_a_run_is() -> None:
         {"limit": 3},
     )
     assert run_context.get("nothing") is None
-    with pytest.raises(KeyError, match="has no 'runid'; it has run_id"):
+    with pytest.raises(KeyError, match="has no 'runid'; use one of run_id"):
         run_context["runid"]
 
 
@@ -82,7 +82,7 @@ def test_the_only_partition_of_a_run_is_its_key(
 
 def test_several_partitions_have_one_interval_and_no_key() -> None:
     partition = context(DAYS, list(DAYS.select("2013-03-31..2013-04-01")))["partition"]
-    with pytest.raises(PartitionError, match="makes 2 partitions"):
+    with pytest.raises(PartitionError, match="covers 2 partitions"):
         _ = partition.key
     hours = (partition.interval.end - partition.interval.start).total_seconds() / 3600
     assert hours == 47  # the clocks change on the first of the two
@@ -102,7 +102,9 @@ def test_a_run_that_finds_partitions_covers_none() -> None:
 def test_upstream_partitions_are_asked_for_by_name() -> None:
     partition = context(DAYS, [DAYS.parse("2013-01-02")])["partition"]
     assert [str(day) for day in partition.upstream("raw")] == ["2013-01-01", "2013-01-02"]
-    with pytest.raises(KeyError, match="'raws' is no upstream asset of this run; there are: raw"):
+    with pytest.raises(
+        KeyError, match="'raws' is no upstream asset of this run; the upstream assets are: raw"
+    ):
         partition.upstream("raws")
 
 
@@ -194,9 +196,7 @@ def test_threads_may_add_keys_side_by_side() -> None:
         ("ü" * 123, "a name of 256 bytes"),
     ],
 )
-def test_what_can_be_no_key_or_no_folder_is_refused_when_it_is_added(
-    key: Any, message: str
-) -> None:
+def test_added_values_that_fit_no_key_or_no_folder_are_refused(key: Any, message: str) -> None:
     with current_context(context()) as own_context:
         with pytest.raises(PartitionKeyError, match=message):
             CUSTOMERS.add_partition(key=key)

@@ -34,7 +34,7 @@ def test_a_declared_column_is_an_attribute_of_the_handle() -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("peices", "did you mean 'pieces'?"), ("reed", "did you mean 'read'?"), ("xyz", "there are")],
+    [("peices", "did you mean 'pieces'?"), ("reed", "did you mean 'read'?"), ("xyz", "use one of")],
 )
 def test_an_unknown_attribute_is_told_with_what_there_is(name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as caught:

@@ -211,7 +211,7 @@ def test_a_submission_that_does_not_come_about_is_a_failure_of_the_platform(
         ("spark.read.parquet('/no/such/folder').count()", "write full paths"),
     ],
 )
-def test_what_only_the_other_engine_can_do_is_said_with_its_name(
+def test_an_error_about_a_feature_of_the_other_engine_names_that_engine(
     spark_runs: Runs, statement: str, message: str
 ) -> None:
     spark_runs.define(f"@asset()\ndef wants(spark):\n    {statement}")

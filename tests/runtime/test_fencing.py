@@ -11,8 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.storage import StagingLostError, check, discard, exchange, published, versions
-from tests.runtime.lake import DAY_PATHS, Lake
+from slicewise.storage import (
+    StagingLostError,
+    TryAgainError,
+    check,
+    discard,
+    exchange,
+    published,
+    versions,
+)
+from tests.runtime.folder_asset import DAY_PATHS, Lake
 from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 # Not the links to files: they lie in a folder that nobody else finds.
@@ -140,7 +148,7 @@ def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
 
 
 @PATHS
-def test_what_a_spark_task_writes_under_the_first_name_keeps_nobody_from_publishing(
+def test_files_of_a_late_spark_task_under_the_first_name_do_not_block_publishing(
     tmp_path: Path, paths: list[str]
 ) -> None:
     lake, staging = lake_with(tmp_path, "replace", paths)
@@ -152,14 +160,15 @@ def test_what_a_spark_task_writes_under_the_first_name_keeps_nobody_from_publish
     assert not list(lake.root.parent.rglob("_slicewise-staging*"))
 
 
-def test_what_a_crash_between_renaming_and_removing_has_left_is_removed_later(
+def test_remains_of_a_crash_between_renaming_and_removing_are_removed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, _ = lake_with(tmp_path, "replace", DAY_PATHS)
     with monkeypatch.context() as patched:
         for name in ("fencing", "publishing"):
             patched.setattr(f"slicewise.storage.{name}.remove", lambda folder: None)
-        discard(str(lake.root), run_id=2, attempt="1-a")
+        with pytest.raises(TryAgainError, match=r"_slicewise-discarded-2-1-a-.* could not be"):
+            discard(str(lake.root), run_id=2, attempt="1-a")
     assert list(lake.root.glob("_slicewise-discarded-*"))
     lake.stage(22, "another run's")
     discard(str(lake.root), run_id=2, attempt="1-a")

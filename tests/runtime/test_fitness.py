@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from slicewise.io import Place, storage_at
+from slicewise.io import StorageLocation, storage_at
 from slicewise.storage import UnfitFileSystemError, UnfitLocationError, exchange, fitness
 from slicewise.storage.layout import TRIAL_PREFIX
-from tests.runtime.lake import Lake
+from tests.runtime.folder_asset import Lake
 
 WORKS = r"ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI$"
 
@@ -49,9 +49,9 @@ def test_one_that_cannot_exchange_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     without_exchange(monkeypatch, number)
-    place = storage_at(Place(uri=f"file:{tmp_path}/lake/sales"))
+    storage = storage_at(StorageLocation(uri=f"file:{tmp_path}/lake/sales"))
     with pytest.raises(UnfitFileSystemError, match=WORKS) as refused:
-        place.refuse_place()
+        storage.refuse_unfit_location()
     assert str(refused.value).startswith(f"the file system of {tmp_path} cannot exchange two")
     assert list(tmp_path.iterdir()) == []
 
@@ -62,24 +62,24 @@ def test_one_that_locks_no_folder_is_refused(
 ) -> None:
     monkeypatch.setattr(fcntl, "flock", refusing(number))
     with pytest.raises(UnfitFileSystemError, match="cannot lock a folder") as refused:
-        storage_at(Place(uri=str(tmp_path))).refuse_place()
+        storage_at(StorageLocation(uri=str(tmp_path))).refuse_unfit_location()
     assert "\n" not in str(refused.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_that_can_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = storage_at(Place(uri=f"file:{tmp_path}/sales"))
-    place.refuse_place()
+    storage = storage_at(StorageLocation(uri=f"file:{tmp_path}/sales"))
+    storage.refuse_unfit_location()
     assert list(tmp_path.iterdir()) == []
     without_exchange(monkeypatch)
-    place.refuse_place()
+    storage.refuse_unfit_location()
 
 
 def test_a_place_that_cannot_be_tried_is_not_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "mkdir", refusing(errno.EACCES))
-    storage_at(Place(uri=str(tmp_path))).refuse_place()
+    storage_at(StorageLocation(uri=str(tmp_path))).refuse_unfit_location()
 
 
 def test_a_trial_that_was_cut_off_keeps_nothing_from_its_place(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_trial_lies_beside_the_data_and_removes_those_that_were_cut_off(
     trial_folder = tmp_path / f"{TRIAL_PREFIX}x"
     trial_folder.mkdir()
     os.utime(trial_folder, (0, 0))
-    storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
+    storage_at(StorageLocation(uri=str(tmp_path / "a"))).refuse_unfit_location()
     assert homes == [tmp_path]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -114,7 +114,7 @@ def test_a_trial_lies_beside_the_data_and_removes_those_that_were_cut_off(
     ("existing", "denied", "message"),
     [
         ("lake/a", "lake/a", "may not write in .*/lake/a; chown -R .*/lake/a gives it"),
-        ("lake", "lake", "may not write in .*/lake; make .*/lake/a and give it"),
+        ("lake", "lake", "may not write in .*/lake; create .*/lake/a and give it"),
         ("lake/a", "lake", "may not read .*/lake, which is locked"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_place_for_which_rights_lack_is_refused(
     (tmp_path / existing).mkdir(parents=True)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / denied)
     with pytest.raises(UnfitLocationError, match=message):
-        storage_at(Place(uri=str(tmp_path / "lake/a"))).refuse_place()
+        storage_at(StorageLocation(uri=str(tmp_path / "lake/a"))).refuse_unfit_location()
 
 
 def test_a_place_that_is_a_link_of_another_user_is_refused(
@@ -136,7 +136,7 @@ def test_a_place_that_is_a_link_of_another_user_is_refused(
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
     with pytest.raises(UnfitLocationError, match="is a link of user"):
-        storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
+        storage_at(StorageLocation(uri=str(tmp_path / "a"))).refuse_unfit_location()
 
 
 def test_a_publication_says_the_same_where_nobody_asked_before(

@@ -95,6 +95,48 @@ def test_a_hidden_package_looks_like_one_that_is_not_installed(
     assert inside["error"]["message"] == "ModuleNotFoundError: No module named 'assets_app'"
 
 
+def test_no_hidden_package_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import pkgutil\n"
+        "names = {module.name for module in pkgutil.iter_modules()}\n"
+        f"assert not names & {set(TOP)}, names\n"
+        "assert {'slicewise', 'json', 'a'} <= names, names\n"
+        "import slicewise\n"
+        "assert 'uris' in {module.name for module in pkgutil.iter_modules(slicewise.__path__)}\n"
+    )
+    (file,) = report_of(tmp_path)["files"]
+    assert file["error"] is None
+
+
+def test_a_python_that_a_run_starts_sees_no_package_of_the_server(runs: Runs) -> None:
+    code = (
+        "import importlib.util, pkgutil, sys; "
+        "print([name for name in sys.argv[1:] if importlib.util.find_spec(name)]); "
+        "print({module.name for module in pkgutil.iter_modules()} & set(sys.argv[1:]))"
+    )
+    runs.define(f"""
+        @asset()
+        def curious():
+            words = [sys.executable, "-c", {code!r}, *{TOP}, "slicewise"]
+            subprocess.run(words, cwd={str(PROJECT)!r})
+    """)
+    log = runs.run("curious").log
+    assert log.splitlines() == ["['slicewise']", "{'slicewise'}"]
+
+
+def test_a_python_that_a_definition_file_starts_sees_no_package_of_the_server(
+    tmp_path: Path,
+) -> None:
+    code = "import importlib.util as u, sys; print([n for n in sys.argv[1:] if u.find_spec(n)])"
+    (tmp_path / "a.py").write_text(
+        "import subprocess, sys\n"
+        f"command = [sys.executable, '-c', {code!r}, *{TOP}, 'slicewise']\n"
+        "raise ValueError(subprocess.run(command, capture_output=True, text=True).stdout)\n"
+    )
+    (file,) = report_of(tmp_path)["files"]
+    assert file["error"]["message"] == "ValueError: ['slicewise']"
+
+
 def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
     # The test's own process, which loads the bundle as well, has imported neither.
     runs.bundle.mkdir()

@@ -101,7 +101,7 @@ def test_its_failure_comes_with_the_lines_of_its_author(runs: Runs) -> None:
         ),
     ],
 )
-def test_what_only_a_run_has_is_refused(runs: Runs, does: str, message: str) -> None:
+def test_a_hook_cannot_use_features_of_a_run(runs: Runs, does: str, message: str) -> None:
     runs.define(f"""
         FOUND = PartitionAtRuntime("airports")
 

@@ -60,7 +60,7 @@ def test_mappings_and_validations_go_by_the_name_of_the_asset() -> None:
         ),
     ],
 )
-def test_what_names_no_parameter_or_no_asset_is_refused(inlets: Any, reason: str) -> None:
+def test_inlets_that_name_no_parameter_or_no_asset_are_refused(inlets: Any, reason: str) -> None:
     def counted(self: Any, trips: Any, weather: Any, limit: int = 3) -> None: ...
 
     with pytest.raises(DefinitionError, match=re.escape(reason)):

@@ -31,7 +31,7 @@ def test_a_long_sequence_is_refused(tmp_path: Path, text: str) -> None:
     assert errors(tmp_path, text, max_segments_per_sequence=5) == []
     (error,) = errors(tmp_path, text, max_segments_per_sequence=4)
     assert error["message"] == (
-        "asset 'sales': the sequence 'shop' has 5 segments; at most 4 are taken (setting"
+        "asset 'sales': the sequence 'shop' has 5 segments; the limit is 4 (setting"
         " MAX_SEGMENTS_PER_SEQUENCE of the server)"
     )
     assert (error["path"], error["line"]) == ("a.py", 2)
@@ -41,7 +41,7 @@ def test_the_default_is_ten_thousand(tmp_path: Path) -> None:
     text = "sales = Asset('sales', partition=PartitionBySequence(range({})))\n"
     assert errors(tmp_path, text.format(10_000)) == []
     (error,) = errors(tmp_path, text.format(10_001))
-    assert "has 10,001 segments; at most 10,000 are taken" in error["message"]
+    assert "has 10,001 segments; the limit is 10,000" in error["message"]
 
 
 PRODUCT = f"PartitionByProduct({{'shop': {MANY}, 'size': PartitionBySequence(['a', 'b'])}})"
@@ -52,7 +52,7 @@ def test_a_tick_makes_no_more_than_it_may(tmp_path: Path, partition: str) -> Non
     text = f"@asset(schedule='@daily', partition={partition})\ndef sales(): ...\n"
     assert errors(tmp_path, text, max_partitions_per_tick=10) == []
     (error,) = errors(tmp_path, text, max_partitions_per_tick=9)
-    assert "one tick makes 10 partitions" in error["message"]
+    assert "one tick materializes 10 partitions" in error["message"]
     assert "MAX_PARTITIONS_PER_TICK" in error["message"]
     by_hand = text.replace("schedule='@daily', ", "")
     assert errors(tmp_path, by_hand, max_partitions_per_tick=9) == []
@@ -61,7 +61,7 @@ def test_a_tick_makes_no_more_than_it_may(tmp_path: Path, partition: str) -> Non
 def test_a_product_has_no_more_combinations_than_a_backfill_may_name(tmp_path: Path) -> None:
     text = f"@asset(partition={PRODUCT})\ndef sales(): ...\n"
     (error,) = errors(tmp_path, text, max_partitions_per_backfill=9)
-    assert "10 partitions, one for each segment; at most 9" in error["message"]
+    assert "10 partitions, one for each segment; the limit is 9" in error["message"]
 
 
 def test_a_tick_makes_no_more_again_than_it_may(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_a_tick_makes_no_more_again_than_it_may(tmp_path: Path) -> None:
     assert errors(tmp_path, text.format(day, 10_000)) == []
     (error,) = errors(tmp_path, text.format(day, 10**9))
     assert error["message"] == (
-        "asset 'sales': with refresh=1000000000 one tick makes 1,000,000,000 partitions again; at"
-        " most 10,000 are taken (setting MAX_PARTITIONS_PER_TICK of the server); write"
+        "asset 'sales': with refresh=1000000000 one tick materializes 1,000,000,000 partitions"
+        " again; the limit is 10,000 (setting MAX_PARTITIONS_PER_TICK of the server); write"
         " refresh=10000, or less"
     )
     by_shop = f"PartitionByProduct({{'day': {day}, 'shop': {MANY}}})"

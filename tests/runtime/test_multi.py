@@ -1,10 +1,11 @@
 """Several assets that one function makes."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from slicewise import Asset, PartitionByInterval, asset
+from slicewise import Asset, Every, PartitionByInterval, asset
 from slicewise.declaring.decorator import MultiAsset
 from slicewise.loading.archives import load_bundle
 
@@ -64,7 +65,7 @@ def joined(bus_trip_1, bus_trip_2): ...
     report = loaded(tmp_path, DOCUMENT + follows)
     joined = next(entry for entry in report["producers"] if entry["name"] == "joined")
     assert joined["inlets"] == ["bus_trip_1", "bus_trip_2"]
-    assert [part["name"] for part in joined["schedule"]["of"]] == ["bus_trip_1", "bus_trip_2"]
+    assert [term["name"] for term in joined["schedule"]["of"]] == ["bus_trip_1", "bus_trip_2"]
 
 
 def test_outlets_share_the_partition_and_keep_facts_of_their_own() -> None:
@@ -104,3 +105,10 @@ def test_outlets_of_another_file_are_made_again_after_an_error(tmp_path: Path) -
     report = load_bundle(tmp_path)
     messages = [error["message"] for error in report["errors"]]
     assert messages == ["ValueError: no", "ValueError: no (a.py:5)"]
+
+
+def test_a_time_alone_is_taken_as_a_term_too() -> None:
+    @asset.multi(outlets=[Asset("left"), Asset("right")], schedule=Every(timedelta(hours=1)))
+    def both() -> None: ...
+
+    assert both.to_json()["schedule"] == {"kind": "timedelta", "seconds": 3600}

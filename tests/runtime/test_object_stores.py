@@ -1,10 +1,10 @@
-"""Stores that create an object only where there is none, and stores that do not."""
+"""Stores that create an object only where no object exists, and stores that do not."""
 
 from typing import Any
 
 import pytest
 
-from slicewise.io import Place, Storage, Writer, object_store, storage_at
+from slicewise.io import Storage, StorageLocation, Writer, object_store, storage_at
 from slicewise.io.object_log import LogState, ObjectLog
 from slicewise.io.object_log_names import number_in_name
 from slicewise.io.object_store import Store, store_at
@@ -12,9 +12,9 @@ from slicewise.storage import StorageError, TryAgainError, UnfitStoreError
 from tests.runtime.bucket_server import BucketServer, bucket_server
 
 SENTENCE = (
-    r"^the store of s3://lake/sales cannot create an object only where there is none \(.*\), which"
-    r" publishing takes: keep the asset in a store that knows If-None-Match, as Amazon S3,"
-    r" Google Cloud Storage and MinIO do, or at a file: or postgres: URI$"
+    r"^the store of s3://lake/sales cannot create an object only where no object exists \(.*\),"
+    r" which publishing needs: keep the asset in a store that supports If-None-Match, as Amazon"
+    r" S3, Google Cloud Storage and MinIO do, or at a file: or postgres: URI$"
 )
 
 
@@ -25,14 +25,14 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def storage(server: BucketServer, **obstore: str) -> Storage:
     connection = {"arrow": server.arrow, "obstore": obstore}
-    return storage_at(Place(uri="s3://lake/sales", format="json", connection=connection))
+    return storage_at(StorageLocation(uri="s3://lake/sales", format="json", connection=connection))
 
 
 @pytest.mark.parametrize("conditions", ["ignored", "refused"])
 def test_a_store_that_knows_no_conditions_is_refused_in_one_sentence(conditions: Any) -> None:
     with bucket_server(conditions) as server:
         with pytest.raises(UnfitStoreError, match=SENTENCE) as refused:
-            storage(server).refuse_place()
+            storage(server).refuse_unfit_location()
         assert "\n" not in str(refused.value)
         assert "secret" not in str(refused.value)
         assert server.objects == {}
@@ -45,27 +45,27 @@ def test_a_publication_says_the_same_where_nobody_asked_before() -> None:
 
 def test_a_store_that_knows_them_is_tried_once() -> None:
     with bucket_server() as server:
-        storage(server).refuse_place()
+        storage(server).refuse_unfit_location()
         assert server.objects == {}
         server.conditions = "ignored"
-        storage(server).refuse_place()
+        storage(server).refuse_unfit_location()
 
 
 def test_a_store_that_is_throttled_is_tried_again_later() -> None:
     with bucket_server("throttled") as server:
         with pytest.raises(TryAgainError, match=r"s3://lake/sales: .* 503 Service Unavailable"):
-            storage(server).refuse_place()
+            storage(server).refuse_unfit_location()
         server.conditions = "known"
-        storage(server).refuse_place()
+        storage(server).refuse_unfit_location()
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 405])
-def test_what_a_store_will_always_refuse_is_not_asked_again(status: int) -> None:
+def test_permanent_refusals_of_a_store_are_not_tried_again(status: int) -> None:
     writer = Writer(run_id=1, attempt="1-a")
     with bucket_server() as server:
         server.status = status
         for ask in (
-            lambda: storage(server).refuse_place(),
+            lambda: storage(server).refuse_unfit_location(),
             lambda: storage(server).publish("", [{"path": "day=mon"}], writer),
             lambda: storage(server).published(["day=mon"], writer),
         ):
@@ -76,11 +76,11 @@ def test_what_a_store_will_always_refuse_is_not_asked_again(status: int) -> None
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_what_a_store_refuses_for_now_is_asked_again(status: int) -> None:
+def test_temporary_refusals_of_a_store_are_tried_again(status: int) -> None:
     with bucket_server() as server:
         server.status = status
         for ask in (
-            storage(server).refuse_place,
+            storage(server).refuse_unfit_location,
             lambda: storage(server).published(["day=mon"], Writer(run_id=1, attempt="1-a")),
         ):
             with pytest.raises(TryAgainError, match="s3://lake/sales: "):
@@ -89,10 +89,10 @@ def test_what_a_store_refuses_for_now_is_asked_again(status: int) -> None:
 
 def test_a_word_that_obstore_does_not_know_is_not_tried_again() -> None:
     with bucket_server() as server, pytest.raises(StorageError, match="regoin"):
-        storage(server, regoin="eu-north-1").refuse_place()
+        storage(server, regoin="eu-north-1").refuse_unfit_location()
 
 
-def test_what_was_created_is_ours_though_the_answer_was_lost() -> None:
+def test_a_created_object_is_recognized_though_the_answer_was_lost() -> None:
     with bucket_server("answers are lost") as server:
         store = store_at(server.arrow, {})
         assert store.create("a/1", b"ours")
@@ -184,7 +184,7 @@ def test_a_log_of_names_is_read_and_goes_on() -> None:
     ("mode", "data"),
     [("replace", ["4"]), ("append", ["3", "4"]), ("version", ["4"])],
 )
-def test_what_a_worker_of_that_time_publishes_beside_newer_ones_counts(
+def test_a_publication_by_an_older_worker_beside_newer_workers_counts(
     mode: str, data: list[str]
 ) -> None:
     with bucket_server() as server:

@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from slicewise.io import Place, Writer, storage_at
+from slicewise.io import StorageLocation, Writer, storage_at
 from slicewise.io.files import Files
 from slicewise.storage import MissingVersionError, StagingLostError, TryAgainError
 from tests.runtime.runs import Runs
@@ -33,7 +33,9 @@ class Bucket:
     def storage(self, mode: Any) -> Any:
         connection = {"arrow": f"file://{self.folder}"}
         return storage_at(
-            Place(uri="s3://lake/a%20b", write_mode=mode, format="json", connection=connection)
+            StorageLocation(
+                uri="s3://lake/a%20b", write_mode=mode, format="json", connection=connection
+            )
         )
 
     def stage(self, run_id: int, attempt: str = "1-a") -> Writer:
@@ -77,7 +79,7 @@ def test_each_mode_says_which_files_count(bucket: Bucket) -> None:
         {DAY: {"version": 6}},
     ]
     assert (bucket.counting(), bucket.counting(version=5)) == (["6-1-a"], ["5-1-a"])
-    with pytest.raises(MissingVersionError, match="there are: 5, 6"):
+    with pytest.raises(MissingVersionError, match="the versions are 5, 6"):
         bucket.counting(version=4)
     bucket.write(7, "replace")
     assert (bucket.counting(), bucket.counting(version=5)) == (["7-1-a"], ["5-1-a"])
@@ -140,7 +142,7 @@ def test_no_key_of_an_asset_without_partitions_has_a_dot_for_a_folder(
     assert [key for key in keys if "." in key.split("/")] == []
 
 
-def test_what_was_replaced_or_discarded_cannot_be_published(bucket: Bucket) -> None:
+def test_replaced_or_discarded_data_cannot_be_published(bucket: Bucket) -> None:
     late = bucket.stage(1)
     bucket.publish(late, "replace")
     bucket.write(2, "replace")
@@ -279,7 +281,7 @@ def test_days_that_something_else_has_written_are_read_beside_those_of_runs(
 def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:
     closed_port = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
     storage = storage_at(
-        Place(
+        StorageLocation(
             uri="s3://lake/a",
             write_mode="replace",
             format="json",

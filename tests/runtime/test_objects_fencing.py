@@ -16,7 +16,7 @@ import obstore
 import pytest
 
 from slicewise import PartitionBySequence
-from slicewise.io import Place, Storage, Writer, storage_at
+from slicewise.io import Storage, StorageLocation, Writer, storage_at
 from slicewise.io.files import Files
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.partition_paths import key_folder
@@ -50,10 +50,10 @@ class Lake:
 
     def storage(self) -> Storage:
         connection = {"arrow": f"file://{self.folder}"}
-        place = Place(
+        location = StorageLocation(
             uri="s3://lake/sales", write_mode=self.mode, format="json", connection=connection
         )
-        return storage_at(place)
+        return storage_at(location)
 
     def stage(self, run_id: int, days: Iterable[str] = ("mon",)) -> Writer:
         writer = Writer(run_id=run_id, attempt="1-a")
@@ -217,7 +217,7 @@ def test_a_worker_that_gives_up_takes_every_partition_first(tmp_path: Path) -> N
 def test_a_publication_that_fails_takes_every_partition_first(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", "replace")
     writer = lake.stage(1, ["tue"])
-    with pytest.raises(StagingLostError, match="the staged data is gone"):
+    with pytest.raises(StagingLostError, match="the staged data is missing"):
         lake.publish(replace(writer, fence=2), "mon", "tue")
     recorded = lake.storage().published([path("tue")], writer)
     with suppress(StagingLostError):

@@ -33,7 +33,7 @@ def run(spark_runs: Runs, on_partial: str = "publish", **params: Any) -> Outcome
     return spark_runs.run("days", DAYS, params=params)
 
 
-def test_what_was_written_before_the_function_raised_is_kept(spark_runs: Runs) -> None:
+def test_partitions_written_before_the_function_raised_are_kept(spark_runs: Runs) -> None:
     outcome = run(spark_runs, raise_at=2)
     assert list(outcome.staged) == DAYS[:2]
     assert outcome.failure["error"] == "RuntimeError: the source went away"
@@ -77,7 +77,7 @@ def test_otherwise_nothing_is_kept(
     assert outcome.types[-2:] == ["failed", "exited"]
 
 
-def test_what_passes_apart_and_not_together_has_nobody_to_blame(spark_runs: Runs) -> None:
+def test_partitions_that_pass_alone_and_fail_together_are_not_blamed(spark_runs: Runs) -> None:
     spark_runs.define("""
         DAYS = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-05")
         @asset(uri=f"{LAKE}/days", partition=DAYS, strategy="range", on_partial="publish",

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
 
 from slicewise import spark
-from slicewise.platform_failures import is_platform_failure
+from slicewise.platform_failures import PlatformError, is_platform_failure, is_spark_lost
 from slicewise.texts.tracebacks import one_line
 from tests.runtime.errors import raised_by
 
@@ -46,7 +46,7 @@ def test_a_service_that_user_code_cannot_reach_is_not_the_platform(
     assert not is_platform_failure(raised_by(lambda: ask(closed_port)))
 
 
-def test_what_is_raised_while_a_lost_connection_is_handled_is_an_error_of_its_own(
+def test_an_error_raised_while_a_lost_connection_is_handled_is_an_error_of_code(
     closed_port: int,
 ) -> None:
     def fall_back() -> None:
@@ -91,6 +91,24 @@ def test_a_call_of_java_that_breaks_off_is_the_platform() -> None:
 def test_a_spark_server_that_is_being_stopped_is_the_platform(message: str) -> None:
     assert is_platform_failure(UnknownException(message, reason=""))
     assert not is_platform_failure(ValueError(message))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_lost"),
+    [
+        (SparkConnectGrpcException("", errorClass="INVALID_HANDLE.SESSION_NOT_FOUND"), True),
+        (UnknownException("Job 3 cancelled because SparkContext was shut down", reason=""), True),
+        (Py4JNetworkError("Error while sending or receiving"), True),
+        # Spark is there.
+        (SparkConnectGrpcException("", errorClass="FAILED_READ_FILE.FILE_NOT_EXIST"), False),
+        # The sentence of the error says that no session could be opened.
+        (PlatformError("Spark does not answer"), False),
+        (ConnectionRefusedError("a service of the code's own"), False),
+    ],
+    ids=repr,
+)
+def test_an_error_tells_whether_spark_was_lost(error: Exception, is_lost: bool) -> None:
+    assert is_spark_lost(error) is is_lost
 
 
 def test_a_spark_server_that_is_gone_is_the_platform(

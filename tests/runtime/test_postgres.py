@@ -9,8 +9,8 @@ import pytest
 
 from slicewise.io import Writer
 from slicewise.storage import StagingLostError, StorageError, TryAgainError
+from tests.runtime.postgres_schema import PATHS, Shop
 from tests.runtime.runs import Runs
-from tests.runtime.shop import PATHS, Shop
 
 
 def test_a_run_replaces_its_own_partitions_and_no_others(shop: Shop) -> None:
@@ -72,7 +72,7 @@ def test_another_attempt_at_a_run_does_not_add_its_rows_again(shop: Shop) -> Non
     assert shop.storage().published(paths, writer) == paths
 
 
-def test_what_does_not_fit_the_table_fails_and_leaves_it(shop: Shop) -> None:
+def test_rows_that_do_not_fit_the_table_fail_and_leave_the_table_unchanged(shop: Shop) -> None:
     shop.database.execute("CREATE TABLE shop.sales (day text, other int)")
     shop.database.execute("INSERT INTO shop.sales VALUES ('mon', 1)")
     with pytest.raises(StorageError, match="no column 'n'"):
@@ -132,7 +132,7 @@ def test_first_publications_of_two_tables_of_a_schema_do_not_wait_for_each_other
     assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("tue", 2)])
 
 
-def test_what_tables_of_a_schema_share_is_made_by_one_of_them(shop: Shop) -> None:
+def test_the_shared_table_of_a_schema_is_created_once(shop: Shop) -> None:
     writers = {"sales": shop.stage(1, [("mon", 1)]), "returns": shop.stage(2, [("mon", 2)])}
     with ThreadPoolExecutor() as pool:
         with shop.database.transaction():
@@ -161,7 +161,7 @@ def test_two_that_publish_at_once_are_done_one_after_the_other(shop: Shop) -> No
     assert first_number == second_number, "half of each"
 
 
-def test_what_an_attempt_has_staged_is_discarded(shop: Shop) -> None:
+def test_staged_tables_of_an_attempt_are_discarded(shop: Shop) -> None:
     shop.write(1, [("mon", 1)], "mon")
     writer, other_writer = shop.stage(2, []), shop.stage(22, [])
     shop.storage().discard(writer)

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from slicewise.storage import StorageError
+from tests.runtime.postgres_schema import Shop
 from tests.runtime.runs import Runs, unmade_errors
-from tests.runtime.shop import Shop
 
 IN_BERLIN = datetime.fromisoformat("2024-01-01T00:30:00+01:00")
 
@@ -28,7 +28,7 @@ IN_BERLIN = datetime.fromisoformat("2024-01-01T00:30:00+01:00")
         ("smallint", "int", 70_000),
     ],
 )
-def test_what_is_too_long_for_a_column_fails_the_run(
+def test_a_value_too_long_for_a_column_fails_the_run(
     shop: Shop, column: str, staged: str, value: Any
 ) -> None:
     shop.database.execute("CREATE DOMAIN shop.brief AS varchar(3)")
@@ -57,7 +57,7 @@ def test_what_is_too_long_for_a_column_fails_the_run(
         ("int", "boolean", True, "1"),
     ],
 )
-def test_what_fits_becomes_what_the_column_holds(
+def test_a_fitting_value_is_converted_to_the_column_type(
     shop: Shop, column: str, staged: str, value: Any, then: str
 ) -> None:
     shop.database.execute("CREATE DOMAIN shop.brief AS varchar(3)")
@@ -91,8 +91,8 @@ def test_instants_are_utc_whatever_zone_the_server_or_the_worker_is_in(
 
 
 def test_every_frame_of_a_run_is_held_against_the_columns_that_are_there(shop: Shop) -> None:
-    shop.stage(1, [("mon", 1)], apart="mon")
-    writer = shop.stage(1, [("tue", 2, 3)], columns="day text, n int, more int", apart="tue")
+    shop.stage(1, [("mon", 1)], separate_key="mon")
+    writer = shop.stage(1, [("tue", 2, 3)], columns="day text, n int, more int", separate_key="tue")
     with pytest.raises(StorageError, match="no column 'more', which the frame has"):
         shop.publish(writer, "mon", "tue")
     shop.database.execute("CREATE TABLE shop.sales (day text, more int, n int)")

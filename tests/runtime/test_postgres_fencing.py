@@ -9,7 +9,7 @@ import pytest
 
 from slicewise.io import Writer
 from slicewise.storage import StagingLostError, TryAgainError
-from tests.runtime.shop import PATHS, Shop
+from tests.runtime.postgres_schema import PATHS, Shop
 from tests.runtime.stepped_worker import SteppedWorker, asking_first
 
 MODES = pytest.mark.parametrize("mode", ["replace", "append"])
@@ -48,6 +48,39 @@ def test_a_late_worker_changes_nothing_of_newer_data(shop: Shop, mode: str) -> N
 
 
 @MODES
+def test_a_late_worker_beside_its_successor_neither_stops_it_nor_changes_its_data(
+    shop: Shop, mode: str
+) -> None:
+    """The late worker goes on while its successor is stopped, and the successor goes on last."""
+    older = [("mon", 1)]
+    for late_step in count(1, 2):
+        # Every third step, another third for each step of the late worker: all pairs take a minute.
+        for step in count(1 + late_step // 2 % 3, 3):
+            case, run = (late_step, step), 1000 * late_step + 10 * step
+            table = f"sales{late_step}_{step}"
+            shop.write(run, older, "mon", mode=mode, table=table)
+            staged = shop.stage(run + 1, ROWS)
+            publish = partial(shop.publish, mode=mode, table=table)
+            late = SteppedWorker(partial(publish, staged, *DAYS), late_step)
+            is_late = late.reach()
+            successor = SteppedWorker(partial(publish, replace(staged, fence=2), *DAYS), step)
+            is_paused = successor.reach()
+            late.go_on()
+            shop.wait_for_end_or_lock(late)
+            successor.end()
+            late.end()
+            assert successor.error is None, case
+            assert isinstance(late.error, StagingLostError | TryAgainError | None), case
+            expected = sorted([*older, *ROWS]) if mode == "append" else ROWS
+            assert shop.rows(table=table) == expected, case
+            if not is_paused:
+                break
+        if not is_late:
+            break
+    assert late_step > 5
+
+
+@MODES
 def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
     shop: Shop, mode: str
 ) -> None:
@@ -79,12 +112,12 @@ def test_a_late_worker_is_told_and_does_not_end_the_session_of_its_successor(sho
     assert shop.rows() == ROWS
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("single_partition", [False, True])
 def test_a_table_that_is_made_anew_under_its_first_name_stops_nobody(
-    shop: Shop, apart: bool
+    shop: Shop, single_partition: bool
 ) -> None:
     def stage(rows: list[tuple[str, int]]) -> Writer:
-        return shop.stage(1, rows, apart="mon" if apart else "")
+        return shop.stage(1, rows, separate_key="mon" if single_partition else "")
 
     late = stage([("mon", 2)])
     pieces = [{"key": "mon", "path": PATHS["mon"]}]

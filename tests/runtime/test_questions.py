@@ -132,7 +132,7 @@ def test_a_process_that_a_run_has_forked_is_told_that_it_cannot_ask(runs: Runs) 
     runs.answer = Past()
     log = runs.run("days", ["2013-01-11"]).log
     assert log.splitlines() == [
-        "only the run's own process can ask its worker, not one it has forked",
+        "only the process of the run can ask the worker, not a forked process",
         "2013-01-10",
     ]
 

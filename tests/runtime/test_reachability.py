@@ -12,10 +12,11 @@ import pytest
 
 from slicewise.process import reachability
 from slicewise.process.reachability import UntriedError, first_closed_path
-from slicewise.runner import loader_process
-from slicewise.runner.loader_process import NotLoadedError, loader_user
+from slicewise.runner import loader_users
+from slicewise.runner.loader_process import LoaderOptions, NotLoadedError, load_archive
+from slicewise.runner.loader_users import LOADER_USERS, has_loader_users
 
-USER = (65_533, 65_533)
+USER = (LOADER_USERS[0], 65_533)
 PASSING_FAILURES = [
     OSError(errno.EAGAIN, "Resource temporarily unavailable"),
     OSError(errno.ENOMEM, "Cannot allocate memory"),
@@ -28,9 +29,9 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root asks about 
 
 @pytest.fixture(autouse=True)
 def _new_answer() -> Iterator[None]:
-    loader_process.is_python_open_to_loader.cache_clear()
+    loader_users.is_python_open_to_loaders.cache_clear()
     yield
-    loader_process.is_python_open_to_loader.cache_clear()
+    loader_users.is_python_open_to_loaders.cache_clear()
 
 
 def failing(error: Exception) -> Callable[..., Any]:
@@ -46,11 +47,11 @@ def test_a_passing_failure_of_the_trial_gives_no_file_root_s_rights(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(subprocess, "run", failing(error))
-        with pytest.raises(NotLoadedError, match="a trial of Python as the user 65533 failed"):
-            loader_user()
+        with pytest.raises(NotLoadedError, match="a trial of Python as the user 65520 failed"):
+            load_archive(b"", LoaderOptions(env={}))
     # No answer is kept: the next load tries again.
-    monkeypatch.setattr(loader_process, "first_closed_path", lambda *_: "")
-    assert loader_user() == USER[0]
+    monkeypatch.setattr(loader_users, "first_closed_path", lambda *_: "")
+    assert has_loader_users()
 
 
 @pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", "echo /etc", "sleep 60"])

@@ -34,7 +34,7 @@ ARGUMENTS = [
     ('name=""', "", "a text that is not blank"),
     (f'name="{LONG}"', LONG, "at most 250 characters"),
     ('name="a\\nb"', "a\nb", "no control characters"),
-    ('name=" a"', " a", "no space around it"),
+    ('name=" a"', " a", "no space at either end"),
     ('name="a/b"', "a/b", "no / in it"),
     ('name="self"', "self", "give the asset another name"),
     ('name="context"', "context", "give the asset another name"),
@@ -60,7 +60,7 @@ ARGUMENTS = [
     (
         "start_date=datetime(2024, 1, 2, tzinfo=UTC), end_date=datetime(2024, 1, 3)",
         "flights",
-        "has a zone, the other none",
+        "give a time zone to both, or to neither",
     ),
     ("start_date=date(2024, 1, 2), end_date=date(2024, 1, 1)", "flights", "before the start"),
     (
@@ -121,14 +121,14 @@ ARGUMENTS = [
     (
         'schedule=raw | Asset.ref("b"), start_date="2010-01-01"',
         "flights",
-        "this one is by assets; bound the partitions instead: PartitionByInterval(..., start=...)",
+        "this schedule is by assets; bound the partitions instead: PartitionByInterval(..., start=",
     ),
     ('schedule=raw, end_date="2010-01-01"', "flights", "PartitionByInterval(..., end=...)"),
     ('start_date="2010-01-01"', "flights", "start_date bounds the ticks of a schedule by time"),
     (
         "outlet_validations=[AssetValidation.has_columns('a')]",
         "flights",
-        "outlet_validations read back what a run has written, and the asset has no uri",
+        "outlet_validations read the data of a run, and the asset has no uri",
     ),
     (
         "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
@@ -152,7 +152,7 @@ ARGUMENTS = [
     ("retry_delay=1e300", "flights", "retry_delay is at most an hour, not 1e+300"),
     ("depends_on_past=1", "flights", "depends_on_past is True or False"),
     ('paused="no"', "flights", "paused is True or False"),
-    ('params={"when": datetime}', "flights", "params hold what JSON can hold"),
+    ('params={"when": datetime}', "flights", "params takes values that JSON can represent"),
     ("params={1: 2}", "flights", "names of params are texts"),
     ("params=[1]", "flights", "params maps names to values"),
     ('owners="me"', "flights", "owners is a list of texts"),
@@ -175,6 +175,20 @@ ARGUMENTS = [
     ("on_success=lambda **facts: 1", "flights", "has the parameter '**facts'"),
     ("on_success=lambda: (yield)", "flights", "yields, and hooks are not iterated"),
     ("on_success=min", "flights", "the parameters of on_success=min cannot be read"),
+    ("setup=5", "flights", "setup is a function, not 5"),
+    ("teardown=int", "flights", "teardown is a function, not <class 'int'>"),
+    ("setup=raw", "flights", "setup is a function, not Asset('raw')"),
+    (
+        "setup=lambda: 1",
+        "flights",
+        "setup=<lambda> is no function with a name; write a function with def",
+    ),
+    ("setup=partial(int, 5)", "flights", "is no function with a name; write a function with def"),
+    ("teardown=lambda: (yield)", "flights", "teardown=<lambda> yields; write two functions"),
+    ("teardown=lambda raw: 1", "flights", "a teardown gets self, context and spark, by name; the"),
+    ("teardown=lambda *args: 1", "flights", "name each of self, context and spark"),
+    ("teardown=lambda self, /: 1", "flights", "parameters that are not given by name"),
+    ("teardown=min", "flights", "the parameters of teardown=min cannot be read"),
     # facts of the catalogue
     ("uri=5", "flights", "uri is a text or a path"),
     ("uri=__import__('pathlib').Path('lake')", "flights", "write an absolute one"),
@@ -186,7 +200,7 @@ ARGUMENTS = [
     ("columns={'a': 5}", "flights", "the type of 'a' is a text"),
     # arguments
     ('shedule="@daily"', "flights", "did you mean 'schedule'?"),
-    ("wholly_unknown=1", "flights", "there are columns, depends_on_past"),
+    ("wholly_unknown=1", "flights", "use one of alerts, columns, depends_on_past"),
     ('at="file:///lake/x"', "flights", "write uri=..."),
     ("start=date(2024, 1, 1)", "flights", "write start_date=..."),
     ("default_args={}", "flights", "keep shared arguments in a dict"),
@@ -224,7 +238,7 @@ ARGUMENTS = [
     (
         "inlet_validations=AssetValidation.not_null(raw.sales)",
         "flights",
-        "no upstream asset of the function or its schedule; it has none",
+        "no upstream asset of the function or its schedule; the asset has no upstream assets",
     ),
     (
         "inlet_validations=AssetValidation.row_count(min=1)",
@@ -282,7 +296,11 @@ STATEMENTS = [
     ),
     ("@asset()\ndef flights(): ...\nAsset('flights')", "flights", "here and at a.py:2"),
     ("@asset()\ndef flights(rwa): ...\nAsset('raw')", "flights", "did you mean 'raw'?"),
-    ("@asset()\ndef flights(raw): ...", "flights", "'raw' names no asset; there are none"),
+    (
+        "@asset()\ndef flights(raw): ...",
+        "flights",
+        "'raw' names no asset; no other asset is declared",
+    ),
     ("Asset('raw', column=['sales'])", "raw", "write columns=[...]"),
     ("Asset('raw', type='dataset')", "raw", "write kind=..."),
     ("Asset('raw', schedule='@daily')", "raw", "Asset has no argument 'schedule'"),
@@ -353,7 +371,7 @@ def test_a_multi_asset_is_named_by_its_outlets_in_schedules_and_parameters(tmp_p
     (error,) = errors(tmp_path, a=split + declared("schedule=split"))
     assert "write one of its outlets, such as Asset('x')" in error["message"]
     (error,) = errors(tmp_path, a=split + declared("", "def flights(split): ..."))
-    assert "makes several assets: x, y" in error["message"]
+    assert "names a function with several outlets; name one of x, y" in error["message"]
 
 
 def test_a_schedule_joins_assets_only(tmp_path: Path) -> None:
@@ -437,6 +455,51 @@ def test_outside_of_a_bundle_the_error_itself_names_file_line_and_asset() -> Non
     place, _, rest = str(caught.value).partition(": ")
     assert place.rpartition(":")[0] == __file__
     assert rest.startswith("asset 'flights': retries is a whole number from 0, not -1")
+
+
+STEPS = [
+    ("@flights.setup\nasync def open_it(): ...", 5, "setup=open_it is async"),
+    (
+        "@flights.setup\ndef open_it(): yield",
+        5,
+        "setup=open_it yields; write two functions, a setup",
+    ),
+    (
+        "@flights.setup\ndef open_it(trips): ...",
+        5,
+        "has the parameter 'trips'; a setup gets self, context and spark, by name; upstream assets",
+    ),
+    ("@flights.setup\ndef spark(): ...", 5, "setup=spark has the name of a reserved parameter"),
+    ("@flights.setup\ndef trips(): ...", 5, "inlets names the parameter 'trips', by which flights"),
+    ("@flights.setup()\ndef open_it(): ...", 5, "write @flights.setup without parentheses"),
+    (
+        "@flights.setup\ndef first(): ...\n@flights.setup\ndef second(): ...",
+        7,
+        "has a setup already, first; call both functions in one setup",
+    ),
+    (
+        "@flights.teardown\ndef close(cluster): ...\n@flights.setup\ndef cluster(): ...",
+        5,
+        "the result of a setup has the name of the setup, which is declared before the teardown",
+    ),
+    ("@raw.setup\ndef open_it(): ...", 5, "another program writes the asset 'raw'"),
+    ("@flights.setup\ndef busy(): ...", 3, "'busy' is the name of the setup and of an asset"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "message"), STEPS)
+def test_a_set_up_or_tear_down_that_no_run_could_call_is_refused_at_its_line(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
+    inlet = 'inlets={"trips": raw}' if "def trips" in text else ""
+    parameters = "trips" if inlet else "busy" if "busy" in text else ""
+    (error,) = errors(
+        tmp_path,
+        a=RAW + declared(inlet, f"def flights({parameters}): ...") + text,
+        b=declared("", "def busy(): ..."),
+    )
+    assert message in error["message"]
+    assert (error["path"], error["line"]) == ("a.py", line)
 
 
 ODD: list[Any] = [

@@ -22,8 +22,8 @@ from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import scrubbed, write_private
 from slicewise_server.stack.pytest_plugin import BRIEF
 from slicewise_server.stack.services import Services
-from tests.runtime.door import Door
 from tests.runtime.errors import raised_by
+from tests.runtime.switched_address import Door
 
 _SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
 

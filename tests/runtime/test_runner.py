@@ -38,6 +38,24 @@ def test_a_run_says_that_it_started_finished_and_exited(runs: Runs) -> None:
     assert outcome.log == f"hello from {outcome.request['run_id']}\n"
 
 
+def test_a_connection_that_the_other_side_has_closed_is_an_error_of_the_call(runs: Runs) -> None:
+    runs.define("""
+        import socket
+
+        @asset()
+        def sender():
+            here, there = socket.socketpair()
+            there.close()
+            try:
+                here.sendall(b"x")
+            except BrokenPipeError:
+                print("closed")
+    """)
+    outcome = runs.run("sender")
+    assert outcome.messages[-1] == {"type": "exited", "status": 0, "signal": None}
+    assert outcome.log == "closed\n"
+
+
 def test_an_error_comes_with_the_lines_of_its_author_and_no_others(runs: Runs) -> None:
     runs.define("""
         @asset()
@@ -140,7 +158,7 @@ def test_the_environment_and_descriptors_of_a_runner_show_the_allow_list_only(
             print(json.dumps([sorted(os.environ), ancestors, os.listdir("/proc/self/fd")]))
     """)
     names, ancestors, descriptors = json.loads(runs.run("spy").log)
-    assert names == ["LAKE", "LANG", "OPENBLAS_NUM_THREADS", "PATH"]
+    assert names == ["LAKE", "LANG", "OPENBLAS_NUM_THREADS", "PATH", "PYTHONPATH"]
     assert not any("do not tell" in environment for environment in ancestors)
     assert len(descriptors) == 5  # stdin, stdout, stderr, the channel, and the listing itself
 
@@ -176,7 +194,7 @@ def test_a_hanging_run_can_be_killed_with_what_it_started(runs: Runs) -> None:
         assert wait_until(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
 
 
-def test_what_has_ended_is_not_killed_by_a_number_that_may_be_another_s(
+def test_an_ended_runner_is_not_killed_by_a_process_id_that_may_be_reused(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.define("""
@@ -249,7 +267,7 @@ def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
     """)
     started = time.monotonic()
     messages = list(runs.launch("hanger", watchdog=1).messages(LONG))
-    assert messages[-1] == {"type": "exited", "status": -9, "signal": 9}
+    assert messages[-1] == {"type": "exited", "status": -9, "signal": 9, "no_renewal": 1.0}
     # Well before DEFAULT_WATCHDOG_SECONDS and a second more, had it not heard of its own.
     assert 0.9 < time.monotonic() - started < 10
 

@@ -52,7 +52,7 @@ def test_expressions_nest_and_join_flat() -> None:
         " | Every(timedelta(seconds=3600))"
     )
     spec = nested.schedule_json()
-    assert [part["kind"] for part in spec["of"]] == ["all", "asset", "timedelta"]
+    assert [term["kind"] for term in spec["of"]] == ["all", "asset", "timedelta"]
     assert schedule_names(spec) == ["up", "other"]
     assert len(time_terms(spec)) == 2
     assert schedule_text(spec) == "(up & Cron('@daily')) | other | Every(1:00:00)"
@@ -138,7 +138,7 @@ def test_a_joined_schedule_infers_no_partition() -> None:
         ),
         (
             "schedule=Asset.ref('up') | Cron('@daily'), start_date='2024-01-01'",
-            "start_date bounds the ticks of a schedule by time, and this one joins times and other",
+            "start_date bounds the ticks of a schedule by time, and this schedule joins times",
         ),
         ("schedule=Asset.ref('up') | Cron('@daily'), refresh=2", "joins times and other terms"),
         (
@@ -147,7 +147,9 @@ def test_a_joined_schedule_infers_no_partition() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_told_with_its_line(tmp_path: Path, arguments: str, message: str) -> None:
+def test_impossible_schedules_are_refused_with_their_line(
+    tmp_path: Path, arguments: str, message: str
+) -> None:
     assert message in refused(tmp_path, arguments)
 
 

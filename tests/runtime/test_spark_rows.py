@@ -75,7 +75,7 @@ def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: R
     spark_runs.define("""
         from datetime import date
         from decimal import Decimal
-        from slicewise.io import Place, Writer, storage_at
+        from slicewise.io import StorageLocation, Writer, storage_at
         CASES = [
             # Plain and percent-encoded; the last key is, plain, what the first one is encoded.
             (["a/b", "ü", "a%2Fb"], "string", ["a/b", "a%2Fb", "ü", "%C3%BC"]),
@@ -89,10 +89,10 @@ def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: R
         def keyed(spark, context):
             for number, (values, column, held) in enumerate(CASES):
                 keys = PartitionBySequence(values, name="key")
-                kept = storage_at(Place(uri=f"{context['params']['folder']}/{number}"))
+                kept = storage_at(StorageLocation(uri=f"{context['params']['folder']}/{number}"))
                 frame = spark.createDataFrame([(one, 1) for one in held], f"key {column}, n int")
                 writer = Writer(run_id=1, attempt="1")
-                staged = kept.stage(frame, keys, keys.values.keys, writer, apart=False)
+                staged = kept.stage(frame, keys, keys.values.keys, writer, single_partition=False)
                 print(column, *(one.rows for one in staged))
     """)
     outcome = spark_runs.run("keyed", params={"folder": str(spark_runs.lake)})
@@ -128,7 +128,7 @@ def test_a_run_writes_the_keys_that_it_finds_one_by_one(spark_runs: Runs) -> Non
     assert sorted(path.name for path in root.iterdir()) == ["customer=5", "customer=a%2Fb"]
     assert rows(root / "customer=5") == 4
     assert (root / "customer=5" / f"_slicewise-{outcome.request['run_id']}-1-0123456789ab").exists()
-    refused = ("written already", "at most 255", "say to which one the rows", "PartitionKey")
+    refused = ("written already", "at most 255", "name the partition of the rows", "PartitionKey")
     for message, line in zip(refused, outcome.log.splitlines(), strict=True):
         assert message in line
 

@@ -19,6 +19,7 @@ from slicewise import (
     UnboundedPartitionsError,
     asset,
 )
+from slicewise.declaring.decorator import ProducedAsset
 from slicewise.testing import ValidationFailedError, materialize
 from slicewise.validations import validation
 
@@ -98,7 +99,7 @@ def test_products_are_selected_by_dimension() -> None:
         (shops, ["nowhere"], PartitionKeyError),
     ],
 )
-def test_what_names_no_partition_is_refused(tried: Any, partition: Any, error: Any) -> None:
+def test_invalid_partitions_are_refused(tried: Any, partition: Any, error: Any) -> None:
     with pytest.raises(error):
         materialize(tried, partition=partition)
 
@@ -142,7 +143,7 @@ def test_of_an_upstream_asset_that_cannot_be_seen_the_data_is_given_and_the_keys
     assert result == ("rows", "<asset elsewhere, whose data is given>")
 
 
-def test_what_has_no_end_is_not_listed_and_can_be_read_all_the_same() -> None:
+def test_partitions_without_end_are_not_listed_and_can_still_be_read() -> None:
     @asset()
     def tried(raw: Any) -> Any:
         with pytest.raises(UnboundedPartitionsError):
@@ -156,7 +157,7 @@ def test_what_has_no_end_is_not_listed_and_can_be_read_all_the_same() -> None:
 def test_upstream_data_that_is_missing_or_not_wanted_is_named() -> None:
     with pytest.raises(LookupError, match="reader reads 'lagging', and no data is given"):
         materialize(reader, partition="2013-01-05", upstream={"raw": []})
-    with pytest.raises(DefinitionError, match="does not read 'rwa'; it reads raw, lagging"):
+    with pytest.raises(DefinitionError, match="does not read 'rwa'; the inlets are raw, lagging"):
         materialize(reader, partition="2013-01-05", upstream={"raw": 1, "lagging": 1, "rwa": 1})
 
 
@@ -242,7 +243,7 @@ def test_functions_that_make_several_assets_may_write_them() -> None:
         materialize(both, params={"names": "left", "rest": False})
     with pytest.raises(ValueError, match="right is written already"):
         materialize(both, params={"names": "left right", "rest": True})
-    with pytest.raises(KeyError, match="'up' is no outlet; there are left, right"):
+    with pytest.raises(KeyError, match="'up' is no outlet; the outlets are left, right"):
         materialize(both, params={"names": "up", "rest": False})
 
 
@@ -274,6 +275,7 @@ def test_nothing_of_spark_is_imported_for_a_function_that_does_without() -> None
     code = """
 import sys
 from slicewise import asset
+from slicewise.declaring.decorator import ProducedAsset
 from slicewise.testing import ValidationFailedError, materialize
 from slicewise.validations import validation
 @asset(uri="file:///x")
@@ -319,7 +321,7 @@ def test_validations_run_before_and_after() -> None:
         materialize(checked, partition=day, upstream={"raw": [1, 2, 3]}, params={"least": 5})
 
 
-def test_what_something_else_writes_is_held_to_what_it_declares() -> None:
+def test_data_of_another_program_is_held_to_its_declared_validations() -> None:
     outside = Asset("outside", outlet_validations=[has_rows])
 
     @asset()
@@ -341,3 +343,94 @@ def test_outlets_made_together_are_validated_each() -> None:
     assert materialize(both, params={"rows": [1]}) == {"left": [], "right": [1]}
     with pytest.raises(ValidationFailedError, match="right does not pass has_rows"):
         materialize(both, params={"rows": []})
+
+
+class Nodes:
+    """A set-up and a tear-down that write down what they get."""
+
+    def __init__(self) -> None:
+        self.noted: list[object] = []
+
+    def decorate(self, made: ProducedAsset, *, fails: bool = False) -> ProducedAsset:
+        @made.setup
+        def nodes(context: Any) -> str:
+            self.noted.append(str(context["partition"]))
+            return "four nodes"
+
+        @made.teardown
+        def close(nodes: str, context: Any) -> None:
+            self.noted.append((nodes, context["outcome"], context["error"]))
+            if fails:
+                raise OSError("stuck")
+
+        return made
+
+
+def guarded(result: Any) -> ProducedAsset:
+    @asset(partition=DAYS)
+    def guarded(nodes: str, context: Any) -> Any:
+        if isinstance(result, BaseException):
+            raise result
+        return (result, nodes, "outcome" in context)
+
+    return guarded
+
+
+def test_set_up_and_tear_down_are_called_around_the_function() -> None:
+    nodes = Nodes()
+    tried = nodes.decorate(guarded("rows"))
+    assert materialize(tried, partition="2013-01-05") == ("rows", "four nodes", False)
+    assert nodes.noted == ["2013-01-05", ("four nodes", "succeeded", None)]
+
+
+def test_the_tear_down_is_called_after_an_error() -> None:
+    nodes = Nodes()
+    with pytest.raises(ValueError, match="fog"):
+        materialize(nodes.decorate(guarded(ValueError("fog"))), partition="2013-01-05")
+    failed = nodes.noted[-1]
+    with pytest.raises(KeyboardInterrupt):
+        materialize(nodes.decorate(guarded(KeyboardInterrupt())), partition="2013-01-05")
+    assert [failed, nodes.noted[-1]] == [
+        ("four nodes", "failed", "ValueError: fog"), ("four nodes", "canceled", None),
+    ]  # fmt: skip
+
+
+def test_a_tear_down_that_fails_is_a_warning() -> None:
+    tried = Nodes().decorate(guarded("rows"), fails=True)
+    with pytest.warns(UserWarning, match="the teardown failed: OSError: stuck"):
+        assert materialize(tried, partition="2013-01-05")[0] == "rows"
+    tried = Nodes().decorate(guarded(ValueError("fog")), fails=True)
+    with pytest.raises(ValueError, match="fog") as raised:
+        materialize(tried, partition="2013-01-05")
+    assert raised.value.__notes__ == ["The teardown failed too: OSError: stuck"]
+
+
+def test_a_set_up_that_fails_is_torn_down_with_none() -> None:
+    noted: list[object] = []
+
+    def nodes() -> None:
+        raise OSError("no room")
+
+    @asset(setup=nodes, teardown=lambda nodes: noted.append(nodes))
+    def lonely(nodes: Any) -> None:
+        noted.append("never")
+
+    with pytest.raises(OSError, match="no room"):
+        materialize(lonely)
+    assert noted == [None]
+
+
+def test_the_set_up_of_several_assets_is_called_once() -> None:
+    noted: list[list[str]] = []
+
+    @asset.multi(outlets=[Asset("left"), Asset("right")])
+    def both(prefix: str) -> Any:
+        return {"left": prefix, "right": prefix}
+
+    @both.setup
+    def prefix(self: Any) -> str:
+        noted.append(sorted(self))
+        return "x"
+
+    assert materialize(both) == {"left": "x", "right": "x"}
+    assert noted == [["left", "right"]]

@@ -89,11 +89,13 @@ def test_a_plug_in_that_cannot_be_used_is_named_and_breaks_nothing(
 
 
 def test_the_package_of_the_guide_adds_its_scheme_beside_a_broken_one(tmp_path: Path) -> None:
-    parts = dict(re.findall(r"^```(toml|python)\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.M))
-    project = tomllib.loads(parts["toml"])["project"]
+    examples = dict(
+        re.findall(r"^```(toml|python)\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.M)
+    )
+    project = tomllib.loads(examples["toml"])["project"]
     entries = project["entry-points"]["slicewise.uri_schemes"]
     (module,) = {value.partition(":")[0] for value in entries.values()}
-    (tmp_path / f"{module}.py").write_text(parts["python"])
+    (tmp_path / f"{module}.py").write_text(examples["python"])
     info = tmp_path / f"{project['name'].replace('-', '_')}-1.dist-info"
     info.mkdir()
     lines = [f"{name} = {value}" for name, value in {**entries, "gone": "no_such_thing:X"}.items()]

@@ -33,7 +33,7 @@ def passed(outcome: Outcome) -> dict[str, bool]:
     return {name: result["passed"] for (_, _, name), result in validated(outcome).items()}
 
 
-def test_what_is_read_and_what_is_written_is_validated(spark_runs: Runs) -> None:
+def test_inputs_and_outputs_of_a_run_are_validated(spark_runs: Runs) -> None:
     spark_runs.define(f"""{SALES}
     @validation
     def cheap(frame):
@@ -103,7 +103,7 @@ def test_old_data_stays_when_the_new_does_not_pass(spark_runs: Runs) -> None:
     spark_runs.make("kept", params={"rows": 3})
     failed = spark_runs.run("kept", params={"rows": 1})
     assert failed.failure["error"] == (
-        "kept does not pass row_count: There is 1 row instead of at least 2 rows."
+        "kept does not pass row_count: The data has 1 row instead of at least 2 rows."
     )
     assert "staged" not in failed.types
     files = (spark_runs.lake / "kept").glob("*.parquet")
@@ -151,7 +151,7 @@ def test_assets_made_together_are_asked_each_and_staged_all_or_none(spark_runs: 
         ("any_number", "unique(id)"),
     }
     failed = spark_runs.run("both", params={"rows": 3})
-    assert failed.failure["error"].startswith("few does not pass row_count: There are 3 rows")
+    assert failed.failure["error"].startswith("few does not pass row_count: The data has 3 rows")
     assert passed(failed) == {"row_count": False, "unique(id)": True}
     assert "staged" not in failed.types
 
@@ -169,13 +169,13 @@ def test_each_partition_that_a_run_found_is_asked_and_none_where_it_found_none(
     two = spark_runs.run("found", [], params={"names": ["ada", "bob"]})
     assert two.types[-2:] == ["finished", "exited"], two.messages
     (result,) = validated(two).values()
-    assert result["message"] == "There are 4 rows."
+    assert result["message"] == "The data has 4 rows."
     empty = spark_runs.run("found", [], params={"names": []})
     assert empty.types[-2:] == ["finished", "exited"], empty.messages
     assert validated(empty) == {}
 
 
-def test_what_something_else_writes_is_held_to_what_it_declares(spark_runs: Runs) -> None:
+def test_data_of_another_program_is_held_to_its_declared_validations(spark_runs: Runs) -> None:
     spark_runs.define(
         """
         outside = Asset("outside", uri=f"{LAKE}/outside",
@@ -199,7 +199,9 @@ def test_what_something_else_writes_is_held_to_what_it_declares(spark_runs: Runs
     assert passed(unseen) == {"has_columns(id)": True}
     declared = upstream | {"declared_in": "others.py"}
     stopped = spark_runs.run("reads", upstreams={"outside": declared})
-    assert stopped.failure["error"].startswith("outside does not pass row_count: There are 4 rows")
+    assert stopped.failure["error"].startswith(
+        "outside does not pass row_count: The data has 4 rows"
+    )
     assert passed(stopped) == {"row_count": False, "has_columns(id)": True}
 
 

@@ -84,7 +84,7 @@ def test_columns_are_there_or_named(frame: Frame) -> None:
     present = AssetValidation.has_columns("shop", "address.city", "dot.ted", "address")
     assert present.check(frame).passed
     missing = AssetValidation.has_columns("shop", "Shop", "address.zip", "tags.x").check(frame)
-    assert failed(missing) == "Missing are the columns 'Shop', 'address.zip', 'tags.x'."
+    assert failed(missing) == "The data does not have the columns 'Shop', 'address.zip', 'tags.x'."
     assert missing.observed == {"missing": ["Shop", "address.zip", "tags.x"]}
 
 
@@ -140,7 +140,7 @@ def test_rows_are_unique_by_their_columns_and_nulls_are_not_asked(session: Sessi
     assert len(AssetValidation.unique("id").check(many).observed["examples"]) == 5
 
 
-def test_what_spark_cannot_compare_fails_alone(session: Session) -> None:
+def test_a_validation_of_values_that_spark_cannot_compare_fails_alone(session: Session) -> None:
     frame = session.sql("SELECT parse_json('1') AS anything")
     results = check_all(
         frame, [AssetValidation.unique("anything"), AssetValidation.row_count(min=1)]
@@ -216,9 +216,9 @@ def test_examples_are_few_distinct_and_short(session: Session) -> None:
 def test_rows_are_counted(session: Session, frame: Frame) -> None:
     assert AssetValidation.row_count(min=3, max=3).check(frame).passed
     many = AssetValidation.row_count(max=2).check(frame)
-    assert failed(many) == "There are 3 rows instead of at most 2 rows."
+    assert failed(many) == "The data has 3 rows instead of at most 2 rows."
     few = AssetValidation.row_count(min=1).check(session.range(0))
-    assert failed(few) == "There are 0 rows instead of at least 1 row."
+    assert failed(few) == "The data has 0 rows instead of at least 1 row."
     assert few.observed == {"rows": 0}
 
 
@@ -234,7 +234,7 @@ def test_freshness_is_that_of_the_newest_value(frame: Frame, column: str) -> Non
     )
     assert half_a_day.check(frame, now=NOW - timedelta(days=9)).passed
     empty = half_a_day.check(frame.where("shop IS NULL"), now=NOW)
-    assert failed(empty) == f"There is no value of {column!r}."
+    assert failed(empty) == f"The column {column!r} has no value."
 
 
 def test_freshness_without_a_column_is_that_of_the_making(frame: Frame) -> None:
@@ -281,9 +281,9 @@ def test_a_column_that_is_not_there_fails_alone_with_a_sentence(frame: Frame) ->
     )
     assert "1 in 'shop'" in failed(results[0])
     assert refused(results[1]) == (
-        "The validation cannot be evaluated: there is no column 'shp'; did you mean 'shop'?"
+        "The validation cannot be evaluated: the data has no column 'shp'; did you mean 'shop'?"
     )
-    assert "there are 'shop', 'phone'" in refused(results[2])
+    assert "the columns are 'shop', 'phone'" in refused(results[2])
     assert "no column 'address.town'" in refused(results[3])
 
 

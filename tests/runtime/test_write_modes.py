@@ -22,7 +22,7 @@ from slicewise.storage import (
     versions,
 )
 from slicewise.storage.layout import version_of
-from tests.runtime.lake import DAY_PATHS, Lake
+from tests.runtime.folder_asset import DAY_PATHS, Lake
 
 
 def killed_at(step: int, act: Callable[[], Any]) -> bool:
@@ -230,7 +230,7 @@ def test_every_version_stays_and_the_latest_is_the_partition(
         root, places = storage.folders_to_read(lake.root, paths, version=number)
         files = [next((root / place).glob("part-*")) for place in places]
         assert {file.read_text() for file in files} == {f"v{number}"}
-    with pytest.raises(MissingVersionError, match="there are: 1, 2, 3"):
+    with pytest.raises(MissingVersionError, match="the versions are 1, 2, 3"):
         storage.folders_to_read(lake.root, paths, version=4)
     # The whole lake can be moved: the links are relative.
     (tmp_path / "lake").rename(tmp_path / "moved")

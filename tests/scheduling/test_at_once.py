@@ -1,5 +1,5 @@
 """Schedules that are declared anew while a person pauses the asset, or during a tick; runs that are
-recorded while other runs are judged.
+recorded while other runs are evaluated.
 """
 
 import threading
@@ -14,19 +14,32 @@ from django.db import connection, transaction
 
 from assets_app.catalogue import storing, timetables
 from assets_app.catalogue.services import set_paused, sync_bundle
-from assets_app.execution.queue.settling import _tell_downstream
+from assets_app.execution.queue.settling import _write_outbox
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Outbox, Run, Schedule, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.scheduling import outbox
 from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests.catalogue.conftest import Bundle, bundle
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
-from tests.scheduling.scenes import any_of, at, by, cron, scheduled, waiting, write
-from tests.threads import elsewhere, locked_slices
+from tests.scheduling.beats import look
+from tests.scheduling.scheduled_assets import (
+    after,
+    all_of,
+    any_of,
+    at,
+    by,
+    cron,
+    fresh,
+    scheduled,
+    waiting,
+    write,
+)
+from tests.threads import elsewhere, locked_partitions
 
 __all__ = ["bundle"]
 
@@ -55,7 +68,7 @@ def declare_anew(of: Asset, meanwhile: Callable[[], Any]) -> None:
     threads[0].join()
 
 
-def test_what_is_paused_meanwhile_stays_paused() -> None:
+def test_an_asset_paused_during_a_sync_stays_paused() -> None:
     alice = person("alice", is_superuser=True)
     daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
     declare_anew(daily, lambda: set_paused(daily, True, user=alice))
@@ -71,7 +84,9 @@ def test_a_tick_meanwhile_waits_and_is_handled_once() -> None:
     assert ScheduleTick.objects.count() == 1
 
 
-def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> None:
+def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_are_evaluated() -> (
+    None
+):
     alice = person("alice", is_superuser=True)
     write(asset("daily", DAILY), "2024-07-01", make_gateway("scheduled"), alice)
     run = Run.objects.get()
@@ -84,13 +99,13 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
         return decoded
 
     with patch.object(outbox, "_made_by", read_and_wait):
-        judge = elsewhere(lambda: process_outbox(at(2024, 7, 2)))
+        evaluation = elsewhere(lambda: process_outbox(at(2024, 7, 2)))
         assert has_read.wait(120)
         # The rest of its partitions, by a later attempt.
-        record = elsewhere(lambda: _tell_downstream(run.pk))
+        record = elsewhere(lambda: _write_outbox(run.pk))
         record.join(1)
         may_end.set()
-        judge.join(120)
+        evaluation.join(120)
         record.join(120)
     assert Outbox.objects.filter(run=run).count() == 1
     assert process_outbox(at(2024, 7, 2)) == 1
@@ -100,7 +115,7 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
 def locked(of: Asset) -> Iterator[None]:
     """Lock the partitions of an asset in another transaction, as one that records many does."""
     may_end = threading.Event()
-    thread = locked_slices(of, may_end)
+    thread = locked_partitions(of, may_end)
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '3s'")
@@ -113,7 +128,7 @@ def locked(of: Asset) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("schedule", [cron("@daily"), any_of(cron("@daily"), by("daily"))])
-def test_a_slice_that_is_locked_keeps_no_other_schedule_from_its_tick(
+def test_a_partition_that_is_locked_keeps_no_other_schedule_from_its_tick(
     schedule: dict[str, Any],
 ) -> None:
     alice, midnight = person("alice", is_superuser=True), at(2024, 7, 2)
@@ -130,7 +145,7 @@ def test_a_slice_that_is_locked_keeps_no_other_schedule_from_its_tick(
     assert AssetPartition.objects.get(asset=busy).due_again
 
 
-def test_a_slice_that_is_locked_keeps_nothing_else_from_being_judged() -> None:
+def test_a_partition_that_is_locked_keeps_nothing_else_from_being_evaluated() -> None:
     alice, now = person("alice", is_superuser=True), at(2024, 7, 2)
     daily = asset("daily", DAILY)
     busy, free = (scheduled(name, by("daily"), DAILY, since=at(2024, 7, 1)) for name in "bf")
@@ -144,6 +159,28 @@ def test_a_slice_that_is_locked_keeps_nothing_else_from_being_judged() -> None:
     assert process_outbox(now + timedelta(seconds=5)) == 1
     assert AssetPartition.objects.get(asset=busy).due_again
     assert not Outbox.objects.exists()
+
+
+def test_a_locked_partition_that_waits_for_a_fresh_asset_is_examined_when_it_is_free() -> None:
+    alice, written_at = person("alice", is_superuser=True), at(2024, 7, 2, 8)
+    model = asset("model")
+    hours, days = timedelta(hours=6), timedelta(days=3_000)
+    waits = all_of(after(hours), fresh("model", days))
+    busy, free = (scheduled(name, waits, DAILY, since=at(2024, 7, 1)) for name in "bf")
+    look(at(2024, 7, 2, 6))
+    assert waiting(busy) == waiting(free) == []
+    write(model, "", make_gateway("scheduled"), alice)
+    with locked(busy):
+        assert process_outbox(written_at) == 1
+        requeue_due(written_at)
+        assert (waiting(busy), waiting(free)) == ([], ["2024-07-01"])
+        # Still locked: kept once more.
+        assert process_outbox(written_at + timedelta(seconds=3)) == 1
+    assert Outbox.objects.get().schedule == Schedule.objects.get(producer=busy.producer)
+    look(written_at + timedelta(seconds=10))
+    assert waiting(busy) == ["2024-07-01"]
+    assert not Outbox.objects.exists()
+    assert not Schedule.objects.exclude(error="").exists()
 
 
 def test_schedules_tick_while_the_rest_of_their_bundle_is_stored(bundle: Bundle) -> None:

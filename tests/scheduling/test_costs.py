@@ -12,9 +12,9 @@ from accounts_app.models import User
 from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.models import (
     AssetPartition,
+    AwaitedPartition,
     Gateway,
     Outbox,
-    RunNeed,
     Schedule,
     ScheduleTick,
     TickReason,
@@ -26,9 +26,18 @@ from slicewise import PartitionByInterval
 from slicewise.partitions.due import ended_between
 from slicewise.partitions.rows import partition_rows
 from tests.factories import asset
-from tests.plans import rows_read
+from tests.query_plans import rows_read
 from tests.queued_runs import claim_runs
-from tests.scheduling.scenes import at, by, cron, make, make_all, scheduled, waiting, write
+from tests.scheduling.scheduled_assets import (
+    at,
+    by,
+    cron,
+    make,
+    make_all,
+    scheduled,
+    waiting,
+    write,
+)
 
 BEGAN = at(2024, 7, 1)
 pytestmark = pytest.mark.django_db
@@ -82,15 +91,19 @@ def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gat
     asked_at = timezone.now()
     # In the first minutes, and then every quarter of an hour.
     for minutes in (0, 10):
-        while RunNeed.objects.filter(look_at__lte=asked_at + timedelta(minutes=minutes)).exists():
+        while AwaitedPartition.objects.filter(
+            look_at__lte=asked_at + timedelta(minutes=minutes)
+        ).exists():
             assert wake_waiting(asked_at + timedelta(minutes=minutes)) == 0
     soon = asked_at + timedelta(minutes=15)
     with CaptureQueriesContext(connection) as statements:
         assert wake_waiting(soon) == 0
-    (look,) = (query["sql"] for query in statements if "assets_app_runneed" in query["sql"])
+    (look,) = (
+        query["sql"] for query in statements if "assets_app_awaitedpartition" in query["sql"]
+    )
     assert rows_read(look) == 0
     make(runs[0], gateway)
-    assert RunNeed.objects.filter(look_at__lte=soon).count() == 1
+    assert AwaitedPartition.objects.filter(look_at__lte=soon).count() == 1
     assert wake_waiting(soon) == 1
 
 
@@ -116,7 +129,7 @@ def test_an_asset_that_reads_all_of_another_names_none_of_it(alice: User, gatewa
     assert look_again() == []
 
 
-def test_no_more_is_judged_at_once_than_a_transaction_has_room_for(
+def test_no_more_is_evaluated_at_once_than_a_transaction_has_room_for(
     alice: User, gateway: Gateway, settings: Any
 ) -> None:
     settings.MAX_PARTITIONS_PER_TRANSACTION = 2

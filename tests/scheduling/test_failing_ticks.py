@@ -15,7 +15,7 @@ from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from slicewise.storage import staging_path
 from tests.catalogue.conftest import bundle
-from tests.scheduling.scenes import at, begin, cron, scheduled, waiting
+from tests.scheduling.scheduled_assets import at, begin, cron, scheduled, waiting
 
 __all__ = ["bundle"]
 

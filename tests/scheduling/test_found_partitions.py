@@ -21,7 +21,16 @@ from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionAtRuntime, PartitionByInterval
 from tests.factories import asset
 from tests.runtime_keys import CUSTOMERS, discover, discovering, found, known
-from tests.scheduling.scenes import at, begin, by, cron, make_all, scheduled, waiting, write
+from tests.scheduling.scheduled_assets import (
+    at,
+    begin,
+    by,
+    cron,
+    make_all,
+    scheduled,
+    waiting,
+    write,
+)
 
 BEGAN = at(2024, 7, 1)
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -149,7 +158,7 @@ def test_an_asset_that_is_not_partitioned_follows_what_was_found(
     assert waiting(report) == [""]
 
 
-def test_what_was_made_before_its_key_was_removed_keeps_nothing_waiting(
+def test_partitions_with_a_removed_key_do_not_block_downstream_partitions(
     models: Asset, prediction: Asset, alice: User, gateway: Gateway
 ) -> None:
     discover(models, alice, gateway, "acme", "globex")

@@ -27,7 +27,7 @@ from assets_app.models import (
 from assets_app.scheduling import joined_ticks, queueing
 from assets_app.scheduling.missed import Missed, missed_by
 from assets_app.scheduling.outbox import process_outbox
-from assets_app.scheduling.partition_marks import SlicesLocked
+from assets_app.scheduling.partition_marks import PartitionsLocked
 from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
@@ -38,7 +38,8 @@ from slicewise import (
     PartitionBySequence,
 )
 from tests.factories import asset, together
-from tests.scheduling.scenes import (
+from tests.scheduling.beats import look, written
+from tests.scheduling.scheduled_assets import (
     all_of,
     any_of,
     at,
@@ -62,27 +63,6 @@ SEGMENTS = PartitionBySequence(["north", "south"])
 BEGAN = at(2024, 7, 1)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 pytestmark = pytest.mark.django_db
-
-
-def look(now: datetime) -> None:
-    """Act as a beat at one moment."""
-    handle_ticks(now)
-    while process_outbox(now):
-        pass
-    while requeue_due(now):
-        pass
-
-
-def written(of: Asset, selection: str, when: datetime, gateway: Gateway, user: User) -> None:
-    """Write partitions upstream at a moment, and judge downstream partitions just after it.
-
-    The ticks before the moment are handled.
-    """
-    look(when - timedelta(milliseconds=50))
-    before = set(Materialization.objects.values_list("pk", flat=True))
-    write(of, selection, gateway, user)
-    Materialization.objects.exclude(pk__in=before).update(created_at=when)
-    look(when + timedelta(milliseconds=50))
 
 
 def made_at(of: Asset, gateway: Gateway, when: datetime) -> None:
@@ -152,7 +132,7 @@ def test_a_weekly_tick_makes_all_windows_of_the_week_beside_a_daily_one() -> Non
 # ---------------------------------------------------------------- a & time
 
 
-def test_both_are_due_at_the_first_tick_at_which_the_asset_is_there(
+def test_both_are_due_at_the_first_tick_at_which_the_asset_is_materialized(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -176,7 +156,7 @@ def test_both_are_due_at_the_first_tick_at_which_the_asset_is_there(
     assert Run.objects.get(asset=both, state="queued").tick is not None
 
 
-def test_what_is_made_again_upstream_is_taken_over_at_the_next_tick(
+def test_partitions_materialized_again_upstream_count_at_the_next_tick(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -203,7 +183,7 @@ def test_ticks_for_which_the_rest_does_not_hold_are_one_line() -> None:
     assert ticks(both) == [(TickReason.UPSTREAM, 4, 0)]
 
 
-def test_a_write_that_was_recorded_before_a_tick_and_judged_after_it_is_in_time(
+def test_a_write_that_was_recorded_before_a_tick_and_evaluated_after_it_is_in_time(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -269,7 +249,7 @@ def test_an_asset_beside_a_part_with_a_time_makes_due_by_itself(
 # ---------------------------------------------------------------- without windows
 
 
-def test_what_has_no_window_is_due_at_each_tick_where_a_time_alone_suffices(
+def test_partitions_without_window_are_due_at_each_tick_where_a_time_alone_suffices(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up")
@@ -287,7 +267,7 @@ def test_what_has_no_window_is_due_at_each_tick_where_a_time_alone_suffices(
     assert Run.objects.get(asset=unpartitioned, state="queued").trigger == Trigger.UPSTREAM
 
 
-def test_what_has_no_window_is_due_at_a_tick_where_the_asset_has_something_new(
+def test_partitions_without_window_are_due_at_a_tick_where_the_asset_has_a_new_version(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -479,7 +459,7 @@ def test_a_paused_asset_makes_nothing_and_unpausing_does_not_catch_up(
     assert waiting(joined) == ["2024-07-03"]
 
 
-def test_what_was_missed_is_told_while_it_is_paused_and_afterwards(
+def test_missed_partitions_are_listed_during_a_pause_and_afterwards(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -555,7 +535,7 @@ def test_an_expression_that_loses_its_times_waits_for_none(alice: User, gateway:
     declare(daily_asset, by("up"), at(2024, 7, 2, 2))
     row = Schedule.objects.get(producer=daily_asset.producer)
     assert (row.next_at, row.handled_until) == (None, BEGAN)
-    # It was put off, and is judged by what holds then.
+    # It was put off, and is evaluated by what holds then.
     look(at(2024, 7, 3))
     assert waiting(daily_asset) == ["2024-07-01"]
 
@@ -569,12 +549,12 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     asset("up", DAILY)
     bad = scheduled("bad", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
-    judge_rows = queueing.evaluate_rows
+    evaluate_rows = queueing.evaluate_rows
 
     def failing(of: Target, *arguments: object) -> object:
         if of.asset == bad:
             raise RuntimeError("no")
-        return judge_rows(of, *arguments)  # type: ignore[arg-type]
+        return evaluate_rows(of, *arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
         patched.setattr(joined_ticks, "evaluate_rows", failing)
@@ -588,7 +568,7 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     assert Schedule.objects.get(producer=bad.producer).failures == 0
 
 
-def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
+def test_partitions_that_waited_for_a_failed_tick_are_queued_by_the_next_attempt(
     alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     up = asset("up", DAILY)
@@ -607,7 +587,7 @@ def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
     assert waiting(both) == ["2024-07-01"]
 
 
-def test_what_is_made_together_is_due_together(alice: User, gateway: Gateway) -> None:
+def test_outlets_of_one_function_are_due_together(alice: User, gateway: Gateway) -> None:
     up = asset("up", DAILY)
     rule = any_of(by("up"), cron("@daily"))
     first_outlet, second_outlet = together(
@@ -643,7 +623,7 @@ def test_a_window_that_another_run_holds_at_the_tick_is_looked_at_when_that_has_
     assert waiting(both) == ["2024-07-01"]
 
 
-def test_what_is_judged_before_its_tick_is_handled_is_made_by_that_tick(
+def test_partitions_evaluated_before_a_tick_are_queued_by_that_tick(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -666,7 +646,7 @@ def test_what_is_judged_before_its_tick_is_handled_is_made_by_that_tick(
     assert waiting(both) == [], "one tick makes it once"
 
 
-def test_what_is_put_off_until_a_tick_that_fails_waits_for_its_next_attempt(
+def test_evaluations_put_off_until_a_failing_tick_wait_for_its_next_attempt(
     alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     up = asset("up", DAILY)
@@ -682,7 +662,7 @@ def test_what_is_put_off_until_a_tick_that_fails_waits_for_its_next_attempt(
     assert run.tick is not None
 
 
-def test_a_slice_that_is_locked_at_its_tick_is_looked_at_by_the_next_beat(
+def test_a_partition_that_is_locked_at_its_tick_is_looked_at_by_the_next_beat(
     alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     up = asset("up", DAILY)
@@ -691,7 +671,7 @@ def test_a_slice_that_is_locked_at_its_tick_is_looked_at_by_the_next_beat(
     write(up, "2024-07-01", gateway, alice)
     Materialization.objects.update(created_at=at(2024, 7, 2, 23, 59, 59))
     with monkeypatch.context() as patched:
-        patched.setattr(joined_ticks, "refuse_locked", Mock(side_effect=SlicesLocked("locked")))
+        patched.setattr(joined_ticks, "refuse_locked", Mock(side_effect=PartitionsLocked("locked")))
         handle_ticks(at(2024, 7, 3))
         while process_outbox(at(2024, 7, 3, 0, 0, 1)):
             pass
@@ -733,7 +713,7 @@ def test_a_window_that_a_run_held_at_its_tick_and_did_not_make_is_made_after_it(
     assert waiting(either) == ["2024-07-01", "2024-07-02"]
 
 
-def test_what_a_tick_has_made_in_vain_is_not_told_as_due_at_the_next(
+def test_failed_partitions_of_a_tick_are_not_shown_as_due_at_the_next_tick(
     alice: User, gateway: Gateway
 ) -> None:
     up = asset("up", DAILY)
@@ -747,7 +727,7 @@ def test_what_a_tick_has_made_in_vain_is_not_told_as_due_at_the_next(
     assert waiting(both) == []
 
 
-def test_what_waits_for_a_tick_is_told_as_on_its_way(alice: User, gateway: Gateway) -> None:
+def test_partitions_that_wait_for_a_tick_are_shown_as_coming(alice: User, gateway: Gateway) -> None:
     up = asset("up", DAILY)
     both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
@@ -759,7 +739,7 @@ def test_what_waits_for_a_tick_is_told_as_on_its_way(alice: User, gateway: Gatew
     assert progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 3, 2)) == []
 
 
-def test_what_a_backfill_makes_upstream_waits_for_no_tick(alice: User, gateway: Gateway) -> None:
+def test_upstream_partitions_of_a_backfill_wait_for_no_tick(alice: User, gateway: Gateway) -> None:
     up = asset("up", DAILY)
     both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     write(up, "2024-06-01", gateway, alice)
@@ -803,7 +783,7 @@ def declare(of: Asset, schedule: dict[str, Any], when: datetime) -> None:
     version.definition = version.definition | {"schedule": schedule}
     producer.current_version.save(update_fields=["definition"])
     Asset.objects.filter(pk=of.pk).update(schedule=schedule)
-    names = {part["name"] for part in schedule.get("of", [schedule]) if "name" in part}
+    names = {term["name"] for term in schedule.get("of", [schedule]) if "name" in term}
     for name in names:
         upstream = Asset.objects.get(name=name)
         upstream.downstream_edges.get_or_create(downstream=of, defaults={"scheduling": True})

@@ -19,7 +19,7 @@ from slicewise import (
     PartitionMapping,
 )
 from tests.factories import asset
-from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
+from tests.scheduling.scheduled_assets import at, by, make_all, scheduled, waiting, write
 
 OPEN = PartitionByInterval("@daily")
 BOUNDED = PartitionByInterval("@daily", start="2024-01-01")
@@ -61,7 +61,9 @@ def test_the_last_upstream_window_may_begin_before_the_schedule(
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
 
 
-def test_what_is_not_the_latest_makes_nothing_due(alice: User, gateway: Gateway) -> None:
+def test_only_the_latest_upstream_partition_makes_partitions_due(
+    alice: User, gateway: Gateway
+) -> None:
     rates = asset("rates", OPEN)
     daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": Latest()})
     write(rates, "2024-07-02", gateway, alice)

@@ -17,7 +17,7 @@ from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import asset
-from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
+from tests.scheduling.scheduled_assets import at, by, make_all, scheduled, waiting, write
 
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -73,7 +73,7 @@ def test_whole_days_written_during_the_pause_are_missed_until_they_are_made(
     assert missed(daily) is None
 
 
-def test_a_day_that_is_there_is_missed_once_an_hour_of_it_is_newer(
+def test_a_materialized_day_is_missed_once_an_hour_of_it_is_newer(
     daily: Asset, gateway: Gateway, alice: User
 ) -> None:
     write_hours("2024-07-01T05:00Z", gateway, alice)
@@ -83,7 +83,7 @@ def test_a_day_that_is_there_is_missed_once_an_hour_of_it_is_newer(
     assert missed_keys.form == "selection=2024-07-01&existing=stale"
 
 
-def test_what_is_written_after_the_pause_is_due_and_not_missed(
+def test_partitions_written_after_the_pause_are_due_and_not_missed(
     daily: Asset, gateway: Gateway, alice: User
 ) -> None:
     write_hours("2024-07-02", gateway, alice)
@@ -95,7 +95,7 @@ def test_what_is_written_after_the_pause_is_due_and_not_missed(
     assert missed(daily) == "2024-07-02"
 
 
-def test_what_a_backfill_has_made_upstream_is_not_missed(
+def test_upstream_partitions_of_a_backfill_are_not_missed(
     daily: Asset, gateway: Gateway, alice: User
 ) -> None:
     write_hours("2024-07-02", gateway, alice)
@@ -103,7 +103,7 @@ def test_what_a_backfill_has_made_upstream_is_not_missed(
     assert missed(daily) is None
 
 
-def test_what_a_run_makes_now_is_not_missed(daily: Asset, gateway: Gateway, alice: User) -> None:
+def test_partitions_in_flight_are_not_missed(daily: Asset, gateway: Gateway, alice: User) -> None:
     from assets_app.execution.request.requests import MaterializeRequest, materialize
 
     write_hours("2024-07-02..2024-07-03", gateway, alice)

@@ -25,7 +25,7 @@ from assets_app.scheduling.outbox import process_outbox
 from slicewise import PartitionAtRuntime, PartitionByInterval
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.factories import asset, external, person
-from tests.scheduling.scenes import at, by, make_all, scheduled, waiting
+from tests.scheduling.scheduled_assets import at, by, make_all, scheduled, waiting
 
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -35,7 +35,7 @@ ALL_HOURS = "2024-07-01T00:00Z..2024-07-01T23:00Z"
 pytestmark = pytest.mark.django_db
 
 
-def tell(of: Asset, selection: str = "", *, user: User, **more: Any) -> WriteReport:
+def report_selection(of: Asset, selection: str = "", *, user: User, **more: Any) -> WriteReport:
     return report_write(ReportedWrite(asset=of, selection=selection, **more), user=user)
 
 
@@ -45,8 +45,10 @@ def listed(*keys: str) -> list[ReportedPartition]:
 
 def test_each_partition_gets_its_next_version_and_a_record_without_a_run(alice: User) -> None:
     stock = external("stock", DAILY)
-    tell(stock, "2024-07-01", user=alice, rows=10, bytes=99)
-    report = tell(stock, "2024-07-01..2024-07-02", user=alice, metadata={"job": "nightly"})
+    report_selection(stock, "2024-07-01", user=alice, rows=10, bytes=99)
+    report = report_selection(
+        stock, "2024-07-01..2024-07-02", user=alice, metadata={"job": "nightly"}
+    )
     assert report.partition_count == 2
     versions = AssetPartition.objects.order_by("key").values_list("key", "version", "state")
     assert list(versions) == [
@@ -55,29 +57,31 @@ def test_each_partition_gets_its_next_version_and_a_record_without_a_run(alice: 
     first = Materialization.objects.order_by("id")[0]
     assert (first.run, first.rows, first.bytes) == (None, 10, 99)
     assert PartitionCount.objects.get(state="materialized").count == 2
-    assert report.told_by_name == "alice"
+    assert report.reported_by_name == "alice"
 
 
-def test_what_depends_on_it_is_due_when_all_of_it_has_been_told_of(alice: User) -> None:
+def test_downstream_partitions_are_due_once_all_upstream_partitions_are_reported(
+    alice: User,
+) -> None:
     hourly = external("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
-    tell(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", user=alice)
+    report_selection(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", user=alice)
     process_outbox(NOW)
     assert waiting(daily) == []
-    tell(hourly, "2024-07-01T23:00Z", user=alice)
+    report_selection(hourly, "2024-07-01T23:00Z", user=alice)
     assert process_outbox(NOW) == 1
     assert waiting(daily) == ["2024-07-01"]
     assert not Outbox.objects.exists()
 
 
-def test_told_again_it_is_newer_than_what_was_made_from_it(alice: User, gateway: Gateway) -> None:
+def test_reported_again_it_is_newer_than_data_made_from_it(alice: User, gateway: Gateway) -> None:
     hourly = external("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN, upstream={"hourly": None})
-    tell(hourly, ALL_HOURS, user=alice)
+    report_selection(hourly, ALL_HOURS, user=alice)
     process_outbox(NOW)
     make_all(daily, gateway)
     assert newer_inputs(daily, ["2024-07-01"]) == {}
-    tell(hourly, "2024-07-01T03:00Z", user=alice)
+    report_selection(hourly, "2024-07-01T03:00Z", user=alice)
     assert newer_inputs(daily, ["2024-07-01"])["2024-07-01"].key == "2024-07-01T03:00Z"
     process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01"]
@@ -86,7 +90,7 @@ def test_told_again_it_is_newer_than_what_was_made_from_it(alice: User, gateway:
 def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
     rates = external("rates")
     after = scheduled("after", by("rates"), since=BEGAN)
-    tell(rates, user=alice)
+    report_selection(rates, user=alice)
     process_outbox(NOW)
     assert waiting(after) == [""]
     assert asset_statuses([rates])[0].last_success is not None
@@ -97,9 +101,9 @@ def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
     [
         ("2019-01-01", {}, "selection", "2019"),
         ("2999-01-01", {}, "selection", "2999"),
-        ("", {}, "selection", "Say which partitions"),
+        ("", {}, "selection", "Name the partitions"),
         ("2024-01-01..2024-01-02", {"rows": 5}, "rows", "2 partitions"),
-        ("2024-01-01..2024-01-02", {"bytes": 5}, "bytes", "one at a time"),
+        ("2024-01-01..2024-01-02", {"bytes": 5}, "bytes", "a single partition"),
         ("", {"partitions": listed("2024-01-01", "2024-01-01")}, "partitions", "named twice"),
         ("", {"partitions": listed("2024-01-01", "2019-01-01")}, "partitions", "2019-01-01"),
         ("", {"partitions": listed("2024-01-01", "x")}, "partitions", "'x'"),
@@ -108,12 +112,12 @@ def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
         ("", {"partitions": listed("2024-01-01"), "rows": 1}, "partitions", "leave the other"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_is_recorded(
+def test_invalid_reports_are_refused_and_nothing_is_recorded(
     alice: User, selection: str, more: dict[str, Any], field: str, message: str
 ) -> None:
     stock = external("stock", DAILY)
     with pytest.raises(InvalidRequest) as refused:
-        tell(stock, selection, user=alice, **more)
+        report_selection(stock, selection, user=alice, **more)
     assert message in refused.value.errors[field][0]
     assert not WriteReport.objects.exists()
     assert not AssetPartition.objects.exists()
@@ -123,18 +127,18 @@ def test_too_many_at_once_are_refused_by_the_name_of_the_setting(
     alice: User, settings: Any
 ) -> None:
     settings.MAX_PARTITIONS_PER_REQUEST = 3
-    with pytest.raises(InvalidRequest, match=r"MAX_PARTITIONS_PER_REQUEST.*several parts"):
-        tell(external("stock", DAILY), "2024-01-01..2024-01-04", user=alice)
+    with pytest.raises(InvalidRequest, match=r"MAX_PARTITIONS_PER_REQUEST.*several requests"):
+        report_selection(external("stock", DAILY), "2024-01-01..2024-01-04", user=alice)
     days = [f"2024-02-{day:02}" for day in range(1, 5)]
-    with pytest.raises(InvalidRequest, match=r"MAX_PARTITIONS_PER_REQUEST.*several parts"):
-        tell(external("other", DAILY), user=alice, partitions=listed(*days))
+    with pytest.raises(InvalidRequest, match=r"MAX_PARTITIONS_PER_REQUEST.*several requests"):
+        report_selection(external("other", DAILY), user=alice, partitions=listed(*days))
     with pytest.raises(InvalidRequest, match="is not partitioned"):
-        tell(external("rates"), user=alice, partitions=listed(""))
+        report_selection(external("rates"), user=alice, partitions=listed(""))
 
 
 def test_each_of_many_partitions_has_counts_of_its_own(alice: User) -> None:
     stock = external("stock", DAILY)
-    report = tell(
+    report = report_selection(
         stock,
         user=alice,
         partitions=[
@@ -146,26 +150,26 @@ def test_each_of_many_partitions_has_counts_of_its_own(alice: User) -> None:
     assert report.partition_count == 3
     counts = {("2024-07-01", 0, None), ("2024-07-05", None, 50), ("2024-07-09", 9, 90)}
     assert set(AssetPartition.objects.values_list("key", "rows", "bytes")) == counts
-    recorded = Materialization.objects.values_list("slice__key", "rows", "bytes")
+    recorded = Materialization.objects.values_list("partition__key", "rows", "bytes")
     assert set(recorded) == counts
 
 
 def test_an_unfinished_window_is_refused(alice: User) -> None:
     today = f"{timezone.now():%Y-%m-%d}"
     with pytest.raises(InvalidRequest):
-        tell(external("stock", DAILY), today, user=alice)
+        report_selection(external("stock", DAILY), today, user=alice)
 
 
 def test_of_what_is_made_here_nothing_is_taken(alice: User) -> None:
-    with pytest.raises(InvalidRequest, match="is made here: materialize it"):
-        tell(asset("made", DAILY), "2024-07-01", user=alice)
+    with pytest.raises(InvalidRequest, match="is materialized here: materialize the asset"):
+        report_selection(asset("made", DAILY), "2024-07-01", user=alice)
     with pytest.raises(InvalidRequest, match="not declared by any loaded file"):
-        tell(external("gone", DAILY, active=False), "2024-07-01", user=alice)
+        report_selection(external("gone", DAILY, active=False), "2024-07-01", user=alice)
 
 
 def test_a_key_that_nobody_added_is_refused(alice: User) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        tell(external("models", PartitionAtRuntime(name="carriers")), "AA", user=alice)
+        report_selection(external("models", PartitionAtRuntime(name="carriers")), "AA", user=alice)
     assert "AA" in refused.value.errors["selection"][0]
 
 
@@ -178,7 +182,7 @@ def test_while_a_run_holds_one_of_them_none_is_recorded(alice: User) -> None:
     Asset.objects.update(producer=None)
     stock.refresh_from_db()
     with pytest.raises(ConflictingRequest, match="2024-07-01"):
-        tell(stock, "2024-07-01..2024-07-02", user=alice)
+        report_selection(stock, "2024-07-01..2024-07-02", user=alice)
     assert not Materialization.objects.exists()
     assert AssetPartition.objects.get().version == 0
 
@@ -186,18 +190,18 @@ def test_while_a_run_holds_one_of_them_none_is_recorded(alice: User) -> None:
 def test_a_viewer_may_not_and_an_operator_leaves_a_trail(alice: User) -> None:
     stock = external("stock", DAILY)
     with pytest.raises(PermissionDenied, match=r"may not report writes.*operator"):
-        tell(stock, "2024-07-01", user=person("vera", Role.VIEWER))
-    tell(stock, "2024-07-01", user=person("olga", Role.OPERATOR))
+        report_selection(stock, "2024-07-01", user=person("vera", Role.VIEWER))
+    report_selection(stock, "2024-07-01", user=person("olga", Role.OPERATOR))
     entry = AuditEntry.objects.get()
     assert (entry.actor_name, entry.action, entry.subject) == ("olga", "report_write", "stock")
     assert entry.detail["partitions"] == 1
 
 
 def test_a_record_is_of_a_run_or_of_a_report(alice: User) -> None:
-    report = tell(external("stock", DAILY), "2024-07-01", user=alice)
+    report = report_selection(external("stock", DAILY), "2024-07-01", user=alice)
     partition = AssetPartition.objects.get()
     with pytest.raises(IntegrityError, match="by_run_or_report"), transaction.atomic():
-        Materialization.objects.create(slice=partition, version=9, created_at=timezone.now())
+        Materialization.objects.create(partition=partition, version=9, created_at=timezone.now())
     with pytest.raises(IntegrityError, match="outbox_run_or_report"), transaction.atomic():
         Outbox.objects.create()
     assert report.materializations.count() == 1
@@ -208,4 +212,4 @@ def test_ten_thousand_are_recorded_in_a_few_statements(
 ) -> None:
     hourly = external("hourly", HOURLY)
     with django_assert_max_num_queries(12):
-        assert tell(hourly, "2024-01..2024-12", user=alice).partition_count == 8784
+        assert report_selection(hourly, "2024-01..2024-12", user=alice).partition_count == 8784

@@ -25,7 +25,7 @@ from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.recording import forget_ticks
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import asset
-from tests.scheduling.scenes import (
+from tests.scheduling.scheduled_assets import (
     all_of,
     any_of,
     at,
@@ -96,7 +96,7 @@ def test_each_side_of_an_and_is_counted(alice: User, gateway: Gateway) -> None:
     write(hourly, "2024-07-01", gateway, alice)
     (progress,) = progress_of(daily, NOW)
     assert progress.text == "hourly 24 of 24, stock 0 of 1"
-    assert [part.missing for part in progress.upstream] == [[], ["2024-07-01"]]
+    assert [upstream.missing for upstream in progress.upstream] == [[], ["2024-07-01"]]
     write(stock, "2024-07-01", gateway, alice)
     assert progress_of(daily, NOW) == []
 
@@ -117,7 +117,7 @@ def test_a_window_that_is_not_over_says_so(alice: User, gateway: Gateway) -> Non
     assert progress_of(lag, at(2024, 7, 3)) == []
 
 
-def test_what_has_been_made_is_not_on_its_way(alice: User, gateway: Gateway) -> None:
+def test_materialized_partitions_are_not_shown_as_coming(alice: User, gateway: Gateway) -> None:
     upstream = asset("one", DAILY)
     second = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     write(upstream, "2024-07-01", gateway, alice)
@@ -159,7 +159,7 @@ def test_progress_takes_three_statements(alice: User, gateway: Gateway) -> None:
     assert len(statements) == 3
 
 
-def test_what_a_pause_misses_is_what_ended_since_the_last_tick() -> None:
+def test_a_pause_misses_the_windows_that_ended_since_the_last_tick() -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     assert missed_by(daily, at(2024, 7, 4, 12)) is None  # not paused
     daily.paused = True
@@ -196,7 +196,7 @@ def test_a_row_that_still_grows_is_kept() -> None:
     assert forget_ticks(now) == 0
 
 
-def test_what_a_backfill_made_is_on_its_way_only_while_the_backfill_is(
+def test_partitions_of_a_backfill_are_shown_as_coming_only_while_the_backfill_is_active(
     alice: User, gateway: Gateway
 ) -> None:
     hourly = asset("hourly", HOURLY)
@@ -211,7 +211,9 @@ def test_what_a_backfill_made_is_on_its_way_only_while_the_backfill_is(
     assert texts(daily) == {"2024-07-04": "hourly 1 of 24", "2024-07-01": "hourly 7 of 24"}
 
 
-def test_what_a_backfill_that_goes_on_has_made_is_on_its_way(alice: User, gateway: Gateway) -> None:
+def test_partitions_of_an_active_backfill_are_shown_as_coming(
+    alice: User, gateway: Gateway
+) -> None:
     hourly = asset("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     selection = "2024-07-01T00:00Z..2024-07-01T02:00Z"

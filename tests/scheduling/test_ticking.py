@@ -21,12 +21,12 @@ from assets_app.models import (
     Asset,
     AssetPartition,
     Gateway,
-    LeftOut,
     PartitionCount,
     Run,
     RunAttempt,
     Schedule,
     ScheduleTick,
+    ScheduleTruncation,
     TickReason,
     Trigger,
 )
@@ -36,7 +36,7 @@ from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import PartitionRow, partition_rows
 from tests.factories import together
-from tests.scheduling.scenes import (
+from tests.scheduling.scheduled_assets import (
     at,
     begin,
     cron,
@@ -119,7 +119,7 @@ def test_a_partition_made_by_hand_is_not_made_again(alice: User, gateway: Gatewa
     assert ticks(daily) == [(TickReason.EXISTS, 1, 0)]
 
 
-def test_what_has_no_window_is_made_at_every_tick(gateway: Gateway) -> None:
+def test_partitions_without_window_are_queued_at_every_tick(gateway: Gateway) -> None:
     unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
     spend = scheduled("spend", cron("@hourly"), SEGMENTS, since=at(2024, 7, 1))
     for hour in range(1, 6):
@@ -148,7 +148,7 @@ def test_a_segment_made_by_hand_since_the_tick_before_is_left_out_once(
     assert waiting(spend) == ["marketing-dwh", "engineering-dwh"]
 
 
-def test_what_began_by_hand_before_the_tick_and_was_recorded_after_it_is_not_left_out(
+def test_a_tick_queues_partitions_of_a_manual_run_that_began_before_the_tick(
     alice: User, gateway: Gateway
 ) -> None:
     unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
@@ -163,7 +163,7 @@ def test_what_began_by_hand_before_the_tick_and_was_recorded_after_it_is_not_lef
     assert waiting(unpartitioned) == [""]
 
 
-def test_what_is_not_partitioned_is_made_once_a_tick() -> None:
+def test_an_unpartitioned_asset_is_queued_once_a_tick() -> None:
     unpartitioned = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
     handle_ticks(at(2024, 7, 1, 3))
     assert waiting(unpartitioned) == [""]
@@ -191,7 +191,7 @@ def test_the_last_partitions_are_made_again_where_they_are_there(gateway: Gatewa
 MINUTELY = PartitionByInterval("* * * * *", start="2000-01-01")
 
 
-def test_what_a_tick_makes_again_has_a_bound_and_the_rest_is_told(
+def test_a_tick_refreshes_a_limited_number_of_partitions_and_names_the_left_out_ones(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MAX_PARTITIONS_PER_TICK = 100
@@ -210,21 +210,21 @@ def test_what_a_tick_makes_again_has_a_bound_and_the_rest_is_told(
     assert sum(listed) == 60 + 100 + 1 + 1
     assert len(waiting(old)) == 60
     assert waiting(daily) == ["2024-06-30"]
-    left_out = LeftOut.objects.get()
-    assert (left_out.asset, left_out.queued) == (old, 100)
-    assert left_out.first == "2000-01-01T00:00Z"
-    assert left_out.last == "2024-06-30T22:19Z"
+    truncation = ScheduleTruncation.objects.get()
+    assert (truncation.asset, truncation.queued) == (old, 100)
+    assert truncation.first == "2000-01-01T00:00Z"
+    assert truncation.last == "2024-06-30T22:19Z"
     minutes = (at(2024, 7, 1) - at(2000, 1, 1)) // timedelta(minutes=1)
-    assert left_out.count == minutes - 100
+    assert truncation.count == minutes - 100
 
 
-def test_what_is_made_again_is_cut_by_whole_windows(settings: Any) -> None:
+def test_refreshed_partitions_are_limited_by_whole_windows(settings: Any) -> None:
     settings.MAX_PARTITIONS_PER_TICK = 5
     both = PartitionByProduct([PartitionByInterval("@daily", start="2024-06-01"), SEGMENTS])
     scheduled("both", cron("@daily"), both, since=at(2024, 7, 1), refresh=4)
     handle_ticks(at(2024, 7, 2))
-    left_out = LeftOut.objects.get()
-    assert (left_out.queued, left_out.count) == (4, 4)
+    truncation = ScheduleTruncation.objects.get()
+    assert (truncation.queued, truncation.count) == (4, 4)
 
 
 def test_only_the_latest_is_made_where_that_is_wanted_and_the_others_are_skipped() -> None:
@@ -290,7 +290,7 @@ def test_a_changed_schedule_goes_on_from_where_the_old_one_was() -> None:
     assert len(waiting(daily)) == 6
 
 
-def test_what_comes_due_while_a_run_holds_it_is_made_when_that_run_fails(
+def test_partitions_due_while_a_run_holds_them_are_queued_when_that_run_fails(
     alice: User, gateway: Gateway
 ) -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
@@ -305,7 +305,7 @@ def test_what_comes_due_while_a_run_holds_it_is_made_when_that_run_fails(
     assert waiting(daily) == ["2024-07-01"]
 
 
-def test_what_comes_due_while_a_run_holds_it_is_not_made_twice(
+def test_partitions_due_while_a_run_holds_them_are_not_materialized_twice(
     alice: User, gateway: Gateway
 ) -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
@@ -316,7 +316,7 @@ def test_what_comes_due_while_a_run_holds_it_is_not_made_twice(
     assert waiting(daily) == []
 
 
-def test_what_is_to_be_refreshed_and_was_held_is_made_when_that_run_is_canceled(
+def test_held_partitions_to_refresh_are_queued_when_the_holding_run_is_canceled(
     alice: User, gateway: Gateway
 ) -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1), refresh=1)
@@ -330,7 +330,7 @@ def test_what_is_to_be_refreshed_and_was_held_is_made_when_that_run_is_canceled(
     assert waiting(daily) == ["2024-07-01"]
 
 
-def test_what_is_held_of_one_outlet_when_it_is_looked_at_again_stays_due(gateway: Gateway) -> None:
+def test_partitions_of_which_one_outlet_is_held_stay_due(gateway: Gateway) -> None:
     both = together("both", ["one", "two"], DAILY, options={"schedule": cron("@daily")})
     assert both[0].producer is not None
     store_schedules([both[0].producer], now=at(2024, 7, 1))

@@ -145,11 +145,11 @@ def test_few_years_are_asked_for() -> None:
 
 def test_a_rule_that_makes_no_sense_is_refused() -> None:
     utc = zone("UTC")
-    with pytest.raises(DefinitionError, match="within a year of it"):
+    with pytest.raises(DefinitionError, match="the year before or the year"):
         YearTicks(lambda year: [date(2024, 1, 1)], utc).rank(0)
     with pytest.raises(DefinitionError, match="boundaries ascend"):
         YearTicks(lambda year: [date(year, 7, 1), date(year, 1, 1)], utc).rank(0)
-    with pytest.raises(DefinitionError, match="on a whole second"):
+    with pytest.raises(DefinitionError, match="in whole seconds"):
         YearTicks(lambda year: [datetime(year, 1, 1, microsecond=5)], utc).rank(0)
 
 
@@ -161,7 +161,7 @@ def test_a_calendar_that_covers_some_years_ends_there() -> None:
     terms = Terms(start="2020-01-01", end="2024-12-31")
     assert len(terms.windows()) == 9
     assert isinstance(terms.window_at(datetime(2022, 5, 1)), Interval)
-    with pytest.raises(PartitionKeyError, match="no boundary so far away"):
+    with pytest.raises(PartitionKeyError, match="lists no boundaries beyond"):
         terms.parse("2024-09-01")
 
 

@@ -15,7 +15,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from tests.sdk.scan import YEARS, Reading, changes, readings, ticks
+from tests.sdk.offset_changes import YEARS, Reading, changes, readings, ticks
 from tests.sdk.strategies import CHANGES, ZONES
 
 CRONS = [
@@ -48,7 +48,7 @@ def test_the_clock_read_minute_by_minute_ticks_at_the_same_boundaries(zone: str)
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_what_belongs_beside_a_change_is_a_window_and_nothing_else(zone: str) -> None:
+def test_exactly_the_windows_beside_a_clock_change_belong_to_the_definition(zone: str) -> None:
     for cron in ("0 */2 * * *", "0 0 * * *"):
         definition = PartitionByInterval(cron, timezone=zone)
         for change in CHANGES[zone]:

@@ -48,7 +48,7 @@ def test_a_set_of_partitions_arrives_whole(chosen: PartitionSet) -> None:
         )
 
 
-def test_what_is_needed_and_does_not_exist_arrives_too() -> None:
+def test_a_copied_set_keeps_its_nonexistent_partitions() -> None:
     later = PartitionByInterval("@daily", start="2024-02-01")
     needed = upstream_partitions(DAYS, later, DAYS.select("2024-01-30..2024-02-02"))
     assert needed.nonexistent

@@ -22,8 +22,8 @@ HOURLY = PartitionByInterval("@hourly", timezone="America/New_York")
 DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), exclude="0 0 * * 6,0")
 
 
-def at(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+def at(*values: int) -> datetime:
+    return datetime(*values, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
 def rule(expression: str, **more: str) -> TimeSchedule:
@@ -83,8 +83,8 @@ def test_a_late_tick_makes_all_that_ended_meanwhile() -> None:
 
 
 def test_segments_are_made_at_every_tick() -> None:
-    parts = PartitionBySequence(["a", "b"])
-    assert len(ended_between(parts, at(2024, 7, 1), at(2024, 7, 1, 1))) == 2
+    letters = PartitionBySequence(["a", "b"])
+    assert len(ended_between(letters, at(2024, 7, 1), at(2024, 7, 1, 1))) == 2
 
 
 def test_a_product_makes_every_segment_of_the_windows_that_ended() -> None:

@@ -40,7 +40,7 @@ def test_a_partition_is_read_by_its_text_or_its_key() -> None:
     assert reading(["2024-01-02"]) == "second"
 
 
-def test_what_the_latest_partition_holds_is_read_by_the_past_of_the_context() -> None:
+def test_the_past_of_the_context_names_the_latest_partition_for_reading() -> None:
     @asset(uri="file:///tmp/slicewise-unwritten", partition=DAYS)
     def balances(self: Any, context: Any) -> Any:
         return self.read(partition=next(context["partition"].iter_past_partitions()))
@@ -49,7 +49,7 @@ def test_what_the_latest_partition_holds_is_read_by_the_past_of_the_context() ->
     assert materialize(balances, partition="2024-01-03", past=past) == "second"
 
 
-def test_what_has_not_been_made_is_missing() -> None:
+def test_partitions_that_are_not_materialized_are_missing() -> None:
     with pytest.raises(MissingPartitionsError, match="are not materialized: 2024-01-05"):
         reading(["2024-01-01", "2024-01-05"])
 
@@ -79,7 +79,7 @@ def test_partitions_of_a_product_and_of_keys_found_at_run_time_are_read() -> Non
 
 
 @pytest.mark.parametrize("partition", ["2023-12-31", "no day", []])
-def test_what_is_no_partition_is_refused(partition: object) -> None:
+def test_invalid_partitions_are_refused(partition: object) -> None:
     with pytest.raises(PartitionKeyError):
         reading(partition)
 
@@ -117,7 +117,7 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
         return self.read()
 
     message = (
-        "there is no data to read: 2024-01-03 of balances is not materialized."
+        "balances has no data to read: 2024-01-03 is not materialized."
         " Read partitions of earlier runs by self.read(partition=...)"
     )
     with pytest.raises(MissingPartitionsError, match=re.escape(message)):
@@ -128,7 +128,7 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
         return self.read()
 
     with pytest.raises(
-        MissingPartitionsError, match=r"covers none.*self\.read\(partition=\.\.\.\)"
+        MissingPartitionsError, match=r"covers no partition.*self\.read\(partition=\.\.\.\)"
     ):
         materialize(shops)
 
@@ -136,7 +136,7 @@ def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
     def reader(self: Any) -> Any:
         return self.read()
 
-    with pytest.raises(MissingPartitionsError, match="reader is not materialized"):
+    with pytest.raises(MissingPartitionsError, match="reader has no data to read"):
         materialize(reader)
 
 

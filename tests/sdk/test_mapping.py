@@ -189,7 +189,7 @@ def test_the_latest_is_the_last_window_that_has_ended_of_the_equal_segments() ->
     assert back.text == "hour=2024-02-09T00:00Z..2024-02-10T11:00Z dwh=marketing-dwh"
     day = upstream.parse("2024-02-08|marketing-dwh")
     assert not downstream_partitions(upstream, downstream, day, Latest(), since=since, until=now)
-    with pytest.raises(UnboundedPartitionsError, match="say until="):
+    with pytest.raises(UnboundedPartitionsError, match="pass until="):
         upstream_partitions(downstream, upstream, hour, Latest())
 
 
@@ -321,7 +321,7 @@ def test_the_one_partition_of_what_is_not_partitioned_needs_no_name() -> None:
         assert len(downstream_partitions(None, bounded, partition)) == 3
 
 
-def test_what_an_offset_needs_beyond_the_calendar_is_not_spoken_of() -> None:
+def test_windows_beyond_the_calendar_are_not_counted_as_nonexistent() -> None:
     far = upstream_partitions(DAILY, DAILY, "2024-01-05", Offset(-(10**9), 0))
     bounded = PartitionByInterval("@daily", start="2024-01-01")
     needed = upstream_partitions(DAILY, bounded, "2024-01-05", Offset(-(10**9), 0))

@@ -21,7 +21,7 @@ from slicewise import (
     upstream_partitions,
 )
 from slicewise.calendar.ticks import Ticks
-from tests.sdk.retail import PACKAGE
+from tests.sdk.installed_plugins import PACKAGE
 
 sys.path.insert(0, str(PACKAGE / "src"))
 Lookback: Any = import_module("slicewise_retail").Lookback
@@ -80,7 +80,7 @@ def test_a_year_of_minutes_is_mapped_to_days_by_looking_at_few(
     minute_ticks.seen = day_ticks.seen = 0
     needed = upstream_partitions(minutes, days, chosen, mapping)
     assert len(chosen) == 366 * 1440
-    assert len(needed.slabs) == 1
+    assert len(needed.window_ranges) == 1
     assert minute_ticks.seen + day_ticks.seen < most
 
 
@@ -94,7 +94,7 @@ def test_a_year_of_days_is_mapped_to_minutes_by_looking_at_few(
     minute_ticks.seen = day_ticks.seen = 0
     due = downstream_partitions(days, minutes, chosen, mapping)
     assert len(due) >= 366 * 1440
-    assert len(due.slabs) == 1
+    assert len(due.window_ranges) == 1
     assert minute_ticks.seen + day_ticks.seen < 50
 
 
@@ -102,12 +102,12 @@ def test_scattered_minutes_of_a_year_are_mapped_by_their_days() -> None:
     minutes, minute_ticks = _counted("* * * * *")
     days, day_ticks = _counted("@daily")
     every = minutes.select("2024")
-    first, stop = every.slabs[0].first, every.slabs[0].stop
-    odd = PartitionSet(minutes, [(every.slabs[0]._replace(first=n, stop=n + 1))
+    first, stop = every.window_ranges[0].first, every.window_ranges[0].stop
+    odd = PartitionSet(minutes, [(every.window_ranges[0]._replace(first=n, stop=n + 1))
                                  for n in range(first, stop, 7)])  # fmt: skip
     minute_ticks.seen = day_ticks.seen = 0
     needed = upstream_partitions(minutes, days, odd)
-    assert (len(needed), len(needed.slabs)) == (366, 1)
+    assert (len(needed), len(needed.window_ranges)) == (366, 1)
     assert minute_ticks.seen + day_ticks.seen < 2000
 
 
@@ -122,5 +122,5 @@ def test_products_are_mapped_by_ranges_too() -> None:
     chosen = downstream.select("minute=2024 shop=10..19")
     minute_ticks.seen = day_ticks.seen = 0
     needed = upstream_partitions(downstream, upstream, chosen)
-    assert (len(needed), len(needed.slabs)) == (366 * 10 * 2, 1)
+    assert (len(needed), len(needed.window_ranges)) == (366 * 10 * 2, 1)
     assert minute_ticks.seen + day_ticks.seen < 50

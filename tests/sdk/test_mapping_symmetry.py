@@ -25,7 +25,7 @@ from slicewise import (
     upstream_partitions,
 )
 from slicewise.keys.product_key import WHOLE
-from tests.sdk.retail import PACKAGE
+from tests.sdk.installed_plugins import PACKAGE
 from tests.sdk.strategies import definitions, intervals, sequences, zones
 
 sys.path.insert(0, str(PACKAGE / "src"))
@@ -165,7 +165,7 @@ def _seconds(partitions: PartitionSet) -> list[tuple[int, int]]:
 
 
 def assert_minimal(partitions: PartitionSet) -> None:
-    """Require that no two neighbouring slabs could be one."""
-    for first, second in zip(partitions.slabs, partitions.slabs[1:], strict=False):
+    """Require that no two neighbouring window ranges could be one."""
+    for first, second in zip(partitions.window_ranges, partitions.window_ranges[1:], strict=False):
         assert first.stop <= second.first
         assert partitions.space.count(first.stop, second.first) or first.segments != second.segments

@@ -63,7 +63,7 @@ def test_a_secret_is_masked(written: str, masked: str) -> None:
         "one\r\ntwo\x0bthree",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert masked_text(text) == text
 
 

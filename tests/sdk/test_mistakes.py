@@ -88,13 +88,13 @@ def test_a_wrong_argument_is_a_definition_error(make: Callable[[], object], mess
 
 @pytest.mark.parametrize("wrong", [None, 5, date(2024, 1, 1), ["2024-01-01"]])
 @pytest.mark.parametrize("definition", [DAYS, DWHS, BOTH, FOUND, FOUND.known(["a"])])
-def test_what_is_no_text_is_no_key_text(definition: PartitionDefinition, wrong: Any) -> None:
+def test_only_texts_are_parsed_as_key_texts(definition: PartitionDefinition, wrong: Any) -> None:
     with pytest.raises(PartitionKeyError, match="a key text is a text, not"):
         definition.parse(wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, date(2024, 1, 1), ["2024-01-01"]])
-def test_what_is_no_text_is_no_selection(wrong: Any) -> None:
+def test_only_texts_are_read_as_selections(wrong: Any) -> None:
     with pytest.raises(SelectionError, match="a selection is a text"):
         DAYS.select(wrong)
 
@@ -136,7 +136,7 @@ def test_definitions_keys_and_sets_are_frozen() -> None:
         (pair, "parts"),
         (pair, "names"),
         (chosen, "definition"),
-        (chosen, "slabs"),
+        (chosen, "window_ranges"),
         (All(), "kind"),
     ):
         with pytest.raises(AttributeError):

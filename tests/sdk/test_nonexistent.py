@@ -27,7 +27,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from tests.sdk.reference import walked_ticks, zone_of
+from tests.sdk.reference_ticks import walked_ticks, zone_of
 
 WORKDAYS = PartitionByInterval("@daily", start="2024-01-08", exclude="0 0 * * 6,0")
 MONTHLY = PartitionByInterval("@monthly")
@@ -52,7 +52,7 @@ def test_windows_before_the_start_block_and_are_counted_one_by_one() -> None:
     assert needed.nonexistent.partitions == 13
 
 
-def test_what_is_ignored_blocks_nothing_and_is_named_all_the_same() -> None:
+def test_ignored_partitions_do_not_block_and_are_still_named() -> None:
     for key, mapping in (
         ("2024-01-01", Overlap(nonexistent="ignore")),
         ("2024-02-01", Offset(-1, nonexistent="ignore")),
@@ -205,7 +205,7 @@ def _reached(
     data=st.data(),
 )
 @settings(max_examples=60, deadline=None, phases=[Phase.generate])
-def test_what_is_needed_is_what_a_walk_over_all_windows_finds(
+def test_needed_partitions_equal_those_of_a_walk_over_all_windows(
     downstream: Side,
     upstream: Side,
     reach: tuple[int, int],

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.retail import PACKAGE, install, pretend_installed, run
+from tests.sdk.installed_plugins import PACKAGE, install, pretend_installed, run
 
 SCRIPT = """
 import json
 from slicewise import PartitionBySequence, spark
-from slicewise.io import Place, Writer, storage_at
+from slicewise.io import StorageLocation, Writer, storage_at
 from slicewise.storage import StagingLostError
 
-shop = storage_at(Place(uri="pos://mitte/till-3", connection={"folder": FOLDER}))
+shop = storage_at(StorageLocation(uri="pos://mitte/till-3", connection={"folder": FOLDER}))
 days = PartitionBySequence(["mon", "tue"])
 mon, tue = days.values.keys
 session = spark.open_session(REMOTE, SESSION)
@@ -21,7 +21,7 @@ def frame(*amounts):
     return session.createDataFrame([(one, str(one)) for one in amounts], "amount int, text string")
 def write(run, key, *amounts):
     writer = Writer(run_id=run, attempt="1-a")
-    staged = shop.stage(frame(*amounts), days, [key], writer, apart=False)
+    staged = shop.stage(frame(*amounts), days, [key], writer, single_partition=False)
     seen = sorted(row.amount for row in shop.read_staged(session, days, staged, writer).collect())
     return writer, [one.to_json() for one in staged], seen
 def read(*keys):
@@ -80,7 +80,7 @@ def test_a_package_keeps_data_at_uris_of_its_own(tmp_path: Path, spark_remote: s
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("twice", "is declared by several packages, so that none is used"),
+        ("twice", "is declared by several packages, so that no package is used"),
         ("broken", "it is no subclass of Storage"),
     ],
 )

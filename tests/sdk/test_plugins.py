@@ -17,7 +17,7 @@ from slicewise import (
     plugins,
 )
 from slicewise.loading.archives import load_bundle
-from tests.sdk.retail import PACKAGE, install, pretend_installed, run
+from tests.sdk.installed_plugins import PACKAGE, install, pretend_installed, run
 
 SPEC = {"kind": "retail", "unit": "period", "pattern": "4-5-4", "timezone": "Europe/Berlin"}
 BUNDLE = """

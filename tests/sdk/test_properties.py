@@ -79,7 +79,7 @@ def test_ranges_are_minimal_and_cover_the_set(
 
 @given(downstream=definitions, upstream=definitions, data=st.data())
 @settings(max_examples=120, deadline=None)
-def test_what_needs_and_what_is_needed_agree(
+def test_upstream_and_downstream_partitions_agree(
     downstream: PartitionDefinition, upstream: PartitionDefinition, data: st.DataObject
 ) -> None:
     keys, upstream_keys = downstream.keys(), upstream.keys()

@@ -23,7 +23,7 @@ def test_a_segment_is_read_with_its_letters_and_with_escapes(text: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=20))
-def test_what_is_shown_is_the_same_key(value: str) -> None:
+def test_a_readable_text_names_the_same_key(value: str) -> None:
     try:
         text = PartitionKey.of(value).text
     except ValueError:

@@ -20,7 +20,7 @@ from slicewise import (
 )
 from slicewise.keys.key_json import key_to_json
 from slicewise.keys.record_keys import RecordKey, content
-from tests.sdk.key_cast import DAY, Anything, NamedShop, Position, Route, Shop
+from tests.sdk.key_classes import DAY, Anything, NamedShop, Position, Route, Shop
 from tests.sdk.key_values import distinct_values, plain_values
 
 

@@ -58,5 +58,5 @@ def test_segments_surround_the_window_in_the_order_of_dimensions() -> None:
     ]
 
 
-def test_what_is_not_partitioned_has_one_row() -> None:
+def test_an_unpartitioned_asset_has_one_row() -> None:
     assert list(partition_rows(None, None)) == [PartitionRow("", None, None, "", None)]

@@ -48,7 +48,7 @@ def test_the_number_of_a_tick_is_its_rank(
 def _fields(draw: st.DrawFn, low: int, high: int, special: tuple[str, ...] = ()) -> str:
     """Draw one field of a cron expression."""
     value = st.integers(low, high)
-    part = st.one_of(
+    item = st.one_of(
         st.just("*"),
         value.map(str),
         st.integers(1, 9).map(lambda step: f"*/{step}"),
@@ -57,7 +57,7 @@ def _fields(draw: st.DrawFn, low: int, high: int, special: tuple[str, ...] = ())
             lambda first, second, step: f"{first}-{second}/{step}", value, value, st.integers(1, 5)
         ),
     )
-    lists = st.lists(part, min_size=1, max_size=3).map(",".join)
+    lists = st.lists(item, min_size=1, max_size=3).map(",".join)
     return draw(st.one_of(lists, st.sampled_from(special)) if special else lists)
 
 

@@ -131,7 +131,7 @@ def test_columns_of_an_asset_stand_for_their_names_and_tell_whose_they_are() -> 
         (lambda: AssetValidation.fresh_within(60), "takes a timedelta"),  # type: ignore[arg-type]
         (lambda: AssetValidation.not_null("a", severity="bad"), '"error" or "warn"'),  # type: ignore[arg-type]
         (lambda: AssetValidation.not_null("a", name=" "), "is a text"),
-        (lambda: validation(3), "above a function"),  # type: ignore[call-overload]
+        (lambda: validation(3), "decorates a function"),  # type: ignore[call-overload]
         (lambda: validation(lambda: True), "takes one argument"),  # type: ignore[arg-type, misc]
         (lambda: validation(lambda a, b: True), "takes one argument"),  # type: ignore[arg-type, misc]
     ],
@@ -190,7 +190,7 @@ def test_types_have_the_spelling_of_spark(written: object, text: str) -> None:
         *("decimal(1,2,3)", "int(3)", "varchar(1,2)", "array<int>>", "interval fortnight"),
     ],
 )
-def test_what_is_no_type_is_refused(written: str) -> None:
+def test_invalid_types_are_refused(written: str) -> None:
     with pytest.raises(DefinitionError):
         type_text(written)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval
-from tests.sdk.reference import walked_ticks
+from tests.sdk.reference_ticks import walked_ticks
 from tests.sdk.strategies import cadences, crons, intervals, spans, zones
 
 
@@ -78,15 +78,15 @@ def test_the_window_at_an_instant_is_the_one_that_contains_it(
     assert containing == ([] if window is None else [window])
 
 
-@given(definition=intervals(), cut=st.floats(0, 1))
+@given(definition=intervals(), fraction=st.floats(0, 1))
 @settings(max_examples=50, deadline=None)
 def test_pages_of_a_listing_agree_with_the_whole(
-    definition: PartitionByInterval, cut: float
+    definition: PartitionByInterval, fraction: float
 ) -> None:
     windows = definition.windows()
     if not windows:
         return
-    border = windows[int(cut * (len(windows) - 1))].start
+    border = windows[int(fraction * (len(windows) - 1))].start
     pages = [*definition.windows(until=border), *definition.windows(since=border)]
     assert pages == list(windows)
 

@@ -10,7 +10,7 @@ import pytest
 
 from slicewise import DefinitionError
 from slicewise.calendar.zones import Zone, to_datetime, to_instant, zone
-from tests.sdk.reference import zone_of
+from tests.sdk.reference_ticks import zone_of
 
 NAMES = (files("tzdata") / "zones").read_text().split()
 FIRST = to_instant(datetime(1900, 1, 1, tzinfo=UTC))
@@ -65,7 +65,7 @@ def test_offsets_go_on_to_the_end_of_the_calendar(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "Mars/Base", "../tzdata/zones", "/etc/hosts", "zone.tab", "Europe"]
 )
-def test_what_is_no_zone_is_refused(name: str) -> None:
+def test_unknown_time_zones_are_refused(name: str) -> None:
     with pytest.raises(DefinitionError, match=r"unknown time zone .*: use an IANA name"):
         zone(name)
 

@@ -60,6 +60,20 @@ def ticks(rule: str, zone: str) -> tuple[datetime, ...]:
     return tuple(sorted(set(_wall_ticks(int(minute), hour, day, weekday, zone))))
 
 
+def bounded_ticks(rule: str, zone: str, start: str, end: str) -> tuple[datetime, ...]:
+    """Return the ticks of a rule from the midnight of one local date to that of another; elapsed
+    time is counted from the first midnight.
+    """
+    first, last = (
+        datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+        for day in (start, end)
+    )
+    if not rule.startswith("every "):
+        return tuple(tick for tick in ticks(rule, zone) if first <= tick <= last)
+    step = timedelta(hours=int(rule.removeprefix("every ")))
+    return tuple(first + number * step for number in range((last - first) // step + 1))
+
+
 def _cron(rule: str) -> str:
     return {
         "@hourly": "0 * * * *",

@@ -7,19 +7,49 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tests.simulation.alternatives import Alternative
+
 ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata")
 SEGMENTS = ("north", "south", "west")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When an asset is made: by time (`cron`, `every`), by other assets (`any`, `all`), or by these
-    and a time, which is the `rule` of such a schedule.
+    """When an asset is made: by time (`cron`, `every`), by other assets (`any`, `all`), by these
+    and a time, which is the `rule` of such a schedule, or by `alternatives` with terms of lateness.
     """
 
     kind: str
     rule: str = ""
     assets: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    # An asset of whose windows the last one counts that has ended.
+    latest: str = ""
+    # An asset of which a window needs the windows from one number to another, counted from its own.
+    offset: tuple[str, int, int] | None = None
+    # The dates from which and until which a schedule by time ticks.
+    between: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.alternatives:
+            names = dict.fromkeys(
+                name for alternative in self.alternatives for name in alternative.assets
+            )
+            object.__setattr__(self, "assets", tuple(names))
+
+    @property
+    def fresh(self) -> tuple[str, ...]:
+        """Return the assets that are to be fresh."""
+        return tuple(
+            dict.fromkeys(
+                name for alternative in self.alternatives for name, _ in alternative.fresh
+            )
+        )
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """Return all assets that the schedule names."""
+        return tuple(dict.fromkeys([*self.assets, *self.fresh]))
 
     @property
     def joins_time(self) -> bool:
@@ -42,6 +72,10 @@ class DeclaredAsset:
     start: str = "2024-06-01"
     schedule: Schedule | None = None
     is_external: bool = False
+    # Many of its reports come late or never.
+    is_unreliable: bool = False
+    # All assets that one function makes, if these are several. The first one has the schedule.
+    together: tuple[str, ...] = ()
     options: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -54,14 +88,37 @@ class DeclaredAsset:
         partition = f"partition={self._partition()}"
         if self.is_external:
             return f"{self.name} = Asset({self.name!r}, {partition})\n"
+        if self.is_made_beside:
+            return ""
         terms = [partition, *(f"{name}={value!r}" for name, value in self.options.items())]
         upstream: tuple[str, ...] = ()
         if self.schedule is not None:
             terms.append(f"schedule={_schedule_source(self.schedule)}")
-            upstream = self.schedule.assets
-            if not self.cadence and self.schedule.rule and self.schedule.kind != "every":
+            upstream = self.schedule.upstream
+            terms += _mapping_source(self.schedule)
+            if self.schedule.between is not None:
+                start, end = self.schedule.between
+                terms.append(f"start_date={start!r}, end_date={end!r}")
+            if (
+                not self.cadence
+                and self.schedule.rule
+                and (self.schedule.kind != "every" or self.schedule.between is not None)
+            ):
                 terms.append(f"timezone={self.zone!r}")
-        return f"@asset({', '.join(terms)})\ndef {self.name}({', '.join(upstream)}):\n    pass\n"
+        return f"{self._head(terms)}({', '.join(upstream)}):\n    pass\n"
+
+    @property
+    def is_made_beside(self) -> bool:
+        """Return whether the function of another asset makes this one as well."""
+        return bool(self.together) and self.name != self.together[0]
+
+    def _head(self, terms: Sequence[str]) -> str:
+        """Return the lines of the function up to its name."""
+        if not self.together:
+            return f"@asset({', '.join(terms)})\ndef {self.name}"
+        outlets = "".join(f"{name} = Asset({name!r})\n" for name in self.together)
+        listed = f"outlets=[{', '.join(self.together)}]"
+        return f"{outlets}@asset.multi({', '.join([listed, *terms])})\ndef make_{self.name}"
 
     def _partition(self) -> str:
         if self.is_runtime:
@@ -83,11 +140,21 @@ class DeclaredAsset:
         return times
 
 
+def _mapping_source(schedule: Schedule) -> list[str]:
+    mappings = [f"{schedule.latest}: Latest()"] if schedule.latest else []
+    if schedule.offset is not None:
+        name, first, last = schedule.offset
+        mappings.append(f"{name}: Offset({first}, {last})")
+    return [f"upstream={{{', '.join(mappings)}}}"] if mappings else []
+
+
 def _schedule_source(schedule: Schedule) -> str:
     if schedule.kind == "every":
         return f"timedelta(hours={schedule.rule})"
     if schedule.kind == "cron":
         return repr(schedule.rule)
+    if schedule.alternatives:
+        return " | ".join(f"({alternative.source()})" for alternative in schedule.alternatives)
     time = [_term_source(schedule.rule)] if schedule.rule else []
     return (" & " if schedule.kind == "all" else " | ").join([*schedule.assets, *time])
 
@@ -101,8 +168,10 @@ def definition_file(assets: Sequence[DeclaredAsset]) -> str:
     """Return the text of a definition file with these assets."""
     head = (
         "from datetime import timedelta\n\n"
-        "from slicewise import Asset, Cron, Every, PartitionAtRuntime, PartitionByInterval\n"
-        "from slicewise import PartitionByProduct, PartitionBySequence, asset\n\n"
+        "from slicewise import After, Asset, Cron, Every, Fresh, Latest, Offset\n"
+        "from slicewise import PartitionAtRuntime\n"
+        "from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence\n"
+        "from slicewise import asset\n\n"
     )
     return head + "\n\n".join(declared.source() for declared in assets)
 

@@ -4,13 +4,13 @@ windows of both.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from tests.simulation.calendar import Window, windows
-from tests.simulation.chance import WHOLE, Partition, is_weekend
 from tests.simulation.declarations import DeclaredAsset
+from tests.simulation.drawn_actions import WHOLE, Partition, is_weekend
 
 
 @lru_cache(maxsize=1024)
@@ -27,8 +27,8 @@ def _windows_of(
     return chosen, tuple(w.start for w in chosen), tuple(w.end for w in chosen)
 
 
-class Cut:
-    """How an asset is cut into partitions, given the keys found at run time."""
+class Partitioning:
+    """How an asset is partitioned, given the keys found at run time."""
 
     def __init__(self, declared: DeclaredAsset, customers: Collection[str]) -> None:
         self.declared = declared
@@ -43,7 +43,7 @@ class Cut:
             )
 
     def without_time(self) -> list[Partition]:
-        """Return all partitions of an asset that is not cut by time."""
+        """Return all partitions of an asset that is not partitioned by time."""
         return [(None, segment) for segment in self.segments]
 
     def ended_between(self, after: datetime, until: datetime) -> list[Window]:
@@ -69,12 +69,39 @@ class Cut:
             return self._windows[place]
         return None
 
+    def needed_window(self, start: datetime, upstream: str) -> Window | None:
+        """Return the time of which the window that starts then needs an upstream asset: its own, or
+        the time of all windows that an offset names, counted in windows of the cadence.
+        """
+        own, offset = self.window(start), self._offset(upstream)
+        if own is None or offset is None:
+            return own
+        every = windows(str(self.declared.cadence), self.declared.zone)
+        number = bisect_left(every, own)
+        return Window(every[number + offset[0]].start, every[number + offset[1]].end)
+
+    def reach(self, window: Window, upstream: str) -> Window:
+        """Return a time in which all windows lie that may need an upstream window."""
+        offset = self._offset(upstream)
+        if offset is None:
+            return window
+        longest = timedelta(days=32)
+        return Window(window.start - offset[1] * longest, window.end - offset[0] * longest)
+
+    def _offset(self, upstream: str) -> tuple[int, int] | None:
+        schedule = self.declared.schedule
+        if schedule is None or schedule.offset is None or schedule.offset[0] != upstream:
+            return None
+        return schedule.offset[1:]
+
     def lies_before(self, window: Window) -> bool:
         """Return whether part of a window lies before the asset's first window."""
         return not self._starts or window.start < self._starts[0]
 
 
-def needed(down: Cut, partition: Partition, up: Cut) -> tuple[list[Partition], bool]:
+def needed(
+    down: Partitioning, partition: Partition, up: Partitioning
+) -> tuple[list[Partition], bool]:
     """Return the upstream partitions that one partition needs, and whether all of these exist."""
     start, segment = partition
     if down.is_whole:
@@ -84,8 +111,8 @@ def needed(down: Cut, partition: Partition, up: Cut) -> tuple[list[Partition], b
         exist = set(segments) <= set(up.segments)
         return [(None, chosen) for chosen in segments], exist
     if not down.has_time or start is None:
-        raise AssertionError("no asset of the simulation is cut by time upstream alone")
-    window = down.window(start)
+        raise AssertionError("no asset of the simulation is partitioned by time upstream alone")
+    window = down.needed_window(start, up.declared.name)
     if window is None:
         return [], False
     spans = up.overlapping(window)
@@ -93,9 +120,9 @@ def needed(down: Cut, partition: Partition, up: Cut) -> tuple[list[Partition], b
     return wanted, bool(wanted) and not up.lies_before(window)
 
 
-def needing(up: Cut, partition: Partition, down: Cut) -> list[Partition]:
-    """Return the downstream partitions that need one upstream partition; both assets are cut by
-    time, or neither is.
+def needing(up: Partitioning, partition: Partition, down: Partitioning) -> list[Partition]:
+    """Return the downstream partitions that need one upstream partition; both assets are
+    partitioned by time, or neither is.
     """
     start, segment = partition
     if down.is_whole:
@@ -106,10 +133,19 @@ def needing(up: Cut, partition: Partition, down: Cut) -> list[Partition]:
     window = None if start is None else up.window(start)
     if window is None:
         return []
-    return [(span.start, chosen) for span in down.overlapping(window) for chosen in segments]
+    return [
+        (span.start, chosen)
+        for span in down.overlapping(down.reach(window, up.declared.name))
+        if _overlap(window, down.needed_window(span.start, up.declared.name))
+        for chosen in segments
+    ]
 
 
-def _pairs(down: Cut, up: Cut) -> bool:
+def _overlap(window: Window, other: Window | None) -> bool:
+    return other is not None and window.start < other.end and other.start < window.end
+
+
+def _pairs(down: Partitioning, up: Partitioning) -> bool:
     """Return whether segments of both assets are of one dimension."""
     if down.declared.is_runtime or up.declared.is_runtime:
         return down.declared.is_runtime and up.declared.is_runtime

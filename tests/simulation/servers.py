@@ -8,23 +8,31 @@ when and as `chance` decides.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 from django.db import connection
+from django.db.models import Q
 
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused, sync_bundle
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.queue.outlets import claimed_outlet_ids
 from assets_app.execution.queue.transitions import move_all
 from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import DISCOVERY as DISCOVERY_IDENTITY
-from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run, RunState
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    Run,
+    RunState,
+)
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
@@ -32,9 +40,11 @@ from slicewise import PartitionKey
 from slicewise.keys.key_json import key_to_json
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.factories import outlet_of
-from tests.simulation.chance import Action, Partition, draw, fate_of
 from tests.simulation.declarations import DeclaredAsset, definition_file, instant_text
-from tests.simulation.reference import DISCOVERY, RETRIED, Record
+from tests.simulation.drawn_actions import Action, Partition, fate_of, is_made_again
+from tests.simulation.entries import Outcome
+from tests.simulation.product_records import outcome
+from tests.simulation.reference import DISCOVERY
 
 _CLOCK_FUNCTIONS = ("now", "clock_timestamp", "statement_timestamp", "transaction_timestamp")
 
@@ -82,10 +92,14 @@ class Servers:
     user: User
     gateway: Gateway
     assets: dict[str, DeclaredAsset] = field(default_factory=dict)
+    # Identities in the words of the reference, by asset and by identity in the database.
+    _identity_texts: dict[tuple[str, str], str] = field(default_factory=dict)
     _ordinals: dict[tuple[str, tuple[Partition, ...]], int] = field(default_factory=dict)
     _running: list[tuple[datetime, attempts.Attempt, bool, tuple[str, ...]]] = field(
         default_factory=list
     )
+    # When failed runs are tried again.
+    _retries: list[datetime] = field(default_factory=list)
 
     def declare(self, assets: Sequence[DeclaredAsset]) -> None:
         """Write a definition file, load the file, and put it in force."""
@@ -93,6 +107,15 @@ class Servers:
         (self.folder / "definitions.py").write_text(definition_file(assets))
         report = sync_bundle("simulated", self.folder)
         assert not report.errors, report.errors[0]
+        for asset in Asset.objects.select_related("partition_definition").filter(active=True):
+            identity_text = repr(self.assets[asset.name].identity)
+            self._identity_texts[asset.name, asset.identity] = identity_text
+            if asset.finds_partitions:
+                self._identity_texts[asset.name, DISCOVERY_IDENTITY] = identity_text
+
+    def outcome(self) -> Outcome:
+        """Return the record of the deployment."""
+        return outcome(self._identity_texts)
 
     def step(self, now: datetime, actions: Sequence[Action]) -> None:
         """Do everything that happens at one instant, in the order in which servers look."""
@@ -109,8 +132,9 @@ class Servers:
         self._begin(now)
 
     def is_due(self, now: datetime) -> bool:
-        """Return whether a run ends by then."""
-        return any(ends_at <= now for ends_at, *_ in self._running)
+        """Return whether a run ends by then, or is tried again."""
+        ends = [ends_at for ends_at, *_ in self._running]
+        return any(moment <= now for moment in [*ends, *self._retries])
 
     def _end_runs(self, now: datetime) -> None:
         over = [entry for entry in self._running if entry[0] <= now]
@@ -120,8 +144,11 @@ class Servers:
         ):
             if fails:
                 assert ending.fail(attempt.row, Failure(error="ValueError: chance"))
+                run = Run.objects.get(pk=attempt.run.pk)
+                self._retries += [run.not_before] if run.not_before is not None else []
                 continue
             staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
+            outlets = Asset.objects.filter(pk__in=claimed_outlet_ids(attempt.run).values())
             keys = [
                 {"set": "customers", "key": key_to_json(PartitionKey.of(customer))}
                 for customer in customers
@@ -129,11 +156,14 @@ class Servers:
             if attempt.is_discovering:
                 assert attempts.intend_to_publish(attempt.row, [], keys)
             else:
-                assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
+                made = [outlet_of(attempt, staged, of=asset) for asset in outlets]
+                assert attempts.intend_to_publish(attempt.row, made)
             assert ending.succeed(attempt.row)
 
     def _begin(self, now: datetime) -> None:
-        queued = list(Run.objects.filter(state=RunState.QUEUED).order_by("id"))
+        ready = Q(not_before=None) | Q(not_before__lte=now)
+        queued = list(Run.objects.filter(ready, state=RunState.QUEUED).order_by("id"))
+        self._retries = [moment for moment in self._retries if moment > now]
         if not queued:
             return
         move_all([run.pk for run in queued], RunState.QUEUED, RunState.DISPATCHED)
@@ -151,8 +181,9 @@ class Servers:
     def _partitions_of(self, attempt: attempts.Attempt) -> list[Partition]:
         if attempt.is_discovering:
             return [DISCOVERY]
-        windows = attempt.run.partitions.order_by("position").values_list(
-            "slice__window_start", "slice__segment"
+        own = attempt.run.partitions.filter(partition__asset=attempt.run.asset_id)
+        windows = own.order_by("position").values_list(
+            "partition__window_start", "partition__segment"
         )
         return [(start, segment) for start, segment in windows]
 
@@ -201,18 +232,10 @@ class Servers:
             if partition_row.identity == partition_row.asset.identity
         ]
         return sorted(
-            ((name, part) for name, part in failures if draw("retry", name, part, now) < RETRIED),
+            (
+                (name, partition)
+                for name, partition in failures
+                if is_made_again(name, partition, now)
+            ),
             key=repr,
         )
-
-
-def records() -> list[Record]:
-    """Return the product's records, in the form of the reference."""
-    rows = Materialization.objects.exclude(slice__identity=DISCOVERY_IDENTITY).values_list(
-        "slice__asset__name", "slice__window_start", "slice__segment", "version",
-        "run__trigger", "created_at",
-    )  # fmt: skip
-    return [
-        (name, (start, segment), version, trigger or "", created_at.astimezone(UTC))
-        for name, start, segment, version, trigger, created_at in rows
-    ]

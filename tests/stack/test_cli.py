@@ -93,8 +93,29 @@ def test_the_usual_port_is_left_to_whoever_has_it_and_that_is_said(
     assert f":{port}\n" not in output
 
 
+def test_the_password_is_printed_at_the_first_start_and_to_terminals(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLICEWISE_DATA", str(folder))
+    stack = up.embedded()
+    stack.claim_port()
+    password = stack.admin_password
+
+    def announced() -> bool:
+        up.announce(stack)
+        output = capsys.readouterr().out
+        assert password in output or f"{folder / 'credentials.json'}\n" in output
+        return password in output
+
+    assert announced()
+    assert not announced()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert announced()
+    stack.stop()
+
+
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "http"])
-def test_what_is_no_port_is_bad_usage(port: str) -> None:
+def test_an_invalid_port_is_bad_usage(port: str) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["up", f"--port={port}"])
     assert ended.value.code == 2

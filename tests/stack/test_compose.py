@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 import yaml
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from slicewise.process.python_start import python_path
 from slicewise_server.name_value_pairs import pairs
+from slicewise_server.stack import machine, ports
 from slicewise_server.stack.commands import COMMANDS, PREPARE
+from slicewise_server.stack.redis_server import GUARDS
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -69,3 +77,51 @@ def test_python_workers_of_spark_hide_the_packages_of_the_server(
     folder = Path(python_path()).relative_to(PROJECT)
     for name in ("spark-worker", "spark-connect"):
         assert containers[name]["environment"]["PYTHONPATH"] == f"/app/{folder}"
+
+
+def test_redis_refuses_the_commands_that_the_embedded_one_refuses(
+    containers: dict[str, Any],
+) -> None:
+    shell, option, script = containers["redis"]["command"]
+    assert (shell, option) == ("sh", "-c")
+    first, *lines, last = script.splitlines()
+    assert (first, last) == ("exec redis-server - <<END", "END")
+    assert lines == [
+        "requirepass $$REDIS_PASSWORD", 'save ""', "appendonly no", *GUARDS,
+    ]  # fmt: skip
+
+
+def test_redis_takes_the_lines(containers: dict[str, Any], tmp_path: Path) -> None:
+    binary = machine.find_redis(os.environ)
+    assert binary is not None
+    (port,) = ports.pick(1)
+    script = containers["redis"]["command"][-1].replace("$$", "$")
+    script = script.replace("exec redis-server -", f"exec {binary} - --port {port}")
+    with subprocess.Popen(
+        ["sh", "-c", script], env={"REDIS_PASSWORD": "secret"}, cwd=tmp_path,
+        stdout=subprocess.PIPE,
+    ) as server:  # fmt: skip
+        try:
+            client = redis.Redis(port=port, password="secret", retry=Retry(NoBackoff(), 0))
+            assert wait_until(lambda: answers(client))
+            for command in (client.config_get, client.save, client.bgsave):
+                with pytest.raises(redis.ResponseError, match="unknown command"):
+                    command()
+            client.close()
+        finally:
+            server.kill()
+
+
+def answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+def test_runs_have_a_limit_of_memory_that_the_environment_may_change(
+    containers: dict[str, Any],
+) -> None:
+    for queue in ("scheduled", "backfill"):
+        limit = containers[f"worker-{queue}"]["environment"]["SLICEWISE_RUN_MEMORY"]
+        assert limit == "${SLICEWISE_RUN_MEMORY-2g}"

@@ -124,6 +124,6 @@ def test_it_says_what_limits_runs(tmp_path: Path) -> None:
         finding = {f.name: f for f in doctor.examine(env)}["Run limits"]
         assert finding.good is is_good
         if is_good:
-            assert "limits each run" in finding.found or "looks at its runs" in finding.found
+            assert "limits each run" in finding.found or "checks its runs" in finding.found
         else:
-            assert f"SLICEWISE_RUN_CGROUP is {setting}, and this is no" in finding.advice
+            assert f"SLICEWISE_RUN_CGROUP is {setting}, and the " in finding.advice

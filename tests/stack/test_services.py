@@ -30,10 +30,10 @@ def fresh_services(folder: Path) -> Services:
 
 
 def test_postgresql_lets_nobody_in_without_the_password(services: Services) -> None:
-    parts = urlsplit(services.environment()["DATABASE_URL"])
+    address = urlsplit(services.environment()["DATABASE_URL"])
     for user in ("slicewise", "postgres"):
         with pytest.raises(psycopg.OperationalError, match="password"):
-            psycopg.connect(host=parts.hostname, port=parts.port, user=user, dbname="slicewise")
+            psycopg.connect(host=address.hostname, port=address.port, user=user, dbname="slicewise")
 
 
 def test_our_database_role_is_no_superuser(services: Services) -> None:
@@ -47,9 +47,9 @@ def test_our_database_role_is_no_superuser(services: Services) -> None:
 def test_redis_lets_nobody_in_without_the_password(services: Services) -> None:
     url = services.environment()["REDIS_URL"]
     assert redis.Redis.from_url(url).ping()
-    parts = urlsplit(url)
+    address = urlsplit(url)
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis(host=str(parts.hostname), port=int(parts.port or 0), retry=ONCE).ping()
+        redis.Redis(host=str(address.hostname), port=int(address.port or 0), retry=ONCE).ping()
 
 
 def test_servers_find_no_secret_of_others_in_their_environment(services: Services) -> None:

@@ -110,7 +110,8 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     up: Callable[..., subprocess.Popen[str]], spark_remote: str
 ) -> None:
     first = up()
-    read_until(first, "Ctrl-C ends it")
+    text = read_until(first, "Ctrl-C ends it")
+    assert re.search(r"sign in as +admin\n +password +\S{20}", text)
     processes = descendants(first.pid)
     assert len(processes) > 12
     first.kill()
@@ -122,7 +123,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
     assert is_healthy(address[1], seconds=60)
-    assert re.search(r"sign in as +admin\n +password +\S{20}", text)
+    assert re.search(r"sign in as +admin\n +password +in \S+/credentials.json\n", text)
 
     processes = descendants(second.pid)
     assert not any(b"SparkConnectServer" in _command(pid) for pid in processes)

@@ -13,7 +13,7 @@ from assets_app.execution.attempt.inputs import UpstreamInput, forget_superseded
 from assets_app.execution.attempt.intending import (
     PartialFailure,
     claim_discovered,
-    store_left_out,
+    store_partial_failure,
     store_staged,
 )
 from assets_app.execution.attempt.leases import begin_lease, renew, still_held
@@ -30,6 +30,7 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now
+from assets_app.signals import attempt_began
 from slicewise.runner.session import SUBMIT
 
 
@@ -87,16 +88,17 @@ def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt |
         started_at=now,
     )
     begin_lease(row)
+    attempt_began.send(sender=None, attempt_id=row.pk)
     # A retried run that has failed in part materializes only the other partitions.
     rows = run.partitions.filter(
-        slice__asset=run.asset_id, state=RunPartition.State.PENDING
+        partition__asset=run.asset_id, state=RunPartition.State.PENDING
     ).order_by("position")
-    slices = list(rows.values_list("slice__key", "slice__identity"))
-    is_discovering = any(identity == DISCOVERY for _, identity in slices)
+    partitions = list(rows.values_list("partition__key", "partition__identity"))
+    is_discovering = any(identity == DISCOVERY for _, identity in partitions)
     return Attempt(
         run=run,
         row=row,
-        keys=[] if is_discovering else [key for key, _ in slices],
+        keys=[] if is_discovering else [key for key, _ in partitions],
         unstopped=unstopped_before(row),
         is_discovering=is_discovering,
     )
@@ -204,11 +206,11 @@ def intend_to_publish(
 ) -> bool:
     """Commit the intent to publish: the staged outlets, and the keys that are about to be added.
 
-    With ``partly`` the run fails, and only some partitions are published: the others are left out,
-    each with its reason. Partitions that a discovering run has found become the run's own. Returns
+    With ``partly`` the run fails, and only some partitions are published: each of the others
+    gets its reason. Partitions that a discovering run has found become the run's own. Returns
     False if the run no longer belongs to this attempt, or is canceled; True also if the intent is
-    committed already. Raises FoundKeysHeld, with nothing changed, if another run is materializing a
-    partition that this run has written.
+    committed already. Raises DiscoveredKeysHeld, with nothing changed, if another run is
+    materializing a partition that this run has written.
     """
     if not still_held(attempt):
         return False
@@ -223,5 +225,5 @@ def intend_to_publish(
     for outlet in outlets:
         store_staged(attempt.run_id, outlet)
     if partly is not None:
-        store_left_out(attempt, partly)
+        store_partial_failure(attempt, partly)
     return True

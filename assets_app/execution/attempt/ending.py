@@ -5,13 +5,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution.attempt.leases import end_lease, still_held
 from assets_app.execution.attempt.outputs import DiscoveredKeys, add_discovered_keys
+from assets_app.execution.attempt.phases import announce_end
+from assets_app.execution.attempt.retry_pauses import platform_pause, retry_delay
+from assets_app.execution.attempt.steps import settle_steps
+from assets_app.execution.data.recorded import Totals, record_totals
 from assets_app.execution.queue.hooks import leave_hook
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.execution.queue.settling import (
@@ -31,13 +34,13 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now
-from slicewise.declaring import LONGEST_RETRY_DELAY
+from assets_app.signals import attempt_ended
 
 # The pause of a run with other runs in its way: as long as the run has been tried, within bounds.
 _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
 # No run waits longer than this for other runs in its way.
 _LONGEST_CONFLICT = timedelta(hours=6)
-# The time after an unsuccessful attempt at which a worker looks for remaining work and data.
+# The time after an attempt at which a worker looks for remaining work and data.
 CLEAR_AFTER = timedelta(minutes=2)
 _COUNTERS = {
     FailureKind.CODE: "code_failures",
@@ -62,9 +65,12 @@ class Failure:
 
 
 @transaction.atomic
-def succeed(attempt: RunAttempt) -> bool:
+def succeed(attempt: RunAttempt, totals: Totals | None = None, *, is_clean: bool = True) -> bool:
     """Record that the data is published; return False if another worker has done so or holds the
     run.
+
+    ``totals`` are the measures of partitions that the run has appended to. Unless ``is_clean``,
+    staged data is left, for a worker to remove later.
     """
     if not still_held(attempt):
         return False
@@ -73,8 +79,10 @@ def succeed(attempt: RunAttempt) -> bool:
     ):
         return False
     record_success(attempt.run_id, attempt.pk)
+    record_totals(attempt.run_id, totals or {})
     add_discovered_keys(_discovered_keys(attempt), attempt.run_id)
-    _end(attempt, AttemptOutcome.SUCCEEDED)
+    # A worker that publishes removes its staging, unless an earlier worker may still write there.
+    _end(attempt, AttemptOutcome.SUCCEEDED, is_clean=is_clean and attempt.fence == 1)
     leave_hook(attempt, HookOption.ON_SUCCESS)
     nudge_dispatch()
     return True
@@ -82,13 +90,16 @@ def succeed(attempt: RunAttempt) -> bool:
 
 @transaction.atomic
 def fail_publishing(
-    attempt: RunAttempt, failure: Failure, published: Mapping[int, Collection[str]]
+    attempt: RunAttempt,
+    failure: Failure,
+    published: Mapping[int, Collection[str]],
+    totals: Totals | None = None,
 ) -> bool:
     """Fail a run whose publication cannot go on, and record the partitions that are published.
 
-    ``published`` has the paths of these partitions by the id of their asset. All other partitions
-    have failed, and only discovered keys with data in place are added. Returns False if the run no
-    longer belongs to this attempt.
+    ``published`` has the paths of these partitions by the id of their asset; ``totals`` are as in
+    `succeed`. All other partitions have failed, and only discovered keys with data in place are
+    added. Returns False if the run no longer belongs to this attempt.
     """
     if not still_held(attempt):
         return False
@@ -103,6 +114,7 @@ def fail_publishing(
     ):
         return False
     record_partial_success(attempt.run_id, attempt.pk, published)
+    record_totals(attempt.run_id, totals or {})
     new_keys = _discovered_keys(attempt)
     add_discovered_keys(new_keys, attempt.run_id, only=published_keys(attempt.run_id))
     _end(attempt, AttemptOutcome.FAILED, failure)
@@ -240,9 +252,13 @@ def _discovered_keys(attempt: RunAttempt) -> DiscoveredKeys:
     return found_keys
 
 
-def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None = None) -> None:
-    # A worker that publishes removes its staging, unless an earlier worker may still write there.
-    is_clean = outcome == AttemptOutcome.SUCCEEDED and attempt.fence == 1
+def _end(
+    attempt: RunAttempt,
+    outcome: AttemptOutcome,
+    failure: Failure | None = None,
+    *,
+    is_clean: bool = False,
+) -> None:
     RunAttempt.objects.filter(pk=attempt.pk).update(
         outcome=outcome,
         ended_at=database_now(),
@@ -250,51 +266,7 @@ def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None =
         error=failure.error if failure else "",
         traceback=failure.traceback if failure else "",
     )
+    settle_steps(attempt, failure.error if failure and outcome == AttemptOutcome.LOST else "")
     end_lease(attempt)
-
-
-def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timedelta | None:
-    """Return the pause before the next attempt, doubled each time; None if no retry follows.
-
-    Failures of the platform do not count against the retries of the asset: such failures are
-    retried until the pauses add up to PLATFORM_RETRY_HOURS. Losses of a process or a worker, each
-    of which the run itself may have caused, are retried until loss number LOST_ATTEMPTS_LIMIT.
-    """
-    if kind is FailureKind.DATA:
-        return None
-    if kind is FailureKind.PLATFORM:
-        return _platform_delay(run, is_loss=is_loss)
-    spec = run.producer_version.spec
-    if run.code_failures >= spec.retries:
-        return None
-    # A version that was stored before declarations had bounds may ask for any number.
-    seconds = min(spec.retry_delay, LONGEST_RETRY_DELAY.total_seconds())
-    return _doubled(timedelta(seconds=seconds), run.code_failures, LONGEST_RETRY_DELAY)
-
-
-def is_lost_too_often(run: Run) -> bool:
-    """Return whether the present loss of a process or worker is the last that the run may have."""
-    allowed: int = settings.LOST_ATTEMPTS_LIMIT
-    return run.lost_attempts + 1 >= allowed
-
-
-def platform_pause(failures: int) -> timedelta:
-    """Return the pause after a failure of the platform, given the number of failures before."""
-    first = timedelta(seconds=settings.PLATFORM_RETRY_PAUSE_SECONDS)
-    longest = timedelta(seconds=settings.PLATFORM_RETRY_LONGEST_PAUSE_SECONDS)
-    return _doubled(first, failures, longest)
-
-
-def _platform_delay(run: Run, *, is_loss: bool) -> timedelta | None:
-    if is_loss:
-        return None if is_lost_too_often(run) else platform_pause(run.lost_attempts)
-    waited = sum(map(platform_pause, range(run.platform_failures)), timedelta())
-    if waited >= timedelta(hours=settings.PLATFORM_RETRY_HOURS):
-        return None
-    return platform_pause(run.platform_failures)
-
-
-def _doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
-    """Return ``first``, doubled so many ``times``, but no longer than ``longest``."""
-    delay: timedelta = min(first, longest) * 2 ** min(times, 30)
-    return min(delay, longest)
+    attempt_ended.send(sender=None, attempt_id=attempt.pk)
+    announce_end(attempt)

@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.data.runner_user import runner_user, shared_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
+from slicewise.process.removal import remove_paths
 from slicewise.runner.messages import is_application_id
 from slicewise.runner.parent_client import WarmParent, WarmParentError
 from slicewise.runner.session import SUBMIT
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 _SPARK_PORT = 15002
 _CONNECT_SECONDS = 2.0
 _KILL_SECONDS = 30.0
+# An application may leave gigabytes of scratch files.
+_REMOVE_SECONDS = 60.0
 # Answers of YARN about an application that does not exist any more.
 _NO_SUCH_APPLICATION = ("ApplicationNotFoundException", "doesn't exist in RM")
 
@@ -150,19 +153,29 @@ class _Submit:
             _ask_cluster(command)
 
     def tidy(self, attempt: RunAttempt) -> None:
-        shutil.rmtree(_folder(attempt), ignore_errors=True)
+        _remove([_folder(attempt)])
 
 
 def tidy_host() -> None:
-    """Remove the files of ended attempts on this host: the attempts were lost with the host."""
+    """Remove the files of ended attempts on this host: the attempts were lost with the host.
+
+    What a run has left there keeps no worker from its start: files that stay are logged.
+    """
     folders = {folder.name: folder for folder in _submitted().glob("*")}
     if folders:
         # Read after the folders: an attempt is on record before it has a folder.
         going_on = RunAttempt.objects.filter(ended_at__isnull=True, engine=SUBMIT)
         for token in going_on.values_list("token", flat=True):
             folders.pop(str(token), None)
-        for folder in folders.values():
-            shutil.rmtree(folder, ignore_errors=True)
+        _remove(folders.values())
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    """Remove folders of attempts, with the rights of the code that may have filled the folders."""
+    paths = [str(folder) for folder in folders if os.path.lexists(folder)]
+    kept_paths = remove_paths(paths, runner_user(), seconds=_REMOVE_SECONDS)
+    if kept_paths:
+        log.warning("files of attempts not removed", extra={"paths": kept_paths[:10]})
 
 
 def submit_conf(asset_conf: Mapping[str, str]) -> dict[str, str]:
@@ -249,7 +262,7 @@ def _ask_cluster(command: list[str]) -> str | None:
     )
 
 
-def is_spark_server_there() -> bool:
+def accepts_spark_connections() -> bool:
     """Return whether a connection to the address of the Spark Connect server is accepted."""
     try:
         _connect_once()

@@ -9,15 +9,17 @@ from copy import copy
 from assets_app.models import Asset, FrozenUpstream, ProducerVersion, RunGroup
 from partitions_app.models import PartitionDefinition
 
-Cut = PartitionDefinition | None
+FrozenDefinition = PartitionDefinition | None
 
 
 def freeze_upstream(
-    group: RunGroup, versions: Iterable[ProducerVersion], cuts: Mapping[str, Cut]
+    group: RunGroup,
+    versions: Iterable[ProducerVersion],
+    definitions: Mapping[str, FrozenDefinition],
 ) -> None:
     """Store the definitions of the versions' upstream assets.
 
-    ``cuts`` has definitions by the names of assets; other assets get the definitions in force now.
+    ``definitions`` are by the names of assets; other assets get the definitions in force now.
     """
     names_by_version = {version.pk: set(version.spec.upstream_names) for version in versions}
     names = {name for some in names_by_version.values() for name in some}
@@ -31,7 +33,7 @@ def freeze_upstream(
             group=group,
             producer_version_id=version_id,
             asset=asset,
-            partition_definition=cuts.get(asset.name, asset.partition_definition),
+            partition_definition=definitions.get(asset.name, asset.partition_definition),
         )
         for version_id, own_names in names_by_version.items()
         for asset in assets
@@ -45,28 +47,28 @@ def freeze_upstream(
     )
 
 
-def frozen_definitions(group_id: int, version_id: int) -> dict[int, Cut]:
+def frozen_definitions(group_id: int, version_id: int) -> dict[int, FrozenDefinition]:
     """Return the frozen definitions of a version's upstream assets, by the ids of the assets."""
     rows = FrozenUpstream.objects.select_related("partition_definition")
     frozen = rows.filter(group=group_id, producer_version=version_id)
     return {row.asset_id: row.partition_definition for row in frozen}
 
 
-def all_frozen_definitions(group_id: int) -> dict[int, dict[int, Cut]]:
+def all_frozen_definitions(group_id: int) -> dict[int, dict[int, FrozenDefinition]]:
     """Return the frozen definitions of a group, by the ids of versions and upstream assets."""
     rows = FrozenUpstream.objects.select_related("partition_definition").filter(group=group_id)
-    frozen: dict[int, dict[int, Cut]] = {}
+    frozen: dict[int, dict[int, FrozenDefinition]] = {}
     for row in rows:
         frozen.setdefault(row.producer_version_id, {})[row.asset_id] = row.partition_definition
     return frozen
 
 
-def as_frozen(asset: Asset, cuts: Mapping[int, Cut]) -> Asset:
+def as_frozen(asset: Asset, definitions: Mapping[int, FrozenDefinition]) -> Asset:
     """Return the asset with its frozen definition, if there is one. The result is for reading
     alone.
     """
-    if asset.pk not in cuts:
+    if asset.pk not in definitions:
         return asset
     frozen_asset = copy(asset)
-    frozen_asset.partition_definition = cuts[asset.pk]
+    frozen_asset.partition_definition = definitions[asset.pk]
     return frozen_asset

@@ -21,8 +21,8 @@ from partitions_app.rules import nonexistent_json
 from slicewise.partitions import NONE_NONEXISTENT, Nonexistent
 
 _KEEP = """
-INSERT INTO assets_app_attemptinput (attempt_id, slice_id, version)
-SELECT %s, there.id, there.version FROM ({chosen}) AS there(id, version)
+INSERT INTO assets_app_attemptinput (attempt_id, partition_id, version)
+SELECT %s, upstream.id, upstream.version FROM ({chosen}) AS upstream(id, version)
 """
 
 # Each attempt may have read millions of partitions: a few attempts are cleared with each run, not
@@ -34,9 +34,9 @@ WITH superseded AS MATERIALIZED (
     FROM assets_app_runattempt AS attempt
     WHERE attempt.keeps_inputs_of_id = %(asset)s AND attempt.ended_at IS NOT NULL AND NOT EXISTS (
         SELECT FROM assets_app_materialization AS made
-        JOIN assets_app_assetpartition AS slice
-            ON slice.id = made.slice_id
-           AND made.version = greatest(slice.version, slice.forgotten_version)
+        JOIN assets_app_assetpartition AS partition
+            ON partition.id = made.partition_id
+           AND made.version = greatest(partition.version, partition.forgotten_version)
         WHERE made.run_id = attempt.run_id AND made.attempt_id = attempt.id
     )
     LIMIT %(attempts)s
@@ -112,11 +112,15 @@ def read_inputs(
     upstream = Asset.objects.select_related("partition_definition").filter(
         name__in=spec.upstream_names
     )
-    cuts = frozen_definitions(run.group_id, version.pk)
+    definitions = frozen_definitions(run.group_id, version.pk)
     return [
         replace(
             _input(
-                downstream, as_frozen(asset, cuts), keys, spec.mappings.get(asset.name), attempt
+                downstream,
+                as_frozen(asset, definitions),
+                keys,
+                spec.mappings.get(asset.name),
+                attempt,
             ),
             # Validated data is read, too.
             is_inlet=asset.name in [*spec.inlets, *spec.inlet_validations],
@@ -153,7 +157,7 @@ def _input(
     materialized = AssetPartition.objects.made_of(upstream)
     edge = Edge(downstream=downstream, upstream=upstream.definition, mapping=mapping_of(mapping))
     if edge.reads_whatever_exists or (mapping is None and edge.upstream is None):
-        # The whole upstream asset, as far as it is materialized: holes are shown, not required.
+        # The whole upstream asset, as far as it is materialized: gaps are shown, not required.
         present = _materialized(materialized, attempt)
         whole_is_missing = edge.upstream is None and not present.keys
         return UpstreamInput(

@@ -1,4 +1,4 @@
-"""The contents of an intent to publish: staged, discovered and left-out partitions."""
+"""The contents of an intent to publish: staged and discovered partitions, and a partial failure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,12 @@ from assets_app.execution.queue.claims import claim_discovered_rows, describe
 from assets_app.execution.queue.outlets import claimed_outlet_ids
 from assets_app.models import DISCOVERY, Run, RunAttempt
 
-_KEEP_REASONS = """
-UPDATE assets_app_runpartition AS made SET error = left_out.error
-FROM unnest(%s::text[], %s::text[]) AS left_out(key, error), assets_app_assetpartition AS slice
-WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.key = left_out.key COLLATE "C"
+_STORE_REASONS = """
+UPDATE assets_app_runpartition AS made SET error = unpublished.error
+FROM unnest(%s::text[], %s::text[]) AS unpublished(key, error),
+     assets_app_assetpartition AS partition
+WHERE made.run_id = %s AND partition.id = made.partition_id
+  AND partition.key = unpublished.key COLLATE "C"
   AND made.state = 'pending'
 """
 
@@ -35,14 +37,14 @@ class PartialFailure:
     reasons: Mapping[str, str]
 
 
-def store_left_out(attempt: RunAttempt, partly: PartialFailure) -> None:
-    """Store the failure of the attempt, and the reasons for partitions that are left out."""
+def store_partial_failure(attempt: RunAttempt, partly: PartialFailure) -> None:
+    """Store the failure of the attempt, and the reasons why partitions are not published."""
     failure = {"error": partly.error, "traceback": partly.traceback}
     attempt.partly = failure
     RunAttempt.objects.filter(pk=attempt.pk).update(partly=failure)
     with connection.cursor() as cursor:
         columns = list(partly.reasons), list(partly.reasons.values())
-        cursor.execute(_KEEP_REASONS, [*columns, attempt.run_id])
+        cursor.execute(_STORE_REASONS, [*columns, attempt.run_id])
 
 
 def claim_discovered(
@@ -51,11 +53,11 @@ def claim_discovered(
     """Claim the discovered keys of the run's own set for the run.
 
     A key that the run only added, while another run materializes the partition, is left to that
-    run. Raises FoundKeysHeld if this run has written such a partition.
+    run. Raises DiscoveredKeysHeld if this run has written such a partition.
     """
     runs = Run.objects.select_related("asset__partition_definition", "producer_version")
     run = runs.defer("producer_version__source").get(pk=run_id)
-    if not run.partitions.filter(slice__identity=DISCOVERY).exists():
+    if not run.partitions.filter(partition__identity=DISCOVERY).exists():
         return
     spec = run.producer_version.spec.partition_of(run.asset.name) or {}
     definition = slicewise.PartitionDefinition.from_json(spec)
@@ -65,8 +67,8 @@ def claim_discovered(
     written = {partition["key"] for outlet in outlets for partition in outlet.partitions}
     if refused := sorted(held_keys & written):
         raise DiscoveredKeysHeld(
-            f"Another run is making {run.asset.name} {', '.join(refused[:3])},"
-            " which this one has found and written."
+            f"Another run is materializing {run.asset.name} {', '.join(refused[:3])},"
+            " and this run has discovered and written the same partition."
         )
     claimed_rows = [row for row in rows if row.key not in held_keys]
     Run.objects.filter(pk=run_id).update(
@@ -84,9 +86,9 @@ def store_staged(run_id: int, outlet: StagedOutlet) -> None:
             SET path = staged.path, rows = staged.rows, bytes = staged.bytes
             FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
                      AS staged(key, path, rows, bytes),
-                 assets_app_assetpartition AS slice
-            WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.asset_id = %s
-              AND slice.key = staged.key
+                 assets_app_assetpartition AS partition
+            WHERE made.run_id = %s AND partition.id = made.partition_id AND partition.asset_id = %s
+              AND partition.key = staged.key
             """,
             [
                 [partition["key"] for partition in staged],

@@ -15,8 +15,8 @@ from assets_app.models import Lease, RunAttempt
 from assets_app.queries.clock import database_now
 
 # An attempt that is being ended has locked its lease: other attempts do not wait for the lease, nor
-# does recovery take the attempt. A worker that loses its attempt at this very moment is told so a
-# second later.
+# does recovery take the attempt. A worker that loses its attempt at this very moment learns of the
+# loss a second later.
 _RENEW = """
 WITH held AS MATERIALIZED (
     SELECT attempt.id, attempt.token, run.state

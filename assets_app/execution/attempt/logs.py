@@ -30,6 +30,7 @@ class LogKeeper:
         self._sequence = after
         self._texts: list[str] = []
         self._size = 0
+        self._step = ""
         self._flushed_at = 0.0
         self._pause = _FLUSH_SECONDS
         # A block that was offered, and is not known to be written. The block may be written, and so
@@ -41,6 +42,17 @@ class LogKeeper:
         self._texts.append(storable(text))
         self._size += len(text)
         self.flush_if_due()
+
+    def begin_step(self, step: str, name: str) -> None:
+        """Begin the log of a step of the run, whose function has this name."""
+        self.flush()
+        self._step = step
+        self.add(f"[{step}: {name} is called]\n")
+
+    def end_step(self) -> None:
+        """End the log of the step."""
+        self.flush()
+        self._step = ""
 
     def flush_if_due(self) -> None:
         """Write the gathered text if the text is old or long enough."""
@@ -81,7 +93,9 @@ class LogKeeper:
         self._texts = [text[end:]] if end < len(text) else []
         self._size = len(text) - end
         self._sequence += 1
-        return RunLog(attempt=self._attempt, sequence=self._sequence, text=text[:end])
+        return RunLog(
+            attempt=self._attempt, sequence=self._sequence, step=self._step, text=text[:end]
+        )
 
     def _write(self, block: RunLog) -> None:
         self._offered = block

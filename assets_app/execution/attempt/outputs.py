@@ -12,7 +12,7 @@ from assets_app.execution.queue.outlets import claimed_outlet_ids
 from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition
-from slicewise.io.base import WriteMode
+from slicewise.io import WriteMode
 from slicewise.keys import key_from_json, key_to_json
 from slicewise.partitions import PartitionRow, runtime_key
 
@@ -52,19 +52,19 @@ class Output:
         self._run, self._names = run, attempt.disk_names(run.producer_version)
         self._write_mode = run.producer_version.spec.write_mode
         self._roots = run.producer_version.canonical_uris
-        self._places = RunLocations(run, attempt, keys)
+        self._locations = RunLocations(run, attempt, keys)
         # By outlet and key text.
         self._staged: dict[str, dict[str, dict[str, Any]]] = {}
         self._found: dict[tuple[str, str], Any] = {}
         self.unmade: dict[str, str] = {}
         """Partitions that stay unpublished though others are published: reasons by key text."""
 
-    def compute_places(self) -> None:
+    def compute_locations(self) -> None:
         """Compute the staging locations, with which messages of the runner are compared.
 
-        Raises PlacesUnknownError if a location cannot be determined now.
+        Raises UnknownLocationError if a location cannot be determined now.
         """
-        self._places.compute_stagings()
+        self._locations.compute_stagings()
 
     def take_unmade(self, message: Mapping[str, Any]) -> None:
         """Store why partitions are left out of a run that fails and publishes the other partitions.
@@ -72,7 +72,7 @@ class Output:
         Raises ValueError for a partition that the run does not materialize.
         """
         for partition in message["partitions"]:
-            self._places.refuse_foreign_key(partition["key"])
+            self._locations.refuse_foreign_key(partition["key"])
             self.unmade[storable(partition["key"])] = storable(partition["error"])[:_ERROR_LENGTH]
 
     def take_staged(self, message: Mapping[str, Any]) -> None:
@@ -83,13 +83,13 @@ class Output:
         """
         name = message.get("asset", self._run.asset.name)
         if name not in self._names:
-            raise ValueError(f"The run wrote {name!r:.200}, which it does not make.")
-        self._places.refuse_foreign_staging(name, message["staging"])
+            raise ValueError(f"The run wrote {name!r:.200}, which is no asset of the run.")
+        self._locations.refuse_foreign_staging(name, message["staging"])
         staged = self._staged.setdefault(name, {})
         for partition in message["partitions"]:
             key = partition["key"]
-            self._places.refuse_foreign_key(key)
-            path = self._places.checked_path(name, key, partition["path"])
+            self._locations.refuse_foreign_key(key)
+            path = self._locations.checked_path(name, key, partition["path"])
             if key in staged:
                 raise ValueError(f"The run wrote the partition {key!r:.200} of {name} twice.")
             staged[key] = {
@@ -106,7 +106,7 @@ class Output:
         """
         for staged in self._staged.values():
             for key in staged:
-                self._places.refuse_not_found(key, self._found)
+                self._locations.refuse_not_found(key, self._found)
 
     def take_found(self, message: Mapping[str, Any]) -> None:
         """Store keys that the run adds to a set.
@@ -144,7 +144,7 @@ class Output:
                 # The declared root: the process with user code does not decide where data is
                 # published.
                 root=self._roots[name],
-                staging=self._places.staging(name),
+                staging=self._locations.staging(name),
                 partitions=list(self._staged[name].values()),
                 write_mode=self._write_mode,
             )
@@ -194,7 +194,7 @@ def stored_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
     waiting = RunPartition.objects.filter(run=attempt.run_id, state=RunPartition.State.PENDING)
     rows = waiting.exclude(rows=None)
     for asset_id, key, path, count, size in rows.values_list(
-        "slice__asset", "slice__key", "path", "rows", "bytes"
+        "partition__asset", "partition__key", "path", "rows", "bytes"
     ):
         partition = {"key": key, "path": path, "rows": count, "bytes": size}
         partitions_by_asset.setdefault(asset_id, []).append(partition)
@@ -216,7 +216,7 @@ def refuse_another_of_its_text(
     definition: slicewise.PartitionAtRuntime, key: slicewise.PartitionKey
 ) -> None:
     """Raise ValueError if the set has another key with the same text."""
-    position = definition.values.places.get(key.text)
+    position = definition.values.positions_by_text.get(key.text)
     other_key = None if position is None else definition.values.keys[position]
     if other_key is not None and other_key != key:
         raise ValueError(

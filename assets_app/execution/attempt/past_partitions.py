@@ -22,26 +22,26 @@ _HIGHEST_ID = 2**63 - 1
 
 # Both walk an index backwards from the position in `after`.
 _BY_WINDOW = """
-SELECT slice.key, slice.version, slice.window_start, slice.segment, slice.id
-FROM assets_app_assetpartition AS slice
-WHERE slice.asset_id = %(asset)s AND slice.identity = %(identity)s
-  AND (slice.window_start, slice.segment, slice.id) < (%(moment)s, %(segment)s, %(id)s)
-ORDER BY slice.window_start DESC, slice.segment DESC, slice.id DESC
+SELECT partition.key, partition.version, partition.window_start, partition.segment, partition.id
+FROM assets_app_assetpartition AS partition
+WHERE partition.asset_id = %(asset)s AND partition.identity = %(identity)s
+  AND (partition.window_start, partition.segment, partition.id) < (%(moment)s, %(segment)s, %(id)s)
+ORDER BY partition.window_start DESC, partition.segment DESC, partition.id DESC
 LIMIT %(page)s
 """
 _BY_MAKING = """
-SELECT slice.key, slice.version, slice.materialized_at, '', slice.id
-FROM assets_app_assetpartition AS slice
-WHERE slice.asset_id = %(asset)s AND slice.identity = %(identity)s
-  AND slice.window_start IS NULL AND slice.version > 0
-  AND (slice.materialized_at, slice.id) < (%(moment)s, %(id)s)
-ORDER BY slice.materialized_at DESC, slice.id DESC
+SELECT partition.key, partition.version, partition.materialized_at, '', partition.id
+FROM assets_app_assetpartition AS partition
+WHERE partition.asset_id = %(asset)s AND partition.identity = %(identity)s
+  AND partition.window_start IS NULL AND partition.version > 0
+  AND (partition.materialized_at, partition.id) < (%(moment)s, %(id)s)
+ORDER BY partition.materialized_at DESC, partition.id DESC
 LIMIT %(page)s
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePosition:
     """A position in the order of the partitions: later rows are older."""
 
     moment: datetime | str
@@ -49,20 +49,20 @@ class Place:
     id: int
 
     @classmethod
-    def read(cls, content: Any) -> "Place":
+    def read(cls, content: Any) -> "PagePosition":
         """Read the position that an answer named; raise ValueError for any other JSON."""
         match content:
             case [str(moment), str(segment), int(number)]:
                 position = cls(datetime.fromisoformat(moment), segment, number)
             case _:
-                raise ValueError("'after' is what the last answer called 'next'")
+                raise ValueError("'after' must be the 'next' of an earlier answer")
         is_text = segment.isascii() and (segment.isprintable() or not segment)
         if (
             datetime.fromisoformat(moment).tzinfo is None
             or not is_text
             or not 0 <= number <= _HIGHEST_ID
         ):
-            raise ValueError("'after' is no place in the past")
+            raise ValueError("'after' is no position in the past")
         return position
 
     def to_json(self) -> list[Any]:
@@ -87,18 +87,18 @@ class PastPartitions:
             return _refused(f"nothing is known of {str(question['question'])[:50]!r}")
         after = question.get("after")
         try:
-            position = self._beginning if after is None else Place.read(after)
+            position = self._beginning if after is None else PagePosition.read(after)
         except ValueError as error:
             return _refused(str(error))
         return {"type": "answer", **self._page(position)}
 
-    def _page(self, after: Place) -> dict[str, Any]:
+    def _page(self, after: PagePosition) -> dict[str, Any]:
         rows = self._rows(after)
-        last = Place(*rows[-1][2:]).to_json() if len(rows) == PAGE else None
+        last = PagePosition(*rows[-1][2:]).to_json() if len(rows) == PAGE else None
         keys = [row[0] for row in rows if row[1] > 0 and row[0] not in self._own]
         return {"keys": sent_keys(self._definition, keys), "next": last}
 
-    def _rows(self, after: Place) -> Sequence[tuple[Any, ...]]:
+    def _rows(self, after: PagePosition) -> Sequence[tuple[Any, ...]]:
         values: dict[str, str | int | datetime] = {
             "asset": self._attempt.run.asset_id,
             "identity": self._identity,
@@ -126,12 +126,12 @@ class PastPartitions:
         return frozenset(self._attempt.keys)
 
     @cached_property
-    def _beginning(self) -> Place:
+    def _beginning(self) -> PagePosition:
         """The position of the run's first window or, without time, the latest position."""
         if not has_time(self._definition):
-            return Place("infinity", "", 0)
-        own_windows = self._attempt.run.partitions.aggregate(first=Min("slice__window_start"))
-        return Place(own_windows["first"], "", 0)
+            return PagePosition("infinity", "", 0)
+        own_windows = self._attempt.run.partitions.aggregate(first=Min("partition__window_start"))
+        return PagePosition(own_windows["first"], "", 0)
 
 
 def _refused(reason: str) -> dict[str, Any]:

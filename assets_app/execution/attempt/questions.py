@@ -47,7 +47,7 @@ class Questions:
         keys, name = question.get("keys"), question.get("asset")
         asset = self._own.get(name) if isinstance(name, str) else None
         if asset is None:
-            return {"type": "answer", "error": "'asset' is nothing that the run makes"}
+            return {"type": "answer", "error": "'asset' is no asset of the run"}
         if not isinstance(keys, list) or not all(map(_is_key, keys)):
             return {"type": "answer", "error": "'keys' are texts of partition keys"}
         rows = AssetPartition.objects.made_of(asset).filter(key__in=keys)
@@ -57,10 +57,10 @@ class Questions:
     def _own(self) -> dict[str, Asset]:
         """The assets that the run materializes, as partitioned by its version of the code."""
         version = self._attempt.run.producer_version
-        cuts = {name: version.spec.partition_of(name) for name in version.spec.outlet_names}
-        rows = Asset.objects.filter(name__in=list(cuts))
+        specs = {name: version.spec.partition_of(name) for name in version.spec.outlet_names}
+        rows = Asset.objects.filter(name__in=list(specs))
         frozen = {
-            asset.pk: PartitionDefinition.of(spec) if (spec := cuts[asset.name]) else None
+            asset.pk: PartitionDefinition.of(spec) if (spec := specs[asset.name]) else None
             for asset in rows
         }
         return {asset.name: as_frozen(asset, frozen) for asset in rows}
@@ -71,8 +71,8 @@ class Questions:
         assets = Asset.objects.select_related("partition_definition").filter(
             name__in=run.producer_version.spec.upstream_names
         )
-        cuts = frozen_definitions(run.group_id, run.producer_version_id)
-        return {asset.name: as_frozen(asset, cuts) for asset in assets}
+        definitions = frozen_definitions(run.group_id, run.producer_version_id)
+        return {asset.name: as_frozen(asset, definitions) for asset in assets}
 
 
 def _is_key(value: object) -> bool:

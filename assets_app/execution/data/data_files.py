@@ -16,15 +16,15 @@ from assets_app.execution.data.connections import connection_of
 from assets_app.execution.data.runner_user import runner_user
 from slicewise.data_helper.client import DataHelper
 from slicewise.data_helper.forwarding import forwarded
-from slicewise.io import Place, Storage, storage_at
+from slicewise.io import Storage, StorageLocation, storage_at
 
 
 def storage_of(uri: str, **facts: Any) -> Storage:
     """Return the storage at a canonical URI, with this host's connection for the location.
 
-    ``facts`` are fields of a `Place`. Raises NoStorageError and ConnectionsError.
+    ``facts`` are fields of a `StorageLocation`. Raises NoStorageError and ConnectionsError.
     """
-    storage = storage_at(Place(uri=uri, connection=connection_of(uri), **facts))
+    storage = storage_at(StorageLocation(uri=uri, connection=connection_of(uri), **facts))
     user = _other_user()
     if user is None or storage.is_remote:
         return storage
@@ -39,8 +39,8 @@ def advice(error: OSError) -> str:
     if user is None:
         return ""
     return (
-        f" (data is published as user {user[0]}, whom SLICEWISE_RUNNER_USER names; what an earlier"
-        " release has published as root has to be given to that user once, with chown -R)"
+        f" (data is published as user {user[0]}, as SLICEWISE_RUNNER_USER says; give data that an"
+        " earlier release has published as root to this user once, with chown -R)"
     )
 
 

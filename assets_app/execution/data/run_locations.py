@@ -44,7 +44,9 @@ class RunLocations:
         end of the run.
         """
         if self._keys is not None and key not in self._keys:
-            raise ValueError(f"The run wrote the partition {key!r:.200}, which it does not make.")
+            raise ValueError(
+                f"The run wrote the partition {key!r:.200}, which the run does not cover."
+            )
 
     def refuse_not_found(self, key: str, added_keys: Mapping[tuple[str, str], Any]) -> None:
         """Raise ValueError for a partition that a discovering run has written and not added.
@@ -54,14 +56,16 @@ class RunLocations:
         definition = self._definition
         name = definition.name if isinstance(definition, slicewise.PartitionAtRuntime) else ""
         if self._keys is None and (name, key) not in added_keys:
-            raise ValueError(f"The run wrote the partition {key!r:.200}, which it did not add.")
+            raise ValueError(
+                f"The run wrote the partition {key!r:.200}, which the run did not add."
+            )
 
     def refuse_foreign_staging(self, outlet: str, staging: str) -> None:
         """Raise ValueError for a staging folder that is not the attempt's own."""
         if staging != self.staging(outlet):
             raise ValueError(
-                f"The run says that {outlet} waits at {staging!r:.300}, which is no place of its"
-                " own."
+                f"The run reports that {outlet} is staged at {staging!r:.300}, which is not the"
+                " staging of the attempt."
             )
 
     def checked_path(self, outlet: str, key: str, reported: str) -> str:
@@ -69,8 +73,8 @@ class RunLocations:
         path = self.path(outlet, key)
         if reported != path:
             raise ValueError(
-                f"The run says that the partition {key!r:.200} of {outlet} is at {reported!r:.300},"
-                " which is not its folder."
+                f"The run reports the partition {key!r:.200} of {outlet} at {reported!r:.300},"
+                " which is not the folder of the partition."
             )
         return path
 
@@ -98,7 +102,7 @@ class RunLocations:
                 self._stagings[outlet] = storage.staging(writer, partitioned=is_partitioned)
             except Exception as error:
                 raise UnknownLocationError(
-                    f"it cannot be told where the data of {outlet} waits: {error}"
+                    f"Slicewise cannot determine where the data of {outlet} is staged: {error}"
                 ) from error
         return self._stagings[outlet]
 
@@ -114,7 +118,7 @@ class RunLocations:
     def _class_of(self, outlet: str) -> type[Storage]:
         cls = find_storage(self._uris[outlet])
         if cls is None:
-            raise ValueError(f"The run wrote {outlet}, and nothing here keeps data at its URI.")
+            raise ValueError(f"The run wrote {outlet}, and no storage here serves the URI.")
         return cls
 
     @cached_property

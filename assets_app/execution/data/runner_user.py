@@ -135,7 +135,7 @@ def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
         if closed_path:
             raise ImproperlyConfigured(
                 f"User code is to run as the user {user[0]}, who cannot use {closed_path}."
-                " Install Python and Slicewise where everybody may pass."
+                " Install Python and Slicewise in folders that all users can enter."
             )
 
 

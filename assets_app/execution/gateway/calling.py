@@ -98,10 +98,10 @@ def _request(hook: RunHook) -> dict[str, Any]:
     attempt = hook.attempt
     run, version = attempt.run, attempt.run.producer_version
     # All partitions of the run, also those that an earlier attempt has materialized.
-    run_partitions = run.partitions.filter(slice__asset=run.asset_id).exclude(
-        slice__identity=DISCOVERY
+    run_partitions = run.partitions.filter(partition__asset=run.asset_id).exclude(
+        partition__identity=DISCOVERY
     )
-    keys = run_partitions.order_by("position").values_list("slice__key", flat=True)
+    keys = run_partitions.order_by("position").values_list("partition__key", flat=True)
     return {
         **facts_of_run(attempt, keys),
         "hook": hook.option,
@@ -163,4 +163,4 @@ class _Call:
             return f"was stopped: {excess}"
         if number := self._exited.get("signal"):
             return f"was ended by {signal.Signals(number).name} before it had finished"
-        return f"ended its process by itself, with status {self._exited.get('status')}"
+        return f"ended its process with status {self._exited.get('status')} before it had finished"

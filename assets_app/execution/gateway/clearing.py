@@ -1,9 +1,9 @@
 """Removal of the work on Spark and the staged data that an ended attempt has left behind.
 
-An attempt that has ended without success has a time, ``clear_at``, at which a worker is to clear
-away the attempt. The tick asks a worker until nothing is left, or a storage was away for a month.
-So nothing is forgotten if a worker is killed before the removal, a message is lost, or Spark or a
-storage is away.
+An attempt that has ended without success, or whose publication has left data beside the new data,
+has a time, ``clear_at``, at which a worker is to clear away the attempt. The tick asks a worker
+until nothing is left, or a storage was away for a month. So nothing is forgotten if a worker is
+killed before the removal, a message is lost, or Spark or a storage is away.
 """
 
 import logging

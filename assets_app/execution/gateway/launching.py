@@ -13,6 +13,7 @@ from assets_app.execution.attempt import leases
 from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.attempt.inputs import UpstreamInput
 from assets_app.execution.attempt.keys import sent_keys
+from assets_app.execution.attempt.phases import runner_variables
 from assets_app.execution.data.connections import connection_of
 from assets_app.execution.data.runner_user import own_folder
 from assets_app.execution.database import persist
@@ -86,6 +87,7 @@ def _request(
             if upstream_input.is_inlet
         },
         "spark": spark,
+        "environment": runner_variables(row),
         # User code ends before the lease can, and so never runs beside the attempt that takes over.
         "watchdog": settings.LEASE_SECONDS * 2 / 3,
     }

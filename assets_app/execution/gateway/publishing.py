@@ -5,7 +5,7 @@ A worker that finds a half published run finishes the publication here.
 
 import errno
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -13,11 +13,13 @@ from assets_app.catalogue.texts import storable
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.outputs import StagedOutlet, stored_outlets
+from assets_app.execution.attempt.phases import AttemptPhase, attempt_phase, attempt_work
 from assets_app.execution.data import data_files
 from assets_app.execution.data.connections import ConnectionsError
+from assets_app.execution.data.recorded import Totals
 from assets_app.execution.gateway.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
-from slicewise.io import NoStorageError, Storage, Writer, find_storage
+from slicewise.io import Measured, NoStorageError, Storage, Writer, find_storage
 from slicewise.storage import StorageError, TryAgainError, UnfitLocationError
 
 log = logging.getLogger(__name__)
@@ -44,12 +46,13 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
     when these are in place.
     """
     try:
-        refusal = _put_in_place(attempt, outlets)
-        published = (
-            {outlet.asset_id: _published_paths(attempt, outlet) for outlet in outlets}
-            if refusal
-            else {}
-        )
+        with attempt_phase(attempt, AttemptPhase.PUBLISH):
+            refusal = _put_in_place(attempt, outlets)
+        published = {
+            outlet.asset_id: _published_paths(attempt, outlet) if refusal else _paths(outlet)
+            for outlet in outlets
+        }
+        totals = _appended_totals(attempt, outlets, published)
     except OSError as error:
         log.warning("not published yet", extra={"run": attempt.run_id, "error": str(error)})
         RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
@@ -57,18 +60,37 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
         )
         return
     if refusal is None and attempt.partly is None:
-        ending.succeed(attempt)
+        with attempt_phase(attempt, AttemptPhase.RECORD):
+            ending.succeed(attempt, totals, is_clean=_is_clean(attempt, outlets))
         return
     if refusal is None and attempt.partly is not None:
         failure = Failure(**attempt.partly)
-        published = {
-            outlet.asset_id: [str(p["path"]) for p in outlet.partitions] for outlet in outlets
-        }
     else:
-        failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
-    if ending.fail_publishing(attempt, failure, published):
+        failure = Failure(
+            error=f"The data could not be published: {refusal}.", kind=FailureKind.PLATFORM
+        )
+    with attempt_phase(attempt, AttemptPhase.RECORD):
+        is_recorded = ending.fail_publishing(attempt, failure, published, totals)
+    if is_recorded:
         for outlet in outlets:
             _discard(attempt, outlet)
+
+
+def _is_clean(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> bool:
+    """Return whether the publication has left no staged data and no old data beside the new.
+
+    Of an attempt that was taken over, a worker looks later in any case.
+    """
+    try:
+        with _storage_errors():
+            return attempt.fence == 1 and not any(
+                _outlet_storage(outlet).has_remains(_writer(attempt, outlet))
+                for outlet in outlets
+                if outlet.partitions
+            )
+    except (OSError, StorageError) as error:
+        log.warning("remains not sought", extra={"run": attempt.run_id, "error": str(error)})
+        return False
 
 
 def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Exception | None:
@@ -104,11 +126,11 @@ def refuse_unfit_locations(version: ProducerVersion) -> None:
         try:
             with _storage_errors():
                 if find_storage(uri) is not None:
-                    _outlet_storage(StagedOutlet.nothing("", uri)).refuse_place()
+                    _outlet_storage(StagedOutlet.nothing("", uri)).refuse_unfit_location()
         except UnfitLocationError as error:
             raise ValueError(f"Nothing could be published: {error}.") from error
         except (OSError, StorageError) as error:
-            message = f"It cannot be told whether data could be published: {error}"
+            message = f"Slicewise cannot determine whether data could be published: {error}"
             raise UntriedLocationError(message) from error
 
 
@@ -182,9 +204,38 @@ def _published_paths(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
             "not looked at", extra={"run": attempt.run_id, "uri": outlet.root, "error": str(error)}
         )
         return []
-    return _published_among(
-        storage, [str(partition["path"]) for partition in outlet.partitions], writer
-    )
+    return _published_among(storage, _paths(outlet), writer)
+
+
+def _paths(outlet: StagedOutlet) -> list[str]:
+    return [str(partition["path"]) for partition in outlet.partitions]
+
+
+def _appended_totals(
+    attempt: RunAttempt, outlets: Sequence[StagedOutlet], published: Mapping[int, Sequence[str]]
+) -> Totals:
+    """Measure the partitions that the run has appended to: the staged data is only a part of them.
+
+    No other run publishes these partitions before they are recorded. Data that cannot be measured,
+    or not at a low cost, is recorded without a measure: the record of published data never waits.
+    """
+    totals: dict[int, Mapping[str, Measured]] = {}
+    for outlet in outlets:
+        paths = published[outlet.asset_id]
+        if outlet.write_mode != "append" or not paths:
+            continue
+        try:
+            with _storage_errors():
+                storage = _outlet_storage(outlet)
+                if not storage.measures_cheaply:
+                    continue
+                sizes = storage.measure(paths) or {}
+        except (OSError, StorageError) as error:
+            facts = {"run": attempt.run_id, "uri": outlet.root, "error": str(error)}
+            log.warning("not measured", extra=facts)
+            continue
+        totals[outlet.asset_id] = {path: size for path, size in sizes.items() if size is not None}
+    return totals
 
 
 def _published_among(storage: Storage, paths: Sequence[str], writer: Writer) -> list[str]:
@@ -214,7 +265,7 @@ def finish_publishing(attempt_id: int, token: str) -> None:
     attempt = attempts.take_over(attempt_id, token, RunState.PUBLISHING)
     if attempt is None:
         return
-    with worker.watching(attempt):
+    with attempt_work(attempt, is_new=False), worker.watching(attempt):
         RunAttempt.objects.filter(pk=attempt.pk).update(gateway=worker.gateway)
         publish(attempt, stored_outlets(attempt))
 

@@ -15,6 +15,7 @@ from django.db.models import Q
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.engines import WorkMayContinueError
+from assets_app.execution.attempt.retry_pauses import is_lost_too_often
 from assets_app.execution.gateway.clearing import clear_away, clear_ended
 from assets_app.execution.gateway.worker import current
 from assets_app.execution.queue import messages
@@ -33,7 +34,7 @@ _HELP_DUE_BY_AGE = 0.1
 # holds a lease renews the lease within a second.
 DOUBT_SECONDS = 3.0
 
-_LOST = "The worker of this attempt was lost: nothing was heard of it any more."
+_LOST = "The worker of this attempt was lost: its heartbeat stopped."
 
 # Leases in doubt by attempt: the lease as first seen, and the time of that on a clock that is never
 # set.
@@ -113,7 +114,7 @@ def _recover(attempt_id: int, until: datetime) -> None:
 
 
 def _requeue_or_fail(attempt: RunAttempt) -> None:
-    if not ending.is_lost_too_often(attempt.run):
+    if not is_lost_too_often(attempt.run):
         ending.requeue_lost(attempt, _LOST, counts=True)
         return
     error = f"{_LOST} {_losses(attempt)}"
@@ -138,8 +139,8 @@ def _losses(attempt: RunAttempt) -> str:
     if not alone_count:
         return f"{intro}."
     return (
-        f"{intro}, {alone_count} of them while nothing else ran on that worker: it seems to end the"
-        " worker itself, by taking all memory of the host, say."
+        f"{intro}, {alone_count} of them without another run on the worker: the run seems to end"
+        " the worker, for example by taking all memory of the host."
     )
 
 

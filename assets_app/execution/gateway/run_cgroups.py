@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 def run_groups() -> RunGroups | None:
     """Start the control groups of this worker's runs, and log how runs are limited; None where the
-    warm parent looks at runs instead.
+    warm parent checks runs instead.
 
     Raises ImproperlyConfigured if the setting names a group that cannot be used. A delegated group
     that cannot be used is left alone, with a warning in the log.
@@ -46,8 +46,8 @@ def _started(folder: GroupFolder) -> RunGroups | None:
                 " The folder has to be delegated to this worker, on Linux 4.19 or newer."
             ) from error
         log.warning(
-            "limits of runs: no run can have a group below the delegated one, so the worker looks"
-            " at its runs ten times a second",
+            "limits of runs: no run can have a group below the delegated one, so the worker"
+            " checks its runs ten times a second",
             extra={"group": str(folder.path), "error": str(error)},
         )
         return None

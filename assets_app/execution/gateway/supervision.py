@@ -19,7 +19,10 @@ from assets_app.execution.attempt.engines import WorkMayContinueError, engine_of
 from assets_app.execution.attempt.intending import DiscoveredKeysHeld, PartialFailure
 from assets_app.execution.attempt.logs import LogKeeper
 from assets_app.execution.attempt.outputs import Output
+from assets_app.execution.attempt.phases import AttemptPhase, attempt_phase, attempt_work
 from assets_app.execution.attempt.questions import Questions
+from assets_app.execution.attempt.retry_pauses import retry_delay
+from assets_app.execution.attempt.steps import StepReports, settle_steps
 from assets_app.execution.attempt.validations import ResultKeeper
 from assets_app.execution.data.run_locations import UnknownLocationError
 from assets_app.execution.database import (
@@ -29,7 +32,7 @@ from assets_app.execution.database import (
     release_connection,
 )
 from assets_app.execution.gateway.clearing import clear_away
-from assets_app.execution.gateway.company import Answer
+from assets_app.execution.gateway.concurrent_runs import JoinResult
 from assets_app.execution.gateway.launching import launch
 from assets_app.execution.gateway.publishing import (
     UntriedLocationError,
@@ -37,8 +40,9 @@ from assets_app.execution.gateway.publishing import (
     publish,
     refuse_unfit_locations,
 )
+from assets_app.execution.gateway.run_stops import CANCELED, STOPPED, TIMED_OUT, RunStop
 from assets_app.execution.gateway.worker import GatewayWorker, Watched, current
-from assets_app.models import FailureKind, RunAttempt
+from assets_app.models import FailureKind, RunAttempt, StepKind, StepState
 from slicewise.plugins import PluginError
 from slicewise.runner.parent_client import RequestTooLargeError, RunnerProcess
 
@@ -52,8 +56,8 @@ _UNFIT_OUTPUT = (
 # Pause of a run that this gateway has declined: another gateway may reach Spark.
 _SPARK_PAUSE = timedelta(seconds=5)
 # Pause of a run that may not run beside the present runs of this worker.
-_COMPANY_PAUSE = timedelta(seconds=5)
-# How often a run that waits for the end of its neighbours is checked.
+_REFUSAL_PAUSE = timedelta(seconds=5)
+# How often a run that waits for the end of concurrent runs is checked.
 _WAIT_SECONDS = 1.0
 # How long the database may take to come back after the worker was asked to end.
 _DATABASE_GRACE_SECONDS = 20.0
@@ -67,20 +71,23 @@ def execute(run_id: int) -> None:
     if worker.spark_away.is_set() and attempts.needs_spark_server(run_id):
         attempts.decline(run_id, _SPARK_PAUSE)
         return
-    if not _join_company(worker, run_id):
+    if not _join_concurrent_runs(worker, run_id):
         return
     try:
-        is_alone = worker.company.is_alone(run_id)
+        is_alone = worker.concurrent_runs.is_alone(run_id)
         attempt = attempts.begin(run_id, worker.gateway, is_alone=is_alone)
         if attempt is None:
             return
-        with worker.watching(attempt.row) as watched:
+        with (
+            attempt_work(attempt.row, is_new=True),
+            worker.watching(attempt.row) as watched,
+        ):
             _run_attempt(worker, attempt, watched)
     finally:
-        worker.company.leave(run_id)
+        worker.concurrent_runs.leave(run_id)
 
 
-def _join_company(worker: GatewayWorker, run_id: int) -> bool:
+def _join_concurrent_runs(worker: GatewayWorker, run_id: int) -> bool:
     """Let the run join the runs at work on this worker; return whether the run has joined.
 
     A run that has lost its worker several times may have to wait until other runs have ended. A
@@ -88,13 +95,13 @@ def _join_company(worker: GatewayWorker, run_id: int) -> bool:
     """
     try:
         while (losses := attempts.losses_of(run_id)) is not None:
-            match worker.company.join(run_id, losses):
-                case Answer.JOINED:
+            match worker.concurrent_runs.join(run_id, losses):
+                case JoinResult.JOINED:
                     return True
-                case Answer.KNOWN:
+                case JoinResult.KNOWN:
                     return False
-                case Answer.REFUSED:
-                    attempts.decline(run_id, _COMPANY_PAUSE)
+                case JoinResult.REFUSED:
+                    attempts.decline(run_id, _REFUSAL_PAUSE)
                     return False
             attempts.note_waiting(run_id)
             release_connection()
@@ -102,7 +109,7 @@ def _join_company(worker: GatewayWorker, run_id: int) -> bool:
                 return False
         return False
     finally:
-        worker.company.stop_waiting()
+        worker.concurrent_runs.stop_waiting()
 
 
 class _Hold:
@@ -125,30 +132,40 @@ class _Hold:
 
 def _run_attempt(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
     hold = _Hold(worker, watched)
+    with attempt_phase(attempt.row, AttemptPhase.PREPARE):
+        supervision = _started(worker, attempt, watched, hold)
+    if supervision is not None:
+        supervision.follow()
+
+
+def _started(
+    worker: GatewayWorker, attempt: Attempt, watched: Watched, hold: _Hold
+) -> "_Supervision | None":
+    """Start the runner; return None if the attempt has failed, or its lease was lost."""
     try:
         spark = engine_of(attempt.row).facts(attempt)
         refuse_unfit_locations(attempt.run.producer_version)
         output = _output_of(attempt)
-        output.compute_places()
+        output.compute_locations()
         inputs = persist(lambda: attempts.take_inputs(attempt), goes_on=hold)
     except Exception as error:
         _fail_attempt(attempt, _failure_before_start(error), hold)
-        return
+        return None
     try:
         process = launch(worker, attempt, inputs, spark, hold)
     except RequestTooLargeError as error:  # another try would be as large
         _fail_attempt(attempt, Failure(error=str(error)), hold)
-        return
+        return None
     except Exception as error:  # any other reason is a failure of the platform
         log.exception("runner not started", extra={"run": attempt.run.pk})
         message = f"The runner could not be started: {error}"
         _fail_attempt(attempt, Failure(error=message, kind=FailureKind.PLATFORM), hold)
-        return
+        return None
     if process is None:
         log.warning("lease lost before the runner was started", extra={"run": attempt.run.pk})
-        return
+        return None
     watched.process = process
-    _Supervision(worker, attempt, process, watched, hold, output).follow()
+    return _Supervision(worker, attempt, process, watched, hold, output)
 
 
 def _output_of(attempt: Attempt) -> Output:
@@ -167,7 +184,7 @@ def _failure_before_start(error: Exception) -> Failure:
         # another try would end in the same way.
         return Failure(error=str(error))
     if isinstance(error, UntriedLocationError | UnknownLocationError):
-        log.warning("place not tried", extra={"error": str(error)})
+        log.warning("location not tried", extra={"error": str(error)})
         return Failure(error=str(error), kind=FailureKind.PLATFORM)
     log.error("inputs not read", exc_info=error)
     # A package that is missing here may be installed on the next gateway.
@@ -204,7 +221,9 @@ class _Supervision:
         self.log = LogKeeper(attempt.row)
         self.questions = Questions(attempt)
         self.validations = ResultKeeper(attempt, hold)
+        self.steps = StepReports(attempt.row)
         self.version = attempt.run.producer_version
+        self.stop = RunStop(process, self.version)
         self.deadline = _deadline(attempt)
         self.output = output
         self.failure: Failure | None = None
@@ -224,19 +243,24 @@ class _Supervision:
         """
         release_connection()
         try:
-            try:
-                for message in self.process.messages(timeout=_LISTEN_SECONDS):
-                    self._hear(message)
-                    self._obey()
-            except Exception as error:
-                if is_passing(error):
-                    raise
-                self._break_off(error)
+            with attempt_phase(self.attempt, AttemptPhase.RUNNER):
+                self._hear_all()
             self.log.flush()
+            self._settle_steps()
             persist(self._conclude, goes_on=self.hold)
         finally:
             self.process.kill()
             engine_of(self.attempt).tidy(self.attempt)
+
+    def _hear_all(self) -> None:
+        try:
+            for message in self.process.messages(timeout=_LISTEN_SECONDS):
+                self._hear(message)
+                self._obey()
+        except Exception as error:
+            if is_passing(error):
+                raise
+            self._break_off(error)
 
     def _break_off(self, error: Exception) -> None:
         """Kill a runner that this worker cannot follow, so that its error does not end this
@@ -263,7 +287,10 @@ class _Supervision:
                 self.validations.hear(message)
             case "staged" | "discovered" | "unmade":
                 self._take_output(message)
-            case "failed" if not self.is_spoiled:
+            case "step":
+                self._take_step(message)
+            case "failed" if not self.is_spoiled and self.stop.outcome is None:
+                self.stop.expect_end()
                 self.failure = Failure(
                     error=message["error"],
                     traceback=message["traceback"],
@@ -271,12 +298,46 @@ class _Supervision:
                 )
             case "finished":
                 self.finished = True
+                self.stop.expect_end()
                 self._take(self.output.refuse_incomplete)
             case "exited":
                 self.exited = message
             case _:
                 self.log.flush_if_due()
                 self._store_application()
+
+    def _take_step(self, message: dict[str, Any]) -> None:
+        """Store that a step begins or ends, and let the runner go on."""
+        self._take(lambda: self.steps.note(message))
+        if self.is_spoiled:
+            return
+        persist(lambda: self.steps.store(message), goes_on=self.hold)
+        step, is_beginning = message["step"], message["state"] == StepState.RUNNING
+        if is_beginning:
+            self.log.begin_step(step, self.steps.names[step])
+        else:
+            self.log.end_step()
+        if is_beginning and step == StepKind.TEARDOWN:
+            self.stop.expect_end()
+        self.process.answer({"type": "answer", "outcome": self.stop.outcome})
+
+    def _settle_steps(self) -> None:
+        if self.steps.names and not self.watched.lease_lost.is_set():
+            reason = self._reason_of_steps()
+            persist(lambda: settle_steps(self.attempt, reason), goes_on=self.hold)
+
+    def _reason_of_steps(self) -> str:
+        """Return why steps have not ended or not begun; empty if the error of the run says so."""
+        if self.stop.is_late:
+            return self.stop.late_sentence
+        number = self.exited.get("signal")
+        if excess := self.exited.get("excess"):
+            return str(excess)
+        if "no_renewal" in self.exited:
+            return self._unrenewed_sentence()
+        if number == signal.SIGKILL:
+            return "The process of the run was ended by SIGKILL."
+        return ""
 
     def _take_output(self, message: dict[str, Any]) -> None:
         takes = {
@@ -322,15 +383,16 @@ class _Supervision:
             )
 
     def _obey(self) -> None:
-        """Kill the runner if the run is canceled or over time, or this worker may not go on."""
-        watched = self.watched
-        if (
-            (time.monotonic() > self.deadline and not self.finished)
-            or watched.cancel_requested.is_set()
-            or watched.lease_lost.is_set()
-            or (self.worker.going_down.is_set() and not self.finished)
-        ):
-            self.process.kill()
+        """End the runner if the run is canceled or over time, or this worker may not go on."""
+        if self.watched.lease_lost.is_set():
+            self.process.kill()  # another worker may begin the run at any moment
+        elif self.watched.cancel_requested.is_set():
+            self.stop.end(CANCELED)
+        elif self.worker.going_down.is_set() and not self.finished:
+            self.stop.end(STOPPED)
+        elif time.monotonic() > self.deadline and not self.finished:
+            self.stop.end(TIMED_OUT)
+        self.stop.enforce()
 
     def _conclude(self) -> None:
         if self.watched.lease_lost.is_set():
@@ -345,12 +407,12 @@ class _Supervision:
             self._publish()
         elif self.failure is None and self.worker.going_down.is_set():
             self._hand_back()
-        elif self.failure is not None and self._keeps_part(self.failure):
-            self._publish_part(self.failure)
+        elif self.failure is not None and self._publishes_partly(self.failure):
+            self._publish_partly(self.failure)
         else:
             self._fail(self._cause())
 
-    def _keeps_part(self, failure: Failure) -> bool:
+    def _publishes_partly(self, failure: Failure) -> bool:
         """Return whether a failed run publishes partitions: its asset says so, no retry is left."""
         return (
             self.version.spec.on_partial == "publish"
@@ -359,7 +421,7 @@ class _Supervision:
             and bool(self.output.unmade)
             and self._is_complete()
             and any(outlet.partitions for outlet in self.output.outlets())
-            and ending.retry_delay(self.attempt.run, failure.kind) is None
+            and retry_delay(self.attempt.run, failure.kind) is None
         )
 
     def _is_complete(self) -> bool:
@@ -370,7 +432,7 @@ class _Supervision:
             return False
         return True
 
-    def _publish_part(self, failure: Failure) -> None:
+    def _publish_partly(self, failure: Failure) -> None:
         outlets = self.output.outlets()
         partly = PartialFailure(
             error=failure.error, traceback=failure.traceback, reasons=self.output.unmade
@@ -405,7 +467,7 @@ class _Supervision:
         # The run is requeued in any case: the next attempt stops work that could not be stopped
         # here.
         is_cleared = self._clear_away()
-        reason = "Its worker was asked to end."
+        reason = "The worker was asked to stop."
         if not ending.requeue_lost(self.attempt, reason, is_cleared=is_cleared) and is_cleared:
             # The run was canceled meanwhile.
             ending.cancel(self.attempt)
@@ -456,10 +518,21 @@ class _Supervision:
             return Failure(error=excess)
         return self.failure or self._unexplained_end()
 
+    def _unrenewed_sentence(self) -> str:
+        return (
+            f"The process of the run was ended, since its worker could not renew the lease of the"
+            f" run for {self.exited['no_renewal']:g} s: the database was away, or the worker was"
+            " stopped."
+        )
+
     def _unexplained_end(self) -> Failure:
+        if "no_renewal" in self.exited:
+            # First: the timeout may have passed while the worker waited for the database. No loss,
+            # since the run does not keep its worker from renewing leases.
+            return Failure(error=self._unrenewed_sentence(), kind=FailureKind.PLATFORM)
         if time.monotonic() > self.deadline:
             limit = self.attempt.run.producer_version.spec.timeout
-            return Failure(error=f"It ran longer than its timeout of {limit:g} s and was stopped.")
+            return Failure(error=f"The run exceeded its timeout of {limit:g} s and was stopped.")
         if excess := self.exited.get("excess"):
             return Failure(error=excess)
         if reason := self.exited.get("error"):

@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.models.functions import Coalesce
 
 from assets_app.catalogue.loading import user_code_environment
-from assets_app.execution.attempt.engines import is_spark_server_there, tidy_host
+from assets_app.execution.attempt.engines import accepts_spark_connections, tidy_host
 from assets_app.execution.attempt.leases import renew_all
 from assets_app.execution.data.runner_user import (
     own_folder,
@@ -24,7 +24,7 @@ from assets_app.execution.data.runner_user import (
     slot_users,
 )
 from assets_app.execution.database import use_own_connection
-from assets_app.execution.gateway.company import Company
+from assets_app.execution.gateway.concurrent_runs import ConcurrentRuns
 from assets_app.execution.gateway.run_cgroups import run_groups
 from assets_app.models import Gateway, RunAttempt, RunState
 from assets_app.queries.clock import database_now
@@ -39,7 +39,7 @@ _HEARTBEAT_SECONDS = 1.0
 class Watched:
     """An attempt that this worker executes.
 
-    The heartbeat tells the attempt's thread of changes, never the other way round.
+    The heartbeat reports changes to the attempt's thread, never the other way round.
     """
 
     attempt: RunAttempt
@@ -69,7 +69,7 @@ class GatewayWorker:
             groups=run_groups(),
         )
         self.parent.start()
-        self.company = Company(slots, settings.SUSPECT_AFTER_LOSSES)
+        self.concurrent_runs = ConcurrentRuns(slots, settings.SUSPECT_AFTER_LOSSES)
         self.going_down = threading.Event()
         self.spark_away = threading.Event()
         self._closed = threading.Event()
@@ -134,7 +134,7 @@ class GatewayWorker:
         """
         failures = 0
         while not self._closed.wait(settings.SPARK_CHECK_SECONDS):
-            failures = 0 if is_spark_server_there() else failures + 1
+            failures = 0 if accepts_spark_connections() else failures + 1
             if failures == 0 and self.spark_away.is_set():
                 log.info("the Spark server answers again")
                 self.spark_away.clear()
@@ -174,7 +174,7 @@ class GatewayWorker:
             last_seen=now,
             draining=self.going_down.is_set(),
             spark_away_since=away,
-            closed_slots=self.company.closed_slots,
+            closed_slots=self.concurrent_runs.closed_slots,
         )
         with self._lock:
             watched = list(self._watched.values())

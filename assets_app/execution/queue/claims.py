@@ -10,13 +10,18 @@ from django.db import connection
 
 from accounts_app.models import User
 from assets_app.execution.queue.outlets import outlet_ids
-from assets_app.execution.queue.waiting import Need, lacking, needs_of, waits_for_past
+from assets_app.execution.queue.waiting import (
+    EarlierPartition,
+    awaited_by_run,
+    earlier_partitions,
+    waits_for_past,
+)
 from assets_app.models import (
     Asset,
+    AwaitedPartition,
     ProducerVersion,
     Run,
     RunGroup,
-    RunNeed,
     RunPartition,
     RunState,
     Target,
@@ -37,22 +42,22 @@ WITH wanted AS (
         %(assets)s::bigint[], %(identities)s::text[]
     ) AS w(key, window_start, window_end, segment, bucket, run_id, position, asset_id, identity)
 ), claimed AS (
-    INSERT INTO assets_app_assetpartition AS slice
+    INSERT INTO assets_app_assetpartition AS partition
         (asset_id, identity, key, window_start, window_end, segment, bucket,
          state, version, due_again, held_by_id)
     SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
            'missing', 0, false, run_id
     FROM wanted ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
     ON CONFLICT (asset_id, identity, key) DO UPDATE SET held_by_id = EXCLUDED.held_by_id
-        WHERE slice.held_by_id IS NULL
-    RETURNING slice.id, slice.asset_id, slice.key, slice.held_by_id
+        WHERE partition.held_by_id IS NULL
+    RETURNING partition.id, partition.asset_id, partition.key, partition.held_by_id
 )
-INSERT INTO assets_app_runpartition (run_id, slice_id, position, state, path)
+INSERT INTO assets_app_runpartition (run_id, partition_id, position, state, path)
 SELECT claimed.held_by_id, claimed.id, wanted.position, 'pending', ''
 FROM claimed JOIN wanted
     ON wanted.run_id = claimed.held_by_id AND wanted.asset_id = claimed.asset_id
    AND wanted.key = claimed.key COLLATE "C"
-RETURNING run_id, slice_id, position
+RETURNING run_id, partition_id, position
 """
 
 # Partitions that one such statement claims. A larger claim takes several statements in the same
@@ -85,12 +90,12 @@ FROM clock, unnest(
 _RELEASE = """
 WITH undone AS (
     DELETE FROM assets_app_runpartition AS made
-    USING unnest(%s::bigint[], %s::bigint[]) AS taken(run_id, slice_id)
-    WHERE made.run_id = taken.run_id AND made.slice_id = taken.slice_id
-    RETURNING made.run_id, made.slice_id
+    USING unnest(%s::bigint[], %s::bigint[]) AS taken(run_id, partition_id)
+    WHERE made.run_id = taken.run_id AND made.partition_id = taken.partition_id
+    RETURNING made.run_id, made.partition_id
 )
-UPDATE assets_app_assetpartition AS slice SET held_by_id = NULL
-FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_id
+UPDATE assets_app_assetpartition AS partition SET held_by_id = NULL
+FROM undone WHERE partition.id = undone.partition_id AND partition.held_by_id = undone.run_id
 """
 
 
@@ -137,7 +142,7 @@ class ClaimedPartition:
     """A claimed partition: its row in the requested asset, and the run that will materialize it."""
 
     row: PartitionRow
-    slice_id: int
+    partition_id: int
     run_id: int
 
 
@@ -185,32 +190,34 @@ def claim_all(
         for run_id, run in by_run.items()
         for group in _wanted_groups(run, run_id, outlets[run.terms.producer_version.pk])
     ]
-    slices = _claim_wanted([partition for group in groups for partition in group])
+    partitions = _claim_wanted([partition for group in groups for partition in group])
     claimed_partitions: list[ClaimedPartition] = []
     held_partitions: list[HeldPartition] = []
     partial_claims: list[tuple[int, int]] = []
     for group in groups:
         run_id, run_terms = group[0].run_id, by_run[group[0].run_id].terms
-        slice_ids = {
-            partition.asset_id: slices.get((run_id, partition.position)) for partition in group
+        partition_ids = {
+            partition.asset_id: partitions.get((run_id, partition.position)) for partition in group
         }
-        own_slice_id, missing = (
-            slice_ids[run_terms.asset.pk],
-            [pk for pk, slice_id in slice_ids.items() if slice_id is None],
+        own_partition_id, missing = (
+            partition_ids[run_terms.asset.pk],
+            [pk for pk, partition_id in partition_ids.items() if partition_id is None],
         )
-        if missing or own_slice_id is None:
+        if missing or own_partition_id is None:
             held_partitions.append(HeldPartition(group[0].row, run_terms, missing[0]))
             partial_claims += [
-                (run_id, slice_id) for slice_id in slice_ids.values() if slice_id is not None
+                (run_id, partition_id)
+                for partition_id in partition_ids.values()
+                if partition_id is not None
             ]
         else:
-            claimed_partitions.append(ClaimedPartition(group[0].row, own_slice_id, run_id))
+            claimed_partitions.append(ClaimedPartition(group[0].row, own_partition_id, run_id))
     _release_claims(partial_claims)
-    _insert_runs(by_run, claimed_partitions, _missing_needs(by_run, claimed_partitions))
+    _insert_runs(by_run, claimed_partitions, _awaited_partitions(by_run, claimed_partitions))
     return claimed_partitions, held_partitions
 
 
-def _missing_needs(
+def _awaited_partitions(
     planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]
 ) -> dict[int, list[tuple[int, str, str]]]:
     """Return the earlier partitions that runs of assets with ``depends_on_past`` wait for,
@@ -223,13 +230,13 @@ def _missing_needs(
         if waits_for_past(run_terms.producer_version):
             rows_by_run.setdefault(partition.run_id, []).append(partition.row)
             keys_by_asset.setdefault(run_terms.asset.pk, set()).add(partition.row.key)
-    needs: list[Need] = []
+    earlier: list[EarlierPartition] = []
     for run_id, rows in rows_by_run.items():
         run_terms = planned[run_id].terms
-        needs += needs_of(
+        earlier += earlier_partitions(
             run_id, run_terms.asset, run_terms.trigger, rows, keys_by_asset[run_terms.asset.pk]
         )
-    return lacking(needs)
+    return awaited_by_run(earlier)
 
 
 def claim_discovered_rows(
@@ -244,16 +251,18 @@ def claim_discovered_rows(
         _WantedPartition(run_id, next_position + number, row, asset_id, identity)
         for number, (row, asset_id) in enumerate(product(rows, asset_ids))
     ]
-    slices = _claim_wanted(wanted)
+    partitions = _claim_wanted(wanted)
     held_keys = {
-        partition.row.key for partition in wanted if (run_id, partition.position) not in slices
+        partition.row.key for partition in wanted if (run_id, partition.position) not in partitions
     }
     partial_claims = [
         partition
         for partition in wanted
-        if partition.row.key in held_keys and (run_id, partition.position) in slices
+        if partition.row.key in held_keys and (run_id, partition.position) in partitions
     ]
-    _release_claims([(run_id, slices[run_id, partition.position]) for partition in partial_claims])
+    _release_claims(
+        [(run_id, partitions[run_id, partition.position]) for partition in partial_claims]
+    )
     return held_keys
 
 
@@ -290,14 +299,14 @@ def _claim_wanted(wanted: Sequence[_WantedPartition]) -> dict[tuple[int, int], i
             wanted,
             key=lambda partition: (partition.asset_id, partition.identity, partition.row.key),
         )
-    slice_ids: dict[tuple[int, int], int] = {}
+    partition_ids: dict[tuple[int, int], int] = {}
     with connection.cursor() as cursor:
         for start in range(0, len(wanted), _AT_ONCE):
             cursor.execute(_CLAIM, _columns(wanted[start : start + _AT_ONCE]))
-            slice_ids |= {
-                (run, position): slice_id for run, slice_id, position in cursor.fetchall()
+            partition_ids |= {
+                (run, position): partition_id for run, partition_id, position in cursor.fetchall()
             }
-    return slice_ids
+    return partition_ids
 
 
 def _columns(wanted: Sequence[_WantedPartition]) -> dict[str, list[Any]]:
@@ -314,10 +323,10 @@ def _columns(wanted: Sequence[_WantedPartition]) -> dict[str, list[Any]]:
     }
 
 
-def _release_claims(claimed_slices: Sequence[tuple[int, int]]) -> None:
-    if claimed_slices:
+def _release_claims(claimed_partitions: Sequence[tuple[int, int]]) -> None:
+    if claimed_partitions:
         with connection.cursor() as cursor:
-            columns = zip(*claimed_slices, strict=True)
+            columns = zip(*claimed_partitions, strict=True)
             cursor.execute(_RELEASE, [list(column) for column in columns])
 
 
@@ -364,10 +373,12 @@ def _insert_runs(
         )
     if waits:
         now = database_now()
-        RunNeed.objects.bulk_create(
-            RunNeed(run_id=run_id, asset_id=asset_id, identity=identity, key=key, look_at=now)
-            for run_id, needs in waits.items()
-            for asset_id, identity, key in needs
+        AwaitedPartition.objects.bulk_create(
+            AwaitedPartition(
+                run_id=run_id, asset_id=asset_id, identity=identity, key=key, look_at=now
+            )
+            for run_id, awaited in waits.items()
+            for asset_id, identity, key in awaited
         )
 
 

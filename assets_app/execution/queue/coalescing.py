@@ -1,9 +1,13 @@
 """Calls of a function in one thread of a process at a time, for any number of messages."""
 
+import logging
 from collections.abc import Callable
+from functools import wraps
 from threading import Lock
 from time import monotonic
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 
 class Coalesced:
@@ -74,3 +78,18 @@ class Coalesced:
             self._is_busy = pending is not None
             self._began = monotonic()
             return pending
+
+
+def tick_step(function: Callable[..., object]) -> Coalesced:
+    """Return the function as a step of a tick; an error in one step keeps no other from its
+    turn.
+    """
+
+    @wraps(function)
+    def logged(*arguments: Any) -> None:
+        try:
+            function(*arguments)
+        except Exception:
+            log.exception("part of a tick failed", extra={"step": function.__name__})
+
+    return Coalesced(logged)

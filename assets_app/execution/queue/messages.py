@@ -12,7 +12,7 @@ from django.db import transaction
 log = logging.getLogger(__name__)
 
 SEND_QUEUED = "assets_app.scheduling.tasks.send_queued"
-JUDGE = "assets_app.scheduling.tasks.judge"
+PROCESS_OUTBOX = "assets_app.scheduling.tasks.judge"
 EXECUTE = "assets_app.execution.tasks.execute"
 FINISH_PUBLISHING = "assets_app.execution.tasks.finish_publishing"
 STOP_LOST_ATTEMPT = "assets_app.execution.tasks.stop_lost_attempt"
@@ -39,9 +39,9 @@ def send(task: str, *args: int | str, queue: str) -> bool:
     return True
 
 
-def nudge_judge() -> None:
+def nudge_process_outbox() -> None:
     """Send a message after the commit, so that downstream partitions are evaluated."""
-    transaction.on_commit(lambda: send(JUDGE, queue="control"), robust=True)
+    transaction.on_commit(lambda: send(PROCESS_OUTBOX, queue="control"), robust=True)
 
 
 def nudge_dispatch() -> None:

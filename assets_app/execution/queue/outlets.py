@@ -27,7 +27,7 @@ def claimed_outlet_ids(run: Run) -> dict[str, int]:
     names = list(run.producer_version.outlets)
     if names == [run.asset.name]:
         return {run.asset.name: run.asset_id}
-    first = run.partitions.order_by("position").values("slice__asset")[: len(names)]
-    claimed = Asset.objects.filter(pk__in=[row["slice__asset"] for row in first])
+    first = run.partitions.order_by("position").values("partition__asset")[: len(names)]
+    claimed = Asset.objects.filter(pk__in=[row["partition__asset"] for row in first])
     ids = dict(claimed.values_list("name", "pk"))
     return {name: ids[name] for name in names if name in ids}

@@ -1,12 +1,12 @@
-"""The settlement of ended runs: release and count partitions, and tell listeners of the end."""
+"""The settlement of ended runs: release and count partitions, and announce the end to receivers."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from django.db import connection
 from django.db.models import QuerySet
 
-from assets_app.execution.queue.messages import nudge_judge
-from assets_app.execution.queue.needs import wake_dependents
+from assets_app.execution.queue.awaited_partitions import wake_dependents
+from assets_app.execution.queue.messages import nudge_process_outbox
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
@@ -35,24 +35,26 @@ COUNTS_FOLLOW = """change AS (
 # dead-lock.
 _SETTLE = """
 WITH held AS MATERIALIZED (
-    SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
-           slice.held_by_id, made.rows, made.bytes, slice.state AS old,
-           CASE WHEN %(new)s IN ('canceled', 'skipped') AND slice.state <> 'missing'
-                THEN slice.state
+    SELECT partition.id, partition.asset_id, partition.identity, partition.bucket,
+           partition.segment,
+           partition.held_by_id, made.rows, made.bytes, partition.state AS old,
+           CASE WHEN %(new)s IN ('canceled', 'skipped') AND partition.state <> 'missing'
+                THEN partition.state
                 ELSE %(new)s END AS new
-    FROM assets_app_assetpartition AS slice
+    FROM assets_app_assetpartition AS partition
     JOIN assets_app_runpartition AS made
-        ON made.run_id = slice.held_by_id AND made.slice_id = slice.id AND made.state = %(outcome)s
-    WHERE slice.held_by_id = ANY(%(runs)s)
-    ORDER BY slice.asset_id, slice.identity, slice.key
-    FOR UPDATE OF slice
+        ON made.run_id = partition.held_by_id AND made.partition_id = partition.id
+            AND made.state = %(outcome)s
+    WHERE partition.held_by_id = ANY(%(runs)s)
+    ORDER BY partition.asset_id, partition.identity, partition.key
+    FOR UPDATE OF partition
 ), settled AS (
-    UPDATE assets_app_assetpartition AS slice
+    UPDATE assets_app_assetpartition AS partition
     SET state = held.new, held_by_id = NULL, last_run_id = held.held_by_id
         {more_settings}
     FROM held
-    WHERE slice.id = held.id
-    RETURNING slice.id, slice.version, held.held_by_id AS run_id, held.rows, held.bytes
+    WHERE partition.id = held.id
+    RETURNING partition.id, partition.version, held.held_by_id AS run_id, held.rows, held.bytes
 ), {counts_follow}
 {conclusion}
 """
@@ -65,7 +67,8 @@ _RELEASE = _SETTLE.format(
 _RECORD = _SETTLE.format(
     counts_follow=COUNTS_FOLLOW,
     more_settings=(
-        ", version = greatest(slice.version, slice.forgotten_version) + 1, rows = held.rows,"
+        ", version = greatest(partition.version, partition.forgotten_version) + 1,"
+        " rows = held.rows,"
         " bytes = held.bytes,"
         " materialized_at = now()"
     ),
@@ -73,7 +76,8 @@ _RECORD = _SETTLE.format(
     SELECT id, producer_version_id FROM assets_app_run WHERE id = ANY(%(runs)s)
 )
 INSERT INTO assets_app_materialization
-    (slice_id, version, run_id, attempt_id, producer_version_id, rows, bytes, metadata, created_at)
+    (partition_id, version, run_id, attempt_id, producer_version_id, rows, bytes, metadata,
+        created_at)
 SELECT settled.id, settled.version, settled.run_id, %(attempt)s, maker.producer_version_id,
        settled.rows, settled.bytes, '{}', now()
 FROM settled JOIN maker ON maker.id = settled.run_id
@@ -85,7 +89,7 @@ def record_success(run_id: int, attempt_id: int) -> None:
     """Record that the run's data is published: each partition gets a new version."""
     _unsettled_partitions([run_id]).update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
-    _tell_downstream(run_id)
+    _write_outbox(run_id)
     _announce_end([run_id])
 
 
@@ -98,23 +102,23 @@ def record_partial_success(
     """
     run_partitions = _unsettled_partitions([run_id])
     for asset_id, paths in published.items():
-        published_partitions = run_partitions.filter(slice__asset=asset_id, path__in=paths)
+        published_partitions = run_partitions.filter(partition__asset=asset_id, path__in=paths)
         published_partitions.update(state=RunPartition.State.SUCCEEDED)
     run_partitions.update(state=RunPartition.State.FAILED)
     _record(run_id, attempt_id)
     _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
     if any(published.values()):
-        _tell_downstream(run_id)
+        _write_outbox(run_id)
     _announce_end([run_id])
 
 
 def published_keys(run_id: int) -> set[str]:
     """Return the keys of the run's partitions that are recorded as published."""
     recorded = RunPartition.objects.filter(run_id=run_id, state=RunPartition.State.SUCCEEDED)
-    return set(recorded.values_list("slice__key", flat=True))
+    return set(recorded.values_list("partition__key", flat=True))
 
 
-def _tell_downstream(run_id: int) -> None:
+def _write_outbox(run_id: int) -> None:
     """Put the run into the outbox, so that downstream partitions are evaluated after the commit.
 
     A backfill makes nothing due: only partitions that the backfill includes follow its runs.
@@ -124,7 +128,7 @@ def _tell_downstream(run_id: int) -> None:
         # evaluates the first part has not seen the second part: the insert waits for that
         # transaction, where a lookup does not.
         Outbox.objects.bulk_create([Outbox(run_id=run_id)], ignore_conflicts=True)
-        nudge_judge()
+        nudge_process_outbox()
 
 
 def release_failed(run_ids: Sequence[int]) -> None:

@@ -11,28 +11,28 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import connection, transaction
 
+from assets_app.execution.queue.awaited_partitions import due_for_check, postpone_checks
 from assets_app.execution.queue.messages import nudge_dispatch
-from assets_app.execution.queue.needs import due_needs, postpone_needs
 from assets_app.execution.queue.settling import release_skipped
 from assets_app.execution.queue.transitions import move_all
 from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trigger
 from slicewise.partitions import PartitionRow, partition_rows, partitions_of_last_windows
 
 # A run waits for no partition before the first partition that was ever materialized or requested.
-_UNFULFILLED = """
-SELECT need.run_id, need.asset_id, need.identity, need.key
+_AWAITED = """
+SELECT wanted.run_id, wanted.asset_id, wanted.identity, wanted.key
 FROM unnest(
     %(runs)s::bigint[], %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
     %(segments)s::text[], %(starts)s::timestamptz[]
-) AS need(run_id, asset_id, identity, key, segment, start)
+) AS wanted(run_id, asset_id, identity, key, segment, start)
 LEFT JOIN assets_app_assetpartition AS earlier
-    ON earlier.asset_id = need.asset_id AND earlier.identity = need.identity COLLATE "C"
-   AND earlier.key = need.key COLLATE "C"
+    ON earlier.asset_id = wanted.asset_id AND earlier.identity = wanted.identity COLLATE "C"
+   AND earlier.key = wanted.key COLLATE "C"
 WHERE (earlier.id IS NULL OR earlier.held_by_id IS NOT NULL OR earlier.state <> 'materialized')
   AND EXISTS (
     SELECT FROM assets_app_assetpartition AS past
-    WHERE past.asset_id = need.asset_id AND past.identity = need.identity COLLATE "C"
-      AND past.segment = need.segment COLLATE "C" AND past.window_start < need.start
+    WHERE past.asset_id = wanted.asset_id AND past.identity = wanted.identity COLLATE "C"
+      AND past.segment = wanted.segment COLLATE "C" AND past.window_start < wanted.start
       AND (past.version > 0 OR past.held_by_id IS NOT NULL OR past.state <> 'missing')
   )
 """
@@ -47,16 +47,17 @@ SELECT run.id, run.trigger, run.created_at,
            earlier.state = 'missing' OR earlier.skip_reason <> 'upstream_failed'
        )), false)
 FROM assets_app_run AS run
-LEFT JOIN assets_app_runneed AS need ON need.run_id = run.id
+LEFT JOIN assets_app_awaitedpartition AS awaited ON awaited.run_id = run.id
 LEFT JOIN LATERAL (
-    SELECT coalesce(max(piece.state), 'missing') AS state, max(piece.held_by_id) AS held_by_id,
-           max(CASE WHEN piece.state = 'skipped' THEN coalesce(last.skip_reason, '') END)
+    SELECT coalesce(max(partition.state), 'missing') AS state,
+        max(partition.held_by_id) AS held_by_id,
+           max(CASE WHEN partition.state = 'skipped' THEN coalesce(last.skip_reason, '') END)
                AS skip_reason
-    FROM assets_app_assetpartition AS piece
-    LEFT JOIN assets_app_run AS last ON last.id = piece.last_run_id
-    WHERE piece.asset_id = need.asset_id AND piece.identity = need.identity
-      AND piece.key = need.key
-) AS earlier ON need.id IS NOT NULL
+    FROM assets_app_assetpartition AS partition
+    LEFT JOIN assets_app_run AS last ON last.id = partition.last_run_id
+    WHERE partition.asset_id = awaited.asset_id AND partition.identity = awaited.identity
+      AND partition.key = awaited.key
+) AS earlier ON awaited.id IS NOT NULL
 WHERE run.state = 'waiting' AND run.id = ANY(%s)
 GROUP BY run.id ORDER BY run.id
 """
@@ -65,7 +66,7 @@ GROUP BY run.id ORDER BY run.id
 _AT_ONCE = 1_000
 
 
-class Need(NamedTuple):
+class EarlierPartition(NamedTuple):
     """A partition that has to be materialized before a run starts."""
 
     run_id: int
@@ -90,13 +91,13 @@ def waits_for_past(version: ProducerVersion) -> bool:
     return version.spec.depends_on_past
 
 
-def needs_of(
+def earlier_partitions(
     run_id: int,
     asset: Asset,
     trigger: Trigger,
     rows: Sequence[PartitionRow],
     requested_keys: Collection[str] = (),
-) -> Iterator[Need]:
+) -> Iterator[EarlierPartition]:
     """Yield the partitions before the partitions of a run, without the run's own partitions.
 
     A person's request goes ahead: its runs wait only for partitions of the same request, whose keys
@@ -115,33 +116,36 @@ def needs_of(
         if earlier is None or earlier.key in own_keys:
             continue
         if trigger != Trigger.MANUAL or earlier.key in requested_keys:
-            yield Need(run_id, asset.pk, asset.identity, earlier.key, row.segment, row.start)
+            yield EarlierPartition(
+                run_id, asset.pk, asset.identity, earlier.key, row.segment, row.start
+            )
 
 
-def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
-    """Return the needs that are not fulfilled, by run, each as asset, identity and key.
+def awaited_by_run(earlier: Sequence[EarlierPartition]) -> dict[int, list[tuple[int, str, str]]]:
+    """Return the earlier partitions that runs have to wait for, by run, each as asset, identity and
+    key.
 
     Call after the claim.
     """
-    if not needs:
+    if not earlier:
         return {}
-    runs, assets, identities, keys, segments, starts = zip(*needs, strict=True)
+    runs, assets, identities, keys, segments, starts = zip(*earlier, strict=True)
     columns: Mapping[str, Any] = {
         "runs": list(runs), "assets": list(assets), "identities": list(identities),
         "keys": list(keys), "segments": list(segments), "starts": list(starts),
     }  # fmt: skip
-    missing_needs: dict[int, list[tuple[int, str, str]]] = {}
+    awaited: dict[int, list[tuple[int, str, str]]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_UNFULFILLED, columns)
-        for run_id, *need in cursor.fetchall():
-            missing_needs.setdefault(run_id, []).append((need[0], need[1], need[2]))
-    return missing_needs
+        cursor.execute(_AWAITED, columns)
+        for run_id, *partition in cursor.fetchall():
+            awaited.setdefault(run_id, []).append((partition[0], partition[1], partition[2]))
+    return awaited
 
 
 def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
     """Return keys of missing earlier partitions that should exist, for a message to a person."""
-    missing_needs = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
-    return [key for _, _, key in missing_needs.get(0, [])]
+    awaited = awaited_by_run(list(earlier_partitions(0, asset, Trigger.SCHEDULE, rows)))
+    return [key for _, _, key in awaited.get(0, [])]
 
 
 @transaction.atomic
@@ -150,18 +154,19 @@ def wake_waiting(now: datetime) -> int:
 
     A run is queued once the partition before its own is materialized, and skipped once the run has
     waited too long. A check reads runs that the end of another run concerns, and other runs now and
-    then, so that runs that go on waiting cost nothing (`assets_app.execution.queue.needs`).
+    then, so that runs that go on waiting cost nothing
+    (`assets_app.execution.queue.awaited_partitions`).
 
     A run of a backfill is skipped as soon as the partition before has failed, or is missing and no
     run is to materialize it, so that the backfill can end. A backfill creates no run before the
     runs of earlier partitions (`backfills_app.services.advance.batching`), so a partition that the
     backfill is still to materialize does not count as missing.
     """
-    needs = due_needs(now, _AT_ONCE)
-    if not needs:
+    due = due_for_check(now, _AT_ONCE)
+    if not due:
         return 0
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK, [sorted({need.run_id for need in needs})])
+        cursor.execute(_LOOK, [sorted({row.run_id for row in due})])
         waiting = [_WaitingRun(*row) for row in cursor.fetchall()]
     late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
     ready = [run.id for run in waiting if run.is_ready]
@@ -172,7 +177,7 @@ def wake_waiting(now: datetime) -> int:
             over.setdefault(reason, []).append(run.id)
     for reason, run_ids in over.items():
         changed += _skip(run_ids, reason, now)
-    postpone_needs(needs, now)
+    postpone_checks(due, now)
     if changed:
         nudge_dispatch()
     return changed
@@ -191,10 +196,10 @@ def _skip_reason(run: _WaitingRun, late: datetime) -> SkipReason | None:
 
 def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
     message = {
-        SkipReason.UPSTREAM_FAILED: "The partition before it was not made.",
-        SkipReason.UPSTREAM_MISSING: "The partition before it is missing, and no run is to make"
-        " it.",
-        SkipReason.WAIT_TIMEOUT: "It waited for the partition before it as long as it may"
+        SkipReason.UPSTREAM_FAILED: "The previous partition was not materialized.",
+        SkipReason.UPSTREAM_MISSING: "The previous partition is missing, and no run is to"
+        " materialize it.",
+        SkipReason.WAIT_TIMEOUT: "The run waited for the previous partition until the time limit"
         f" ({settings.DEPENDS_ON_PAST_HOURS:g} hours, setting DEPENDS_ON_PAST_HOURS).",
     }[reason]
     ended = move_all(

@@ -9,16 +9,16 @@ from typing import Any
 
 from django.db import connection
 
-from assets_app.execution.queue.needs import wake_dependents
+from assets_app.execution.queue.awaited_partitions import wake_dependents
 from assets_app.execution.queue.transitions import move_all
 from assets_app.models import RunGroup, RunState
 
 # Only runs that no worker has ever tried: a run that was retried, or that failed and waits for its
 # next attempt, has a history, and stays in the queue. A run that has waited was queued later than
-# created, as a retried run was; a retried run has no needs any more.
+# created, as a retried run was; a retried run awaits no partition any more.
 _IS_UNTRIED = """run.attempt_count = 0 AND (
     run.queued_at IS NULL OR run.queued_at <= run.created_at
-    OR EXISTS (SELECT FROM assets_app_runneed AS need WHERE need.run_id = run.id)
+    OR EXISTS (SELECT FROM assets_app_awaitedpartition AS awaited WHERE awaited.run_id = run.id)
 )"""
 _WAITING = """
 SELECT run.id FROM assets_app_run AS run WHERE run.group_id = %s AND run.state = 'waiting'
@@ -56,11 +56,11 @@ WITH held AS MATERIALIZED (
     SELECT id FROM assets_app_assetpartition WHERE held_by_id = ANY(%s)
     ORDER BY asset_id, identity, key FOR UPDATE
 )
-UPDATE assets_app_assetpartition AS slice SET held_by_id = NULL
-FROM held WHERE slice.id = held.id
+UPDATE assets_app_assetpartition AS partition SET held_by_id = NULL
+FROM held WHERE partition.id = held.id
 """
 _DELETIONS = (
-    "DELETE FROM assets_app_runneed WHERE run_id = ANY(%s)",
+    "DELETE FROM assets_app_awaitedpartition WHERE run_id = ANY(%s)",
     "DELETE FROM assets_app_runpartition WHERE run_id = ANY(%s)",
     "DELETE FROM assets_app_run WHERE id = ANY(%s)",
 )

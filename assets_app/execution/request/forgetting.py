@@ -16,15 +16,16 @@ from slicewise_server.web.request_errors import ConflictingRequest, InvalidReque
 # read the forgotten version become stale with the next version.
 _FORGET = f"""
 WITH held AS MATERIALIZED (
-    SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
-           slice.state AS old, 'missing' AS new
-    FROM assets_app_assetpartition AS slice WHERE slice.id = ANY(%(slices)s)
+    SELECT partition.id, partition.asset_id, partition.identity, partition.bucket,
+           partition.segment,
+           partition.state AS old, 'missing' AS new
+    FROM assets_app_assetpartition AS partition WHERE partition.id = ANY(%(partitions)s)
 ), forgotten AS (
-    UPDATE assets_app_assetpartition AS slice
+    UPDATE assets_app_assetpartition AS partition
     SET state = 'missing', version = 0,
-        forgotten_version = greatest(slice.version, slice.forgotten_version),
+        forgotten_version = greatest(partition.version, partition.forgotten_version),
         rows = NULL, bytes = NULL, materialized_at = NULL
-    FROM held WHERE slice.id = held.id
+    FROM held WHERE partition.id = held.id
 ), {COUNTS_FOLLOW}
 SELECT count(*) FROM held
 """  # noqa: S608  (a part of the statement that has one home)
@@ -40,17 +41,19 @@ def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
     """
     policy.require(user, policy.Action.PARTITIONS)
     rows = selected_rows(
-        asset, selection, now=database_now(), instead="Forget them in several parts."
+        asset, selection, now=database_now(), instead="Forget the partitions in several requests."
     )
     with transaction.atomic():
-        slices = lock_partitions(asset.pk, asset.identity, [row.key for row in rows])
-        held_keys = {row.key for row in slices if row.held_by_id is not None}
+        partitions = lock_partitions(asset.pk, asset.identity, [row.key for row in rows])
+        held_keys = {row.key for row in partitions if row.held_by_id is not None}
         if held_keys:
             held_rows = [row for row in rows if row.key in held_keys]
             raise ConflictingRequest({"selection": in_flight_sentence(asset, held_rows)})
-        recorded = [row for row in slices if row.state != PartitionState.MISSING]
+        recorded = [row for row in partitions if row.state != PartitionState.MISSING]
         if not recorded:
-            raise InvalidRequest({"selection": f"Nothing of it is there: {asset.name} {selection}"})
+            raise InvalidRequest(
+                {"selection": f"All selected partitions are missing: {asset.name} {selection}"}
+            )
         forget_locked_partitions([row.pk for row in recorded])
         keys = [row.key for row in recorded]
         detail = {"selection": selection, "partitions": len(keys)}
@@ -69,4 +72,4 @@ def lock_partitions(asset_id: int, identity: str, keys: Sequence[str]) -> list[A
 def forget_locked_partitions(ids: Sequence[int]) -> None:
     """Make partitions missing whose rows are locked; counts change in the same statement."""
     with connection.cursor() as cursor:
-        cursor.execute(_FORGET, {"slices": list(ids)})
+        cursor.execute(_FORGET, {"partitions": list(ids)})

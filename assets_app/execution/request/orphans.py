@@ -15,8 +15,7 @@ from assets_app.models import Asset, AssetPartition
 from assets_app.queries.orphans import OrphanRow, orphan_rows
 from slicewise.io import Storage, Writer, find_storage
 from slicewise.partitions import dimension_names, folder_names, has_folder_of, possible_key_texts
-from slicewise.storage import StorageError
-from slicewise.storage.layout import UNPARTITIONED
+from slicewise.storage import UNPARTITIONED, StorageError
 from slicewise.texts import masked_uri
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -55,7 +54,7 @@ def remove_orphans(asset: Asset, *, user: User, only: Collection[int] | None = N
     """
     policy.require(user, policy.Action.PARTITIONS)
     storage, removal = reachable_storage(asset), Removal()
-    ids = [row.slice_id for row in orphan_rows(asset)]
+    ids = [row.partition_id for row in orphan_rows(asset)]
     wanted = [pk for pk in ids if only is None or pk in only]
     for start in range(0, len(wanted), _REMOVED_AT_ONCE):
         batch = wanted[start : start + _REMOVED_AT_ONCE]
@@ -78,9 +77,9 @@ def _remove_batch(
     asset = Asset.objects.select_related("partition_definition").get(pk=asset_id)
     locked = AssetPartition.objects.select_for_update().filter(pk__in=ids)
     list(locked.order_by("asset", "identity", "key").values_list("pk"))
-    if asset.canonical_uri != storage.place.uri:
-        raise StorageError("it has another URI since")
-    orphans = _with_reasons(asset, orphan_rows(asset, slices=ids))
+    if asset.canonical_uri != storage.location.uri:
+        raise StorageError("the URI of the asset has changed since")
+    orphans = _with_reasons(asset, orphan_rows(asset, partitions=ids))
     free = [orphan.row for orphan in orphans if not orphan.kept]
     reasons = storage.remove(_writers(free)) if free else {}
     after = [
@@ -88,7 +87,7 @@ def _remove_batch(
     ]
     removed = [orphan for orphan in after if not orphan.kept]
     if removed:
-        forget_locked_partitions([orphan.row.slice_id for orphan in removed])
+        forget_locked_partitions([orphan.row.partition_id for orphan in removed])
         keys = [orphan.row.key for orphan in removed]
         audit.record(user, "remove orphans", "asset", asset.name, {"partitions": keys})
     removal.removed.extend(removed)
@@ -106,17 +105,17 @@ def _writers(rows: Sequence[OrphanRow]) -> Mapping[str, Sequence[Writer]]:
 
 
 def _with_reasons(asset: Asset, rows: Sequence[OrphanRow]) -> list[Orphan]:
-    own_reasons = {row.slice_id: _own_reason(asset, row) for row in rows}
-    paths = {row.path for row in rows if not own_reasons[row.slice_id]}
+    own_reasons = {row.partition_id: _own_reason(asset, row) for row in rows}
+    paths = {row.path for row in rows if not own_reasons[row.partition_id]}
     used = _used_by_others(asset, paths) if paths else {}
     held_keys = _held_keys(asset, paths) if paths else frozenset()
     return [
         Orphan(
             row,
-            own_reasons[row.slice_id]
+            own_reasons[row.partition_id]
             or used.get(row.path, "")
             or (
-                "a run is making it"
+                "a run is materializing the partition"
                 if not held_keys.isdisjoint(possible_key_texts(row.path))
                 else ""
             ),
@@ -128,7 +127,7 @@ def _with_reasons(asset: Asset, rows: Sequence[OrphanRow]) -> list[Orphan]:
 def _own_reason(asset: Asset, row: OrphanRow) -> str:
     """Return why the data must stay, as far as the partition's own asset says."""
     if row.is_held:
-        return "a run is making it"
+        return "a run is materializing the partition"
     if row.run_id is None or not row.path or not row.root:
         return "no run has written it"
     if row.root != asset.canonical_uri:
@@ -136,11 +135,11 @@ def _own_reason(asset: Asset, row: OrphanRow) -> str:
     if has_folder_of(asset.definition, row.path):
         return "a present partition has its folder"
     storage = find_storage(asset.canonical_uri)
-    is_apart = storage is not None and storage.keeps_cuts_apart
+    is_apart = storage is not None and storage.keeps_definitions_apart
     if not is_apart and (
         row.path == UNPARTITIONED or folder_names(row.path) != dimension_names(asset.definition)
     ):
-        return "its rows cannot be told from those of present partitions"
+        return "its rows cannot be distinguished from rows of present partitions"
     return ""
 
 

@@ -42,7 +42,7 @@ def patient_transaction(field: str) -> Iterator[None]:
             raise
         raise ConflictingRequest(
             {
-                field: "Some of these partitions are just being recorded or queued by another run"
-                " or request. Nothing was changed: ask again in a minute."
+                field: "Some of these partitions are now being recorded or queued by another run"
+                " or request. Nothing was changed: repeat the request in a minute."
             }
         ) from error

@@ -13,9 +13,9 @@ KEYS_NAMED = 3
 # together, a key is left out if all of its partitions are published.
 _IS_LEFT = """EXISTS (
         SELECT FROM assets_app_runpartition AS part
-        JOIN assets_app_assetpartition AS own ON own.id = part.slice_id
+        JOIN assets_app_assetpartition AS own ON own.id = part.partition_id
         WHERE part.run_id = made.run_id AND part.state <> 'succeeded'
-          AND own.identity = slice.identity AND own.key = slice.key
+          AND own.identity = partition.identity AND own.key = partition.key
     )"""
 
 # The rows are locked in the order in which claims and ends of runs lock rows. A run that discovers
@@ -23,16 +23,16 @@ _IS_LEFT = """EXISTS (
 # two runs of one partition, the later run materializes the partition.
 _LOOK = f"""
 WITH wanted AS MATERIALIZED (
-    SELECT made.run_id, slice.id, slice.key, slice.held_by_id,
-           slice.identity IN (%(discovery)s, coalesce(rule.identity, 'whole')) AS in_force
+    SELECT made.run_id, partition.id, partition.key, partition.held_by_id,
+           partition.identity IN (%(discovery)s, coalesce(rule.identity, 'whole')) AS in_force
     FROM assets_app_runpartition AS made
-    JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
-    JOIN assets_app_asset AS asset ON asset.id = slice.asset_id
+    JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+    JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
     LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
     WHERE made.run_id = ANY(%(runs)s) AND {_IS_LEFT}
-      AND (slice.identity = %(discovery)s OR made.run_id <> ALL(%(searches)s))
-    ORDER BY slice.asset_id, slice.identity, slice.key, made.run_id
-    FOR UPDATE OF slice
+      AND (partition.identity = %(discovery)s OR made.run_id <> ALL(%(searches)s))
+    ORDER BY partition.asset_id, partition.identity, partition.key, made.run_id
+    FOR UPDATE OF partition
 ), looked AS (
     SELECT *, max(run_id) OVER (PARTITION BY id) AS last_run FROM wanted
 )
@@ -45,19 +45,19 @@ _TAKE = f"""
 WITH taken AS (
     UPDATE assets_app_runpartition AS made
     SET state = 'pending', path = '', rows = NULL, bytes = NULL, error = ''
-    FROM assets_app_assetpartition AS slice
-    WHERE made.run_id = ANY(%s) AND slice.id = made.slice_id AND {_IS_LEFT}
-    RETURNING made.run_id, made.slice_id
+    FROM assets_app_assetpartition AS partition
+    WHERE made.run_id = ANY(%s) AND partition.id = made.partition_id AND {_IS_LEFT}
+    RETURNING made.run_id, made.partition_id
 )
-UPDATE assets_app_assetpartition AS slice SET held_by_id = taken.run_id
-FROM taken WHERE slice.id = taken.slice_id
+UPDATE assets_app_assetpartition AS partition SET held_by_id = taken.run_id
+FROM taken WHERE partition.id = taken.partition_id
 """  # noqa: S608
 
 
 def searches_among(run_ids: Iterable[int]) -> set[int]:
     """Return the runs that discover their partitions at run time."""
     first = RunPartition.objects.filter(run__in=list(run_ids), position=0)
-    return set(first.filter(slice__identity=DISCOVERY).values_list("run_id", flat=True))
+    return set(first.filter(partition__identity=DISCOVERY).values_list("run_id", flat=True))
 
 
 def refusals_of_held(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
@@ -85,13 +85,13 @@ def _refusal(
     later_id: int | None,
 ) -> str:
     if in_force is None:
-        return f"Run {run.pk} has no partition left."
+        return f"Run {run.pk} has no partitions any more."
     if not in_force:
         return repartitioned_sentence(run)
     if held_keys:
         return f"Run {run.pk} cannot be retried: {in_flight(run, held_keys)}"
     if shared:
-        return f"Run {run.pk} is left out: run {later_id} makes {_key_list(run, shared)} as well."
+        return f"Run {run.pk} is left out: run {later_id} covers {_key_list(run, shared)} too."
     return ""
 
 
@@ -99,7 +99,7 @@ def delete_discovered(searches: Sequence[int]) -> None:
     """Delete partitions that failed runs discovered: another attempt searches again."""
     if searches:
         run_partitions = RunPartition.objects.filter(run__in=searches)
-        run_partitions.exclude(slice__identity=DISCOVERY).delete()
+        run_partitions.exclude(partition__identity=DISCOVERY).delete()
         Run.objects.filter(pk__in=searches).update(selection="", partition_count=0)
 
 
@@ -115,14 +115,14 @@ def reclaim(run_ids: Sequence[int]) -> None:
 def repartitioned_sentence(run: Run) -> str:
     """Say that a run's partitions are no partitions of its asset any more."""
     return (
-        f"{run.asset.name} is partitioned in another way by now than when run {run.pk} was made:"
+        f"{run.asset.name} is partitioned differently since run {run.pk} was created:"
         " materialize the partitions that it has now."
     )
 
 
 def in_flight(run: Run, keys: Sequence[str]) -> str:
     """Say that another run holds some of a run's partitions."""
-    return f"another run is making {_key_list(run, keys)}."
+    return f"another run is materializing {_key_list(run, keys)}."
 
 
 def _key_list(run: Run, keys: Sequence[str]) -> str:

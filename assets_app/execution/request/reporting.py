@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, NoReturn
 
 from django.conf import settings
 from django.db import connection, transaction
+from psycopg.types.json import Jsonb
 
 import slicewise
 from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.execution.queue.claims import describe
-from assets_app.execution.queue.messages import nudge_judge
+from assets_app.execution.queue.messages import nudge_process_outbox
 from assets_app.execution.queue.settling import COUNTS_FOLLOW
 from assets_app.execution.request.requests import (
     in_flight_sentence,
@@ -38,35 +39,46 @@ SELECT %(asset)s, %(identity)s, key, window_start, window_end, segment, bucket,
 FROM unnest(
     %(keys)s::text[], %(starts)s::timestamptz[], %(ends)s::timestamptz[],
     %(segments)s::text[], %(buckets)s::date[]
-) AS told(key, window_start, window_end, segment, bucket)
+) AS reported(key, window_start, window_end, segment, bucket)
 ORDER BY key COLLATE "C"
 ON CONFLICT (asset_id, identity, key) DO NOTHING
 """
 _LOCK = """
-SELECT slice.id, slice.key, slice.held_by_id IS NOT NULL
-FROM assets_app_assetpartition AS slice
-WHERE slice.asset_id = %(asset)s AND slice.identity = %(identity)s
-  AND slice.key = ANY(%(keys)s::text[])
-ORDER BY slice.asset_id, slice.identity, slice.key
-FOR UPDATE OF slice
+SELECT partition.id, partition.key, partition.held_by_id IS NOT NULL
+FROM assets_app_assetpartition AS partition
+WHERE partition.asset_id = %(asset)s AND partition.identity = %(identity)s
+  AND partition.key = ANY(%(keys)s::text[])
+ORDER BY partition.asset_id, partition.identity, partition.key
+FOR UPDATE OF partition
+"""
+# Partitions with later data than a write, and partitions whose last write was the same write.
+_OUTDATED = """
+SELECT partition.key FROM assets_app_assetpartition AS partition
+LEFT JOIN assets_app_materialization AS made
+    ON made.partition_id = partition.id AND made.version = partition.version
+LEFT JOIN assets_app_writereport AS report ON report.id = made.report_id
+WHERE partition.id = ANY(%(partitions)s::bigint[]) AND partition.version > 0
+  AND (partition.materialized_at > %(written_at)s OR report.metadata = %(metadata)s::jsonb)
 """
 _WRITTEN = f"""
 WITH held AS MATERIALIZED (
-    SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
-           slice.state AS old, 'materialized' AS new, told.rows, told.bytes
-    FROM unnest(%(slices)s::bigint[], %(rows)s::bigint[], %(bytes)s::bigint[])
-        AS told(id, rows, bytes)
-    JOIN assets_app_assetpartition AS slice ON slice.id = told.id
+    SELECT partition.id, partition.asset_id, partition.identity, partition.bucket,
+           partition.segment,
+           partition.state AS old, 'materialized' AS new, reported.rows, reported.bytes
+    FROM unnest(%(partitions)s::bigint[], %(rows)s::bigint[], %(bytes)s::bigint[])
+        AS reported(id, rows, bytes)
+    JOIN assets_app_assetpartition AS partition ON partition.id = reported.id
 ), written AS (
-    UPDATE assets_app_assetpartition AS slice
+    UPDATE assets_app_assetpartition AS partition
     SET state = 'materialized', last_run_id = NULL,
-        version = greatest(slice.version, slice.forgotten_version) + 1,
-        rows = held.rows, bytes = held.bytes, materialized_at = now()
-    FROM held WHERE slice.id = held.id
-    RETURNING slice.id, slice.version, slice.rows, slice.bytes
+        version = greatest(partition.version, partition.forgotten_version) + 1,
+        rows = held.rows, bytes = held.bytes,
+        materialized_at = least(now(), %(written_at)s::timestamptz)
+    FROM held WHERE partition.id = held.id
+    RETURNING partition.id, partition.version, partition.rows, partition.bytes
 ), {COUNTS_FOLLOW}
 INSERT INTO assets_app_materialization
-    (slice_id, version, report_id, rows, bytes, metadata, created_at)
+    (partition_id, version, report_id, rows, bytes, metadata, created_at)
 SELECT id, version, %(report)s, rows, bytes, '{{}}', now() FROM written
 """  # noqa: S608  (a part of the statement that has one home)
 
@@ -87,6 +99,10 @@ class ReportedWrite:
     Either ``selection`` names the partitions, with ``rows`` and ``bytes`` of a single partition, or
     ``partitions`` lists the partitions with counts of each. Both are empty only for an asset that
     is not partitioned.
+
+    Messages about a write with a time, ``written_at``, may come late and more than once: the write
+    leaves out partitions that were written later, and partitions whose last write has the same
+    metadata. A write without a time is a write of now.
     """
 
     asset: Asset
@@ -95,6 +111,11 @@ class ReportedWrite:
     bytes: int | None = None
     partitions: Sequence[ReportedPartition] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    written_at: datetime | None = None
+
+
+class OutdatedWrite(InvalidRequest):
+    """A write of which every partition was written later, or by the same write before."""
 
 
 class _Locked(NamedTuple):
@@ -108,8 +129,8 @@ def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
 
     Downstream partitions become due or stale as after a run. A write that is reported twice is
     recorded as two writes: an ``Idempotency-Key`` marks a message that is sent again. Raises
-    InvalidRequest on ``asset``, ``selection``, ``rows``, ``bytes`` or ``partitions``, and
-    PermissionDenied.
+    InvalidRequest on ``asset``, ``selection``, ``rows``, ``bytes`` or ``partitions``,
+    OutdatedWrite, and PermissionDenied.
     """
     policy.require(user, policy.Action.REPORT)
     asset = write.asset
@@ -117,19 +138,25 @@ def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
     now = database_now()
     rows, counts = _listed(write, now) if write.partitions else _selected(write, now)
     with transaction.atomic():
+        locked = _locked(asset, rows)
+        if outdated_keys := _outdated_keys(write, locked):
+            rows = [row for row in rows if row.key not in outdated_keys]
+            locked = [row for row in locked if row.key not in outdated_keys]
+        if not rows:
+            raise OutdatedWrite({"selection": "Later writes are on record."})
         report = WriteReport.objects.create(
             asset=asset,
             selection=describe(rows),
             partition_count=len(rows),
             metadata=dict(write.metadata),
-            told_by=user,
-            told_by_name=user.get_username(),
+            reported_by=user,
+            reported_by_name=user.get_username(),
             created_at=now,
         )
-        _record(report, rows, counts)
+        _record(report, locked, counts, write.written_at)
         Outbox.objects.create(report=report)
-        nudge_judge()
-        selection = write.selection or report.selection
+        nudge_process_outbox()
+        selection = (not outdated_keys and write.selection) or report.selection
         detail = {"selection": selection, "partitions": len(rows), "report": report.pk}
         audit.record(user, "report_write", "asset", asset.name, detail)
     return report
@@ -145,15 +172,15 @@ def _require_external(asset: Asset) -> None:
     if asset.producer_id is not None:
         raise InvalidRequest(
             {
-                "asset": f"{asset.name} is made here: materialize it instead. Only of an asset"
-                " declared with Asset(...), which something else writes, can a write be told."
+                "asset": f"{asset.name} is materialized here: materialize the asset instead. Writes"
+                " are reported only for assets declared with Asset(...)."
             }
         )
 
 
 def _selected(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], _Counts]:
     """Return the selected partitions in order, and the counts if a single partition is selected."""
-    instead = "Tell of them in several parts."
+    instead = "Report the partitions in several requests."
     rows = selected_rows(write.asset, write.selection, now=now, instead=instead)
     _require_single(write, rows)
     return rows, {row.key: (write.rows, write.bytes) for row in rows}
@@ -173,7 +200,7 @@ def _listed(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], _C
     if len(write.partitions) > most:
         _refuse(
             f"{len(write.partitions):,} partitions are more than one request may name ({most:,},"
-            " setting MAX_PARTITIONS_PER_REQUEST). Tell of them in several parts."
+            " setting MAX_PARTITIONS_PER_REQUEST). Report the partitions in several requests."
         )
     keys = []
     counts: _Counts = {}
@@ -198,8 +225,8 @@ def _refuse(sentence: str) -> NoReturn:
 def _require_single(write: ReportedWrite, rows: Sequence[PartitionRow]) -> None:
     reported_counts = {"rows": write.rows, "bytes": write.bytes}
     wrong = {
-        name: f"These are {len(rows):,} partitions: {name} can be told of one at a time, or"
-        " of each in the list partitions."
+        name: f"The selection has {len(rows):,} partitions: give {name} for a single partition, or"
+        " for each in the list partitions."
         for name, number in reported_counts.items()
         if number is not None and len(rows) > 1
     }
@@ -207,8 +234,8 @@ def _require_single(write: ReportedWrite, rows: Sequence[PartitionRow]) -> None:
         raise InvalidRequest(wrong)
 
 
-def _record(report: WriteReport, rows: Sequence[PartitionRow], counts: _Counts) -> None:
-    asset = report.asset
+def _locked(asset: Asset, rows: Sequence[PartitionRow]) -> list[_Locked]:
+    """Lock the rows of partitions, with rows for new partitions. Raises ConflictingRequest."""
     values: dict[str, Any] = {
         "asset": asset.pk,
         "identity": asset.identity,
@@ -222,14 +249,36 @@ def _record(report: WriteReport, rows: Sequence[PartitionRow], counts: _Counts) 
         cursor.execute(_ADD, values)
         cursor.execute(_LOCK, values)
         locked = [_Locked(*row) for row in cursor.fetchall()]
-        held_keys = {slice_row.key for slice_row in locked if slice_row.is_held}
-        if held_keys:
-            blocked = [row for row in rows if row.key in held_keys]
-            raise ConflictingRequest({"selection": in_flight_sentence(asset, blocked)})
-        written: dict[str, Any] = {
-            "slices": [slice_row.id for slice_row in locked],
-            "report": report.pk,
-            "rows": [counts[slice_row.key][0] for slice_row in locked],
-            "bytes": [counts[slice_row.key][1] for slice_row in locked],
-        }
+    held_keys = {partition_row.key for partition_row in locked if partition_row.is_held}
+    if held_keys:
+        blocked = [row for row in rows if row.key in held_keys]
+        raise ConflictingRequest({"selection": in_flight_sentence(asset, blocked)})
+    return locked
+
+
+def _outdated_keys(write: ReportedWrite, locked: Sequence[_Locked]) -> set[str]:
+    """Return the partitions that the write leaves out; read when the rows are locked."""
+    if write.written_at is None:
+        return set()
+    values: dict[str, Any] = {
+        "partitions": [row.id for row in locked],
+        "written_at": write.written_at,
+        "metadata": Jsonb(dict(write.metadata)),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_OUTDATED, values)
+        return {key for (key,) in cursor.fetchall()}
+
+
+def _record(
+    report: WriteReport, locked: Sequence[_Locked], counts: _Counts, written_at: datetime | None
+) -> None:
+    written: dict[str, Any] = {
+        "partitions": [partition_row.id for partition_row in locked],
+        "report": report.pk,
+        "rows": [counts[partition_row.key][0] for partition_row in locked],
+        "bytes": [counts[partition_row.key][1] for partition_row in locked],
+        "written_at": written_at,
+    }
+    with connection.cursor() as cursor:
         cursor.execute(_WRITTEN, written)

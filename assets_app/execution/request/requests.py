@@ -14,9 +14,11 @@ from accounts_app.models import User
 from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.execution.queue.waiting import missing_before, waits_for_past
+from assets_app.execution.request.param_types import with_declared_types
 from assets_app.execution.request.patience import patient_transaction
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Target, Trigger
 from assets_app.queries.clock import database_now
+from assets_app.queries.lookups import not_partitioned_sentence
 from slicewise.partitions import PartitionRow, partition_rows
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
@@ -99,9 +101,11 @@ def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
     """Return the partitions that the text selects; raise InvalidRequest if there are none."""
     definition = asset.definition
     if definition is None:
-        raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
+        raise InvalidRequest({"selection": not_partitioned_sentence(asset)})
     if not selection.strip():
-        raise InvalidRequest({"selection": "Say which partitions, for example a key or from..to."})
+        raise InvalidRequest(
+            {"selection": "Name the partitions, for example by a key or from..to."}
+        )
     try:
         chosen: slicewise.PartitionSet = definition.select(selection, until=database_now())
     except ValueError as error:
@@ -116,12 +120,12 @@ def selected_rows(
 ) -> list[PartitionRow]:
     """Return the selected partitions in order.
 
-    Raises InvalidRequest for a selection with no partitions, with too many (the message says what
-    to do ``instead``), or with partitions that are not over yet.
+    Raises InvalidRequest for a selection with no partitions, with too many (the message ends
+    with ``instead``), or with partitions that are not over yet.
     """
     if asset.definition is None:
         if selection.strip():
-            raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
+            raise InvalidRequest({"selection": not_partitioned_sentence(asset)})
         return list(partition_rows(None, None))
     chosen = preview_selection(asset, selection)
     most = settings.MAX_PARTITIONS_PER_REQUEST
@@ -163,13 +167,16 @@ def require_producer(asset: Asset) -> ProducerVersion:
     version = asset.producer.current_version if asset.producer else None
     if version is None:
         raise InvalidRequest(
-            {"asset": f"{asset.name} is written by something else: nothing here makes it."}
+            {
+                "asset": f"{asset.name} is written by another program: no function here"
+                " materializes it."
+            }
         )
     if asset.name not in version.outlets:
         raise InvalidRequest(
             {
-                "asset": f"{version.producer.name} does not make {asset.name} any more, and the"
-                " file that declared it is broken."
+                "asset": f"{version.producer.name} no longer materializes {asset.name}, and the"
+                " file that declared {asset.name} has errors."
             }
         )
     return version
@@ -178,13 +185,14 @@ def require_producer(asset: Asset) -> ProducerVersion:
 def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the declared params, overridden by the given params.
 
-    Raises InvalidRequest on ``params`` for unknown names.
+    Raises InvalidRequest on ``params`` for unknown names, and for values of another type than the
+    declared default.
     """
     if not isinstance(params, Mapping):
         raise InvalidRequest({"params": "Params are an object of names and values."})
     declared = version.spec.params
     refuse_unknown_params(declared, params)
-    return {**declared, **params}
+    return {**declared, **with_declared_types(params, declared)}
 
 
 def refuse_unknown_params(declared: Collection[str], params: Collection[str]) -> None:
@@ -193,7 +201,7 @@ def refuse_unknown_params(declared: Collection[str], params: Collection[str]) ->
     if unknown:
         declared_names = ", ".join(sorted(declared)) or "none"
         raise InvalidRequest(
-            {"params": f"Unknown: {', '.join(unknown)}. Declared params: {declared_names}."}
+            {"params": f"Unknown params: {', '.join(unknown)}. Declared params: {declared_names}."}
         )
 
 
@@ -250,4 +258,4 @@ def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
 def in_flight_sentence(asset: Asset, held_rows: Sequence[PartitionRow]) -> str:
     """Say which partitions other runs are materializing, the first few by name."""
     keys = ", ".join(row.key for row in islice(held_rows, 3)) + ("…" if len(held_rows) > 3 else "")
-    return f"Another run is making {asset.name} {keys} already.".replace("  ", " ")
+    return f"Another run is materializing {asset.name} {keys}.".replace("  ", " ")

@@ -23,14 +23,14 @@ from assets_app.execution.request.reclaiming import (
     repartitioned_sentence,
     searches_among,
 )
-from assets_app.execution.request.requests import checked_params, require_producer
+from assets_app.execution.request.requests import refuse_unknown_params, require_producer
 from assets_app.models import (
+    AwaitedPartition,
     GroupKind,
     ProducerVersion,
     Queue,
     Run,
     RunGroup,
-    RunNeed,
     RunState,
     Target,
     Trigger,
@@ -85,7 +85,7 @@ def retry_runs(
         retried = _retry(run_ids, wanted, user)
         if not retried.runs and not allow_none:
             reasons = list(retried.refused.values()) or [
-                "No run to retry: none of them has failed."
+                "No run to retry: no run of the group has failed."
             ]
             raise ConflictingRequest({"": reasons[: KEYS_NAMED + 1]})
     return retried
@@ -221,7 +221,10 @@ def _version_for_retry(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[s
     """
     if run.state == RunState.SUCCEEDED:
         raise ConflictingRequest(
-            {"": f"Run {run.pk} has succeeded: to make its partitions once more, run it again."}
+            {
+                "": f"Run {run.pk} has succeeded: to materialize the partitions again,"
+                " re-run the run."
+            }
         )
     if run.state not in RETRYABLE_STATES:
         raise ConflictingRequest({"": _not_ended(run)})
@@ -232,18 +235,20 @@ def _version_and_params(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[
     newest = require_producer(run.asset)
     if code is Code.SAME:
         return run.producer_version, run.params
-    return newest, checked_params(newest, run.params)
+    # The values of the run are no request: newer code may declare a default of another type.
+    refuse_unknown_params(newest.spec.params, run.params)
+    return newest, {**newest.spec.params, **run.params}
 
 
 def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
     """Return the run's partitions in order, and whether the run is to discover its partitions."""
     if run.pk in searches_among([run.pk]):
         return list(partition_rows(None, None)), True
-    run_partitions = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
+    run_partitions = run.partitions.filter(partition__asset=run.asset_id).order_by("position")
     columns = ("key", "window_start", "window_end", "segment", "bucket", "identity")
-    rows = list(run_partitions.values_list(*(f"slice__{column}" for column in columns)))
+    rows = list(run_partitions.values_list(*(f"partition__{column}" for column in columns)))
     if not rows:
-        raise ConflictingRequest({"": f"Run {run.pk} has no partition left."})
+        raise ConflictingRequest({"": f"Run {run.pk} has no partitions any more."})
     if any(identity != run.asset.identity for *_, identity in rows):
         raise ConflictingRequest({"": repartitioned_sentence(run)})
     return [PartitionRow(*row) for *row, _ in rows], False
@@ -259,7 +264,7 @@ def _queue(runs: Sequence[Run]) -> None:
     run_ids = [run.pk for run in runs]
     reclaim(run_ids)
     # A retried run goes ahead without the partitions that the run has waited for.
-    RunNeed.objects.filter(run__in=run_ids).delete()
+    AwaitedPartition.objects.filter(run__in=run_ids).delete()
     anew: dict[str, Any] = {
         "queued_at": Now(), "not_before": None, "dispatched_at": None,
         "started_at": None, "ended_at": None, "error": "", "error_kind": "", "skip_reason": "",

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 import slicewise
 from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.execution.attempt.outputs import refuse_another_of_its_text
 from assets_app.models import Asset, AssetPartition
+from assets_app.queries.clock import database_now
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise.partitions import runtime_key
@@ -58,7 +58,7 @@ def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[
         if unknown := [key for key in wanted if key not in present_keys]:
             raise InvalidRequest({"keys": f"{asset.name} has no partition {_key_list(unknown)}."})
         _refuse_held(row, wanted)
-        set_keys.update(removed_at=timezone.now())
+        set_keys.update(removed_at=database_now())
         row.revise()
         audit.record(user, "remove partitions", "asset", asset.name, {"keys": wanted[:100]})
     return wanted
@@ -109,8 +109,8 @@ def _refuse_held(row: PartitionDefinition, keys: Sequence[str]) -> None:
     if first is not None:
         raise ConflictingRequest(
             {
-                "keys": f"Run {first.held_by_id} is making {first.asset.name} {first.key}: wait for"
-                " its end, or cancel it."
+                "keys": f"Run {first.held_by_id} is materializing {first.asset.name} {first.key}:"
+                " wait until the run has ended, or cancel the run."
             }
         )
 

@@ -11,8 +11,7 @@ from assets_app.execution.data.recorded import records_of
 from assets_app.execution.request.requests import preview_selection
 from assets_app.models import Asset, AssetPartition
 from slicewise import PartitionKey, PartitionKeyError
-from slicewise.io import NoStorageError, Storage
-from slicewise.io.recorded import Difference, find_differences
+from slicewise.io import Difference, NoStorageError, Storage, find_differences
 from slicewise.keys import WHOLE
 from slicewise.storage import StorageError
 from slicewise_server.web.request_errors import InvalidRequest
@@ -61,7 +60,7 @@ def verify_partitions(
                 lambda texts: records_of(asset, texts),
             )
         except (OSError, StorageError, ValueError) as error:
-            raise InvalidRequest({"asset": f"{asset.name} cannot be looked at: {error}"}) from error
+            raise InvalidRequest({"asset": f"{asset.name} cannot be read: {error}"}) from error
         if differences is None:
             raise InvalidRequest(
                 {"asset": f"The storage of {asset.name} does not say how much data it holds."}
@@ -83,12 +82,12 @@ def reachable_storage(asset: Asset) -> Storage:
         if not storage.is_reachable():
             raise InvalidRequest(
                 {
-                    "asset": f"{asset.canonical_uri} is not there, as seen from this host: verify"
-                    " from a host that reaches it, or restore the data."
+                    "asset": f"{asset.canonical_uri} is not reachable from this host: verify on a"
+                    " host that reaches the data, or restore the data."
                 }
             )
     except (NoStorageError, ConnectionsError, OSError, StorageError) as error:
-        raise InvalidRequest({"asset": f"{asset.name} cannot be looked at: {error}"}) from error
+        raise InvalidRequest({"asset": f"{asset.name} cannot be read: {error}"}) from error
     return storage
 
 

@@ -19,9 +19,12 @@ from accounts_app.management.command import (
     failed_count_text,
     json_object,
 )
+from assets_app.management.graphs import print_graph
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
+from assets_app.queries.clock import database_now
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
+from assets_app.queries.overdue import late_counts
 from slicewise_server.web.commands.work_progress import WorkProgress
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -30,28 +33,45 @@ _MOST_ERRORS = 1000
 
 
 class Command(SlicewiseCommand):
-    help = "List, show, materialize, pause and unpause assets, show their schedules, report writes,"
-    help += " add and remove partitions."
+    help = "List, show, materialize, pause and unpause assets, show schedules and the graph,"
+    help += " report writes, add and remove partitions."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
-        self.add_verb(verbs, "list", self.list, "List what is declared, with counts by state.")
+        self.add_verb(verbs, "list", self.list, "List declared assets, with counts by state.")
         show = self.add_verb(verbs, "show", self.show, "Show one asset.")
-        schedule = self.add_verb(verbs, "schedule", self.schedule, "Show when it is written.")
-        schedule.add_argument(
-            "--limit", type=at_least_zero, default=20, metavar="N", help="ticks; 0 means all"
+        schedule = self.add_verb(
+            verbs, "schedule", self.schedule, "Show the schedule and the last ticks of an asset."
         )
-        make = self.add_verb(verbs, "materialize", self.materialize, "Make partitions now.")
-        pause = self.add_verb(verbs, "pause", self.pause, "Stop scheduled writes of an asset.")
-        unpause = self.add_verb(verbs, "unpause", self.unpause, "Resume them.")
+        schedule.add_argument(
+            "--limit",
+            type=at_least_zero,
+            default=20,
+            metavar="N",
+            help="number of ticks at most; 0 means all",
+        )
+        graph = self.add_verb(verbs, "graph", self.graph, "Show the edges between assets.")
+        graph.add_argument(
+            "asset", nargs="?", metavar="ASSET", help="only this asset, and assets near ASSET"
+        )
+        graph.add_argument(
+            "--depth",
+            type=int,
+            default=1,
+            metavar="N",
+            help="number of edges from ASSET; 1 by default",
+        )
+        make = self.add_verb(verbs, "materialize", self.materialize, "Materialize partitions now.")
+        pause = self.add_verb(verbs, "pause", self.pause, "Pause the schedule of an asset.")
+        unpause = self.add_verb(verbs, "unpause", self.unpause, "Unpause the schedule of an asset.")
         report = self.add_verb(
-            verbs, "report-write", self.report_write, "Tell of a write that something else did."
+            verbs, "report-write", self.report_write, "Report a write by another program."
         )
         add = self.add_verb(
-            verbs, "add-partitions", self.add_partitions, "Add keys to a set found at run time."
+            verbs, "add-partitions", self.add_partitions, "Add runtime partitions, by key."
         )
         remove = self.add_verb(
-            verbs, "remove-partitions", self.remove_partitions, "Remove keys from such a set."
+            verbs, "remove-partitions", self.remove_partitions, "Remove runtime partitions, by key."
         )
         for verb_parser in (show, schedule, make, pause, unpause, report, add, remove):
             verb_parser.add_argument("asset", metavar="ASSET")
@@ -63,31 +83,37 @@ class Command(SlicewiseCommand):
                 dest="selection",
                 metavar="SELECTION",
                 default="",
-                help="which ones: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*';"
-                " leave it out for an asset that is not partitioned",
+                help="partitions: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*'; omit"
+                " SELECTION for an asset that is not partitioned",
             )
-        for name, quantity in (("rows", "how many rows"), ("bytes", "how large")):
+        for name, quantity in (("rows", "number of rows"), ("bytes", "size in bytes")):
             report.add_argument(
                 f"--{name}",
                 type=at_least_zero,
                 metavar="N",
-                help=f"{quantity} a single partition is",
+                help=f"{quantity} of a single partition",
             )
         report.add_argument(
             "--partitions",
             metavar="FILE",
-            help="instead of these three: a JSON list of objects with key, rows and bytes;"
-            " - reads the standard input",
+            help="in place of --partition, --rows and --bytes: a file with a JSON list of"
+            " objects with key, rows and bytes; - reads standard input",
         )
         report.add_argument(
-            "--metadata", type=json_object, default={}, metavar="JSON", help="kept with the record"
+            "--metadata",
+            type=json_object,
+            default={},
+            metavar="JSON",
+            help="a JSON object, stored with the report",
         )
         make.add_argument("--params", type=json_object, default={}, metavar="JSON")
         make.add_argument(
-            "--strategy", help="partition, range, or how many partitions a run makes at most"
+            "--strategy", help="partition, range, or the number of partitions per run at most"
         )
         make.add_argument(
-            "--wait", action="store_true", help="wait for the end; exit with 1 if anything failed"
+            "--wait",
+            action="store_true",
+            help="wait for the end; exit with 1 if any partition failed",
         )
 
     def list(self) -> None:
@@ -96,7 +122,8 @@ class Command(SlicewiseCommand):
         if self.json:
             from assets_app.serializers import AssetSerializer
 
-            self.print_json(AssetSerializer(assets, many=True, context={"counts": counts}).data)
+            context = {"counts": counts, "late": late_counts(database_now(), assets)}
+            self.print_json(AssetSerializer(assets, many=True, context=context).data)
             return
         self.print_table(
             ("asset", "partitions", "group", "paused", "in flight", "made", "failed"),
@@ -128,6 +155,9 @@ class Command(SlicewiseCommand):
 
         print_schedule(self, asset_named(asset), limit)
 
+    def graph(self, asset: str | None, depth: int) -> None:
+        print_graph(self, asset, depth)
+
     def pause(self, asset: str) -> None:
         self._set_paused(asset, True)
 
@@ -155,30 +185,36 @@ class Command(SlicewiseCommand):
         if not self.json:
             runs = count_text(detail["run_count"], "run")
             purpose = (
-                f"for {count_text(partitions, 'partition')}" if partitions else "to find partitions"
+                f"for {count_text(partitions, 'partition')}"
+                if partitions
+                else "to discover partitions"
             )
             self.note(f"{runs} {purpose}.")
             if detail["in_flight"]:
-                self.note(f"Left out, being made already: {', '.join(detail['in_flight'])}")
+                self.note(
+                    "Left out, because another run holds the partitions:"
+                    f" {', '.join(detail['in_flight'])}"
+                )
             if detail["earlier_missing"]:
-                self.note(f"Not there before them: {', '.join(detail['earlier_missing'])}")
-        progress = wait_until_ended(asset, lambda: standing_of(group)) if wait else None
+                self.note(f"Missing earlier partitions: {', '.join(detail['earlier_missing'])}")
+        progress = wait_until_ended(asset, lambda: request_progress(group)) if wait else None
         if self.json:
             after = request_detail(group) | {"states": run_states(group)} if wait else {}
             self.print_json(detail | after)
         if progress:
-            self._tell_end(group, progress, is_search=not partitions)
+            self._print_end(group, progress, is_search=not partitions)
 
-    def _tell_end(self, group: RunGroup, progress: WorkProgress, *, is_search: bool) -> None:
+    def _print_end(self, group: RunGroup, progress: WorkProgress, *, is_search: bool) -> None:
         errors = run_errors(group)
         for line in error_lines(errors):
             self.note(line)
         if errors and is_search:
-            raise Failed("The run that was to find partitions has not succeeded.")
+            raise Failed("The run that discovers partitions has not succeeded.")
         if errors:
             raise Failed(f"{failed_count_text(progress.failed, progress.total)}.")
         self.note(
-            f"{count_text(progress.done, 'partition')} {'found and ' if is_search else ''}made."
+            f"{count_text(progress.done, 'partition')}"
+            f" {'discovered and ' if is_search else ''}materialized."
         )
 
     def report_write(
@@ -251,7 +287,7 @@ def run_errors(group: RunGroup) -> list[tuple[int, str]]:
     return [(run, error or state) for run, error, state in rows]
 
 
-def standing_of(group: RunGroup) -> WorkProgress:
+def request_progress(group: RunGroup) -> WorkProgress:
     """Return the progress of a request's runs.
 
     A run that discovers partitions has no progress before the end of the run.

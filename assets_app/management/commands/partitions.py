@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.utils import timezone
 
 from accounts_app.management.command import (
     Failed,
@@ -19,6 +18,7 @@ from assets_app.execution.request.forgetting import forget_partitions
 from assets_app.execution.request.orphans import Orphan, find_orphans, remove_orphans
 from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset
+from assets_app.queries.clock import database_now
 from assets_app.queries.lookups import asset_named
 
 PAGE = 1000
@@ -26,7 +26,7 @@ VERBS = ("list", "verify", "forget", "orphans")
 
 
 class Command(SlicewiseCommand):
-    help = "List, verify and forget partitions of an asset; remove those it no longer has."
+    help = "List, verify and forget partitions of an asset; remove data of orphaned partitions."
 
     def create_parser(self, prog_name: str, subcommand: str, **settings: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **settings)
@@ -41,19 +41,19 @@ class Command(SlicewiseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
         list_parser = self.add_verb(
-            verbs, "list", self.list, "List partitions in window order, also those never made."
+            verbs, "list", self.list, "List partitions in window order, also missing partitions."
         )
         verify = self.add_verb(
             verbs,
             "verify",
             self.verify,
-            "Compare the data of partitions with their records; exit with 1 if some differ.",
+            "Compare the data of partitions with the record; exit with 1 on a difference.",
         )
         forget = self.add_verb(
             verbs,
             "forget",
             self.forget,
-            "Make partitions missing again; their data is not touched.",
+            "Make partitions missing again; the data is not changed.",
         )
         for verb in (list_parser, verify, forget):
             verb.add_argument("asset", metavar="ASSET")
@@ -67,18 +67,25 @@ class Command(SlicewiseCommand):
             )
         list_parser.add_argument("--state", choices=STATES, default="")
         list_parser.add_argument(
-            "--limit", type=at_least_zero, default=100, help="at most so many; 0 for all"
+            "--limit",
+            type=at_least_zero,
+            default=100,
+            help="number of partitions at most; 0 means all",
         )
 
         orphans = self.add_verb(
             verbs,
             "orphans",
             self.orphans,
-            "List partitions on record that the definition no longer has.",
+            "List orphaned partitions: on record, and no longer in the definition.",
         )
         orphans.add_argument("asset", metavar="ASSET")
-        orphans.add_argument("--remove", action="store_true", help="remove their data, when asked")
-        orphans.add_argument("--yes", action="store_true", help="remove without asking")
+        orphans.add_argument(
+            "--remove", action="store_true", help="remove the data after a question"
+        )
+        orphans.add_argument(
+            "--yes", action="store_true", help="remove the data without a question"
+        )
 
     def list(self, asset: str, selection: str, state: str, limit: int) -> None:
         all_lines = lines(asset_named(asset), selection, state)
@@ -93,16 +100,26 @@ class Command(SlicewiseCommand):
             self.print_json(PartitionSerializer(shown_lines, many=True).data)
         else:
             self.print_table(
-                ("partition", "state", "version", "run", "rows", "bytes", "materialized at (UTC)"),
+                (
+                    "partition",
+                    "state",
+                    "version",
+                    "run",
+                    "rows",
+                    "bytes",
+                    "materialized at (UTC)",
+                    "reason",
+                ),
                 (
                     (
                         partition_text(line.key),
-                        line.state,
+                        ", ".join(filter(None, (line.state, line.lateness))),
                         line.version or None,
                         line.run,
                         line.rows,
                         line.bytes,
                         line.materialized_at and f"{line.materialized_at:%Y-%m-%d %H:%M:%S}",
+                        line.reason,
                     )
                     for line in shown_lines
                 ),
@@ -125,9 +142,9 @@ class Command(SlicewiseCommand):
         compared = count_text(verification.compared, "partition")
         if differing:
             words = (
-                "differs from its record. Make it again, or forget it"
+                "differs from the record. Materialize or forget the partition"
                 if len(differing) == 1
-                else "differ from their records. Make them again, or forget them"
+                else "differ from the record. Materialize or forget the partitions"
             )
             raise Failed(f"{len(differing):,} of {compared} {words}: slicewise partitions forget.")
         self.note(f"{compared} compared, all as recorded.")
@@ -138,7 +155,7 @@ class Command(SlicewiseCommand):
             self.print_json({"keys": keys})
         else:
             number = count_text(len(keys), "partition")
-            self.say(f"Made {number} of {asset} missing again. The data was not touched.")
+            self.say(f"Made {number} of {asset} missing again. The data was not changed.")
 
     def orphans(self, asset: str, remove: bool, yes: bool) -> None:
         from assets_app.api.orphans import orphan_list
@@ -157,7 +174,7 @@ class Command(SlicewiseCommand):
             f"Remove the data of {count_text(len(removable), 'partition')}?"
         ):
             raise Failed("Nothing was removed.")
-        removable_ids = {orphan.row.slice_id for orphan in removable}
+        removable_ids = {orphan.row.partition_id for orphan in removable}
         removal = remove_orphans(asset_row, user=self.actor, only=removable_ids)
         if self.json:
             self.print_json(
@@ -190,7 +207,7 @@ class Command(SlicewiseCommand):
     def agrees(self, question: str) -> bool:
         """Ask the person at the terminal; raise Failed without a terminal."""
         if not sys.stdin.isatty():
-            raise Failed(f"{question} There is no terminal to ask at: say --yes.")
+            raise Failed(f"{question} Standard input is no terminal: give --yes.")
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
@@ -202,7 +219,7 @@ def with_verb(words: Sequence[str]) -> Sequence[str]:
 
 def lines(asset: Asset, selection: str, state: str) -> Iterator[PartitionLine]:
     """Yield all lines, read a page at a time."""
-    now, position = timezone.now(), None
+    now, position = database_now(), None
     while True:
         query = PartitionQuery(
             asset=asset, now=now, selection=selection, state=state, position=position, size=PAGE

@@ -23,7 +23,7 @@ FOLLOW_SECONDS = 1.0
 
 
 class Command(SlicewiseCommand):
-    help = "List, show, cancel and retry runs, and read their logs."
+    help = "List, show, cancel and retry runs, and read logs of runs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
@@ -31,17 +31,21 @@ class Command(SlicewiseCommand):
         list_parser.add_argument("--asset", metavar="ASSET")
         list_parser.add_argument("--state", choices=RunState.values)
         list_parser.add_argument(
-            "--limit", type=at_least_zero, default=50, help="at most so many; 0 for all"
+            "--limit", type=at_least_zero, default=50, help="number of runs at most; 0 means all"
         )
-        show = self.add_verb(verbs, "show", self.show, "Show one run with its attempts.")
-        logs = self.add_verb(verbs, "logs", self.logs, "Print what a run printed.")
-        logs.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
-        cancel = self.add_verb(verbs, "cancel", self.cancel, "Stop a run.")
+        show = self.add_verb(verbs, "show", self.show, "Show one run, with all attempts.")
+        logs = self.add_verb(verbs, "logs", self.logs, "Print the output of a run.")
+        logs.add_argument(
+            "-f", "--follow", action="store_true", help="follow the output until the run ends"
+        )
+        cancel = self.add_verb(verbs, "cancel", self.cancel, "Cancel a run.")
         retry = self.add_verb(verbs, "retry", self.retry, "Queue ended runs again.")
         retry.add_argument("runs", type=int, nargs="*", metavar="RUN")
-        retry.add_argument("--group", type=int, help="all failed runs of a request, by its number")
+        retry.add_argument(
+            "--group", type=int, help="number of a run group: retry all failed runs of the group"
+        )
         rerun_parser = self.add_verb(
-            verbs, "rerun", self.rerun, "Run an ended run's partitions again."
+            verbs, "rerun", self.rerun, "Materialize the partitions of an ended run again."
         )
         for verb_parser in (show, logs, cancel, rerun_parser):
             verb_parser.add_argument("run", type=int, metavar="RUN")
@@ -50,7 +54,7 @@ class Command(SlicewiseCommand):
                 "--code",
                 choices=[code.value for code in Code],
                 default=Code.SAME.value,
-                help="the version that it had, or the newest",
+                help="code version: the version of the run, or the newest version",
             )
 
     def list(self, asset: str | None, state: str | None, limit: int) -> None:
@@ -95,11 +99,12 @@ class Command(SlicewiseCommand):
         more = detail.pop("partition_list_next")
         self.print_facts(detail | _origin(row) | {"partition_list": lines})
         for result in validations:
-            verdict = "passed" if result["passed"] else "failed"
-            self.say(f"{verdict}  {result['asset']}: {result['name']} {result['message']}")
+            outcome = "passed" if result["passed"] else "failed"
+            self.say(f"{outcome}  {result['asset']}: {result['name']} {result['message']}")
         for attempt in attempts:
             self.say()
-            self.print_facts({"attempt": attempt.pop("number")} | attempt)
+            steps = [_step_line(step) for step in attempt.pop("steps")]
+            self.print_facts({"attempt": attempt.pop("number")} | attempt | {"steps": steps})
         if more:
             self.note(f"These are the first {len(lines):,} partitions; the others: GET {more}")
 
@@ -139,7 +144,7 @@ class Command(SlicewiseCommand):
         from assets_app.api.retrying import group_numbered, retried_detail
 
         if bool(runs) == (group is not None):
-            raise Refused("Say which runs: either by number, or a group by --group.")
+            raise Refused("Name the runs by number, or a group by --group.")
         if group is None:
             retried = retry_runs([_run(pk).pk for pk in runs], code=code, user=self.actor)
         elif not 0 < group <= LARGEST_ID:
@@ -163,13 +168,15 @@ class Command(SlicewiseCommand):
 
             self.print_json(request_detail(group))
             return
-        self.say(f"Run {group.runs.get().pk} makes the partitions of run {run} again.")
+        self.say(f"Run {group.runs.get().pk} materializes the partitions of run {run} again.")
         if group.in_flight:
-            self.note(f"Left out, since another run is making them: {', '.join(group.in_flight)}")
+            self.note(
+                f"Left out, because another run holds the partitions: {', '.join(group.in_flight)}"
+            )
 
     def _print_log(self, text: str) -> None:
         if text:
-            self.say_part(text)
+            self.print_text(text)
 
 
 def _run(pk: int) -> Run:
@@ -188,6 +195,13 @@ def _origin(run: Run) -> dict[str, object]:
         "code": f"{version.file} of version {version.bundle_version_id}"
         f" ({version.bundle_version.digest[:12]})",
     }
+
+
+def _step_line(step: Mapping[str, Any]) -> str:
+    """Return a step of an attempt as people read it."""
+    times = "" if step["started_at"] is None else f", {step['started_at']} to {step['ended_at']}"
+    error = f" ({step['error']})" if step["error"] else ""
+    return f"{step['step']} {step['name']}: {step['state']}{times}{error}"
 
 
 def _line(partition: Mapping[str, Any]) -> str:

@@ -13,11 +13,13 @@ _MOST_NAMED = 20
 
 
 class Command(SlicewiseCommand):
-    help = "Load the bundles that changed; a broken file leaves its last good version in force."
+    help = "Load the bundles that changed. Assets of a file with errors keep the last good version."
 
     def add_arguments(self, parser: CommandParser) -> None:
         self.add_common(parser, self.sync)
-        parser.add_argument("bundle", metavar="BUNDLE", nargs="*", help="only these")
+        parser.add_argument(
+            "bundle", metavar="BUNDLE", nargs="*", help="a bundle; all without names"
+        )
 
     def sync(self, bundle: list[str]) -> None:
         unknown = sorted(set(bundle) - set(settings.BUNDLES))
@@ -42,7 +44,7 @@ class Command(SlicewiseCommand):
                 self._print_orphans(orphans[report.bundle.name])
         broken = sum(len(report.errors) for report in reports)
         if broken:
-            raise Failed(f"{broken} error{'' if broken == 1 else 's'} in what the bundles declare.")
+            raise Failed(f"{broken} error{'' if broken == 1 else 's'} in the bundles.")
 
     def _print(self, report: SyncReport) -> None:
         change = "new version" if report.changed else "unchanged"

@@ -49,24 +49,41 @@ _COLUMN_HEADS = {"active": "queued or running"}
 _ASSET_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--assets",
-        {"action": "append", "metavar": "NAMES", "help": "several, with commas or said again"},
+        {
+            "action": "append",
+            "metavar": "NAMES",
+            "help": "names of assets with commas between; repeatable",
+        },
     ),
     ("--group", {"dest": "asset_group", "metavar": "GROUP", "help": "all assets of a group"}),
     ("--tag", {"dest": "asset_tag", "metavar": "TAG", "help": "all assets with a tag"}),
 )
-_WAIT = "wait for the end; exit with 1 unless all is there"
+_WAIT = "wait for the end; exit with 1 unless all partitions are materialized"
 # The service fills in options that are left out.
 _REQUEST_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--selection", {"help": "instead of START and END, in the selection grammar"}),
+    ("--selection", {"help": "text of the selection grammar, in place of START and END"}),
     ("--description", {}),
-    ("--max-active-runs", {"metavar": "N", "help": "how many runs may run at once"}),
-    ("--order", {"choices": BackfillOrder.values, "help": "which partitions come first"}),
-    ("--strategy", {"help": "partition, range, or how many partitions a run makes at most"}),
-    ("--existing", {"choices": ExistingPolicy.values, "help": "which of the partitions to make"}),
-    ("--upstream", {"action": "store_true", "help": "all that the assets are made from as well"}),
-    ("--downstream", {"metavar": "NAMES", "help": "none, all, or assets with commas between"}),
-    ("--code-version", {"metavar": "V", "help": "number or digest of a version of the bundle"}),
-    ("--start-at", {"metavar": "TIME", "help": "nothing starts before; in the asset's zone"}),
+    ("--max-active-runs", {"metavar": "N", "help": "number of runs at the same time"}),
+    ("--order", {"choices": BackfillOrder.values, "help": "order of the partitions"}),
+    ("--strategy", {"help": "partition, range, or the number of partitions per run at most"}),
+    (
+        "--existing",
+        {"choices": ExistingPolicy.values, "help": "the partitions to materialize, by status"},
+    ),
+    ("--upstream", {"action": "store_true", "help": "materialize all upstream assets as well"}),
+    (
+        "--downstream",
+        {
+            "metavar": "NAMES",
+            "help": "downstream assets to materialize as well: none, all, or names with commas"
+            " between",
+        },
+    ),
+    ("--code-version", {"metavar": "V", "help": "number or digest of a bundle version"}),
+    (
+        "--start-at",
+        {"metavar": "TIME", "help": "earliest start of a run, in the asset's time zone"},
+    ),
     ("--params", {"type": json_object, "metavar": "JSON"}),
 )
 
@@ -76,8 +93,10 @@ class Command(SlicewiseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
-        create = self.add_verb(verbs, "create", self.create, "Make partitions of the past.")
-        preview = self.add_verb(verbs, "preview", self.preview, "Say what create would do.")
+        create = self.add_verb(verbs, "create", self.create, "Create a backfill.")
+        preview = self.add_verb(
+            verbs, "preview", self.preview, "Preview the backfill that create would create."
+        )
         for subparser in (create, preview):
             subparser.add_argument(
                 "asset", metavar="ASSET", nargs="?", default="", help="the name of one asset"
@@ -88,34 +107,46 @@ class Command(SlicewiseCommand):
         list_parser = self.add_verb(verbs, "list", self.list, "List backfills, newest first.")
         list_parser.add_argument("--asset", metavar="ASSET")
         list_parser.add_argument("--state", choices=BackfillState.values)
-        list_parser.add_argument("--deleted", action="store_true", help="those that were deleted")
+        list_parser.add_argument("--deleted", action="store_true", help="list deleted backfills")
         list_parser.add_argument(
-            "--limit", type=at_least_zero, default=50, help="at most so many; 0 for all"
+            "--limit",
+            type=at_least_zero,
+            default=50,
+            help="number of backfills at most; 0 means all",
         )
         show = self.add_verb(verbs, "show", self.show, "Show one backfill.")
         _add_number(show)
         control_verbs: tuple[tuple[str, Callable[..., None], str], ...] = (
-            ("pause", self.pause, "Start nothing more of backfills."),
-            ("resume", self.resume, "Let paused backfills go on."),
-            ("cancel", self.cancel, "Stop backfills."),
-            ("delete", self.delete, "Take backfills that have ended off the lists."),
+            ("pause", self.pause, "Pause backfills: start no more runs."),
+            ("resume", self.resume, "Resume paused backfills."),
+            ("cancel", self.cancel, "Cancel backfills."),
+            ("delete", self.delete, "Delete ended backfills from the lists."),
         )
         for name, act, help_text in control_verbs:
             subparser = self.add_verb(verbs, name, act, help_text)
             subparser.add_argument("backfills", type=int, nargs="+", metavar="BACKFILL")
-        retry = self.add_verb(verbs, "retry", self.retry, "Try once more what has failed.")
+        retry = self.add_verb(
+            verbs, "retry", self.retry, "Retry the failed partitions of a backfill."
+        )
         _add_number(retry)
         retry.add_argument("--code", choices=[code.value for code in Code], default=Code.SAME.value)
         retry.add_argument(
             "--canceled", action="store_true", help="retry canceled partitions as well"
         )
-        change = self.add_verb(verbs, "change", self.change, "Change one while it runs.")
+        change = self.add_verb(verbs, "change", self.change, "Change an active backfill.")
         _add_number(change)
         change.add_argument("--max-active-runs", type=int, metavar="N")
-        change.add_argument("--priority", type=int, metavar="N", help="higher goes first")
+        change.add_argument(
+            "--priority",
+            type=int,
+            metavar="N",
+            help="priority: a backfill with a higher number goes first",
+        )
         change.add_argument("--order", choices=BackfillOrder.values)
         change.add_argument("--description")
-        clone = self.add_verb(verbs, "clone", self.clone, "Ask for the same again.")
+        clone = self.add_verb(
+            verbs, "clone", self.clone, "Create a backfill with the same request again."
+        )
         _add_number(clone)
         _add_request_options(clone)
         for subparser in (create, clone, retry):
@@ -154,7 +185,7 @@ class Command(SlicewiseCommand):
             self.note(sentence)
 
     def list(self, asset: str | None, state: str | None, deleted: bool, limit: int) -> None:
-        backfills = Backfill.objects.told().filter(deleted=deleted).order_by("-id")
+        backfills = Backfill.objects.with_code_versions().filter(deleted=deleted).order_by("-id")
         if asset:
             backfills = backfills.choosing(asset_named(asset).name)
         if state:
@@ -274,7 +305,7 @@ class Command(SlicewiseCommand):
     def _follow(self, backfill: Backfill) -> None:
         from slicewise_server.web.commands.progress import wait_until_ended
 
-        end = wait_until_ended(backfill.name, lambda: standing_of(backfill.pk))
+        end = wait_until_ended(backfill.name, lambda: backfill_progress(backfill.pk))
         if self.json:
             self.print_json(_detail(backfill))
         assets = list(backfill_numbered(backfill.pk).assets.all())
@@ -291,11 +322,13 @@ class Command(SlicewiseCommand):
             )
         succeeded = counts_of(assets).succeeded
         existing = (
-            f", {existing_count:,} {'was' if existing_count == 1 else 'were'} there"
+            f", {existing_count:,} {'was' if existing_count == 1 else 'were'} materialized before"
             if existing_count
             else ""
         )
-        self.note(f"Backfill {backfill.pk} has ended, {end.state}: {succeeded:,} made{existing}.")
+        self.note(
+            f"Backfill {backfill.pk} has ended, {end.state}: {succeeded:,} materialized{existing}."
+        )
 
     def _print_outcome(self, outcome: dict[str, Any]) -> None:
         if outcome["failures"]:
@@ -324,12 +357,6 @@ class Command(SlicewiseCommand):
                 self.say(hint)
 
 
-def _gap_texts(gaps: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the texts of nonexistent and of excluded partitions, for all upstream assets."""
-    names = ("reason", "excluded_text")
-    return ["; ".join(gap[name] for gap in gaps if gap[name]) for name in names]
-
-
 def _detail(backfill: Backfill) -> Any:
     """Return the present state of the backfill as JSON."""
     from backfills_app.serializers import BackfillDetailSerializer
@@ -337,7 +364,7 @@ def _detail(backfill: Backfill) -> Any:
     return BackfillDetailSerializer(backfill_numbered(backfill.pk)).data
 
 
-def standing_of(pk: int) -> WorkProgress:
+def backfill_progress(pk: int) -> WorkProgress:
     """Return the progress of a backfill."""
     backfill = backfill_numbered(pk)
     counts = counts_of(backfill.assets.all())
@@ -357,7 +384,7 @@ def _add_number(parser: CommandParser) -> None:
 
 
 def _add_request_options(parser: CommandParser) -> None:
-    first, last = "key of the first partition: 2013-01-01", "key of the last one, included"
+    first, last = "key of the first partition: 2013-01-01", "key of the last partition, included"
     for name, help_text in (("start", first), ("end", last)):
         parser.add_argument(
             name, metavar=name.upper(), nargs="?", default=argparse.SUPPRESS, help=help_text
@@ -368,7 +395,7 @@ def _add_request_options(parser: CommandParser) -> None:
         "--allow-holes",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="a run may reach over partitions that it does not make",
+        help="a run may span partitions that the run does not materialize",
     )
 
 

@@ -171,7 +171,7 @@ def _fill(backfill: Backfill, scopes: Sequence[StoredScope], room: int) -> int:
             room -= result.runs
             total += result.partitions
             if result.skipped:
-                ended_by_scope[scope] = scope.places.at(ranges_of(result.skipped))
+                ended_by_scope[scope] = scope.positions.at(ranges_of(result.skipped))
         if not ended_by_scope:
             break
         waiting.mark_ready_after(scopes, ended_by_scope)
@@ -207,11 +207,11 @@ def _admit_batch(
     backfill: Backfill, scope: StoredScope, batch: WaitingBatch, room: int
 ) -> _StepResult:
     by_position = {row.position: row for row in batch.ready}
-    verdict = decide(backfill, scope, scope.places.at(ranges_of(by_position)))
+    verdict = decide(backfill, scope, scope.positions.at(ranges_of(by_position)))
     reasons = {
         position: reason
         for reason, partitions in verdict.skipped.items()
-        for first, stop in scope.places.ranges(partitions)
+        for first, stop in scope.positions.ranges(partitions)
         for position in range(first, stop)
     }
     planned = list(
@@ -258,13 +258,13 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
         cursor.execute(
             """
             UPDATE backfills_app_backfillpartition AS wanted
-            SET state = 'active', slice_id = taken.slice_id, run_id = taken.run_id
-            FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS taken(id, slice_id, run_id)
+            SET state = 'active', partition_id = taken.partition_id, run_id = taken.run_id
+            FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS taken(id, partition_id, run_id)
             WHERE wanted.id = taken.id
             """,
             [
                 [by_key[partition.row.key] for partition in claimed],
-                [partition.slice_id for partition in claimed],
+                [partition.partition_id for partition in claimed],
                 [partition.run_id for partition in claimed],
             ],
         )

@@ -55,17 +55,17 @@ def next_batch(scope: StoredScope, order: str, *, runs: int) -> WaitingBatch:
     waiting = BackfillPartition.objects.filter(backfill_asset=scope.row, state="waiting")
     if size is None:
         # One run has all partitions, and waits until the last one is ready.
-        if scope.upstream_parts and waiting.filter(ready=False).exists():
+        if scope.upstream_scopes and waiting.filter(ready=False).exists():
             return WaitingBatch((), is_last=True, is_long=True)
         return WaitingBatch(_read(waiting, order, None), is_last=True, is_long=True)
     # One row more shows that the last run is complete. Where partitions are blocked, ready
     # partitions may follow these.
-    beyond = 0 if size == 1 else size if scope.upstream_parts else 1
+    beyond = 0 if size == 1 else size if scope.upstream_scopes else 1
     most = min(runs * size, max(_MOST_ROWS, size)) + beyond
     is_long = runs * size >= _MOST_ROWS
     ready = _read(waiting.filter(ready=True), order, most)
     is_free = size == 1 and not waits_for_past(scope.version)
-    if is_free or not scope.upstream_parts or not ready:
+    if is_free or not scope.upstream_scopes or not ready:
         return WaitingBatch(ready, is_last=len(ready) < most, is_long=is_long)
     blocked = _read(waiting.filter(ready=False), order, most)
     sort_key = _sort_key(order)
@@ -82,18 +82,18 @@ def next_batch(scope: StoredScope, order: str, *, runs: int) -> WaitingBatch:
 def split_into_runs(
     scope: StoredScope,
     batch: WaitingBatch,
-    left_out: Collection[int],
+    skipped_positions: Collection[int],
     *,
     order: str,
     allow_holes: bool,
 ) -> Iterator[list[WaitingRow]]:
-    """Split a batch into runs, by time, without the positions that are left out.
+    """Split a batch into runs, by time, without the skipped positions.
 
-    A run of several partitions does not reach over a hole, in the selection or of left-out
+    A run of several partitions does not reach over a gap, in the selection or of skipped
     partitions, unless ``allow_holes`` is set. A last run that may still grow is not created yet,
     nor with ``depends_on_past`` a run that comes after a run which is not created yet.
     """
-    rows = [row for row in batch.rows if row.position not in left_out]
+    rows = [row for row in batch.rows if row.position not in skipped_positions]
     size = partitions_per_run(scope.strategy)
     if size is None:
         if rows:
@@ -120,12 +120,12 @@ def split_into_runs(
 def _groups(
     scope: StoredScope, rows: Sequence[WaitingRow], *, allow_holes: bool
 ) -> Iterator[list[WaitingRow]]:
-    holes = scope.places.holes()
+    gaps = scope.positions.gaps()
     group: list[WaitingRow] = []
     for row in rows:
         if group and (
             row.rank != group[-1].rank
-            or (not allow_holes and _is_hole(holes, group[-1].position, row.position))
+            or (not allow_holes and _is_gap(gaps, group[-1].position, row.position))
         ):
             yield group
             group = []
@@ -134,12 +134,12 @@ def _groups(
         yield group
 
 
-def _is_hole(holes: Sequence[int], position: int, next_position: int) -> bool:
+def _is_gap(gaps: Sequence[int], position: int, next_position: int) -> bool:
     """Return whether positions lie between two positions, or the selection left windows out between
     them.
     """
     low, high = sorted((position, next_position))
-    return high - low > 1 or bisect_right(holes, low) != bisect_right(holes, high)
+    return high - low > 1 or bisect_right(gaps, low) != bisect_right(gaps, high)
 
 
 def _sort_key(order: str) -> Any:

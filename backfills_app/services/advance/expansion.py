@@ -66,7 +66,7 @@ def _write_chunk(backfill: Backfill, scope: StoredScope, most: int) -> int:
     since, until = scope.row.expanded, min(scope.row.expanded + most, scope.row.total)
     chosen = scope.whole[since:until]
     existing_partitions = certain_to_stay(backfill.existing, scope, chosen)
-    skipped_ranges = scope.places.ranges(existing_partitions)
+    skipped_ranges = scope.positions.ranges(existing_partitions)
     _copy(scope, since, chosen, skipped_ranges)
     skipped_count = sum(stop - first for first, stop in skipped_ranges)
     BackfillAsset.objects.filter(pk=scope.row.pk).update(
@@ -83,7 +83,7 @@ def _copy(
     chosen: slicewise.PartitionSet,
     skipped_ranges: Sequence[tuple[int, int]],
 ) -> None:
-    ready = not scope.upstream_parts
+    ready = not scope.upstream_scopes
     skip_boundaries = {boundary for first, stop in skipped_ranges for boundary in (first, stop)}
     waits, exists = ("waiting", ""), (State.SKIPPED.value, SkipReason.EXISTS.value)
     is_existing = False

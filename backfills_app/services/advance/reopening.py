@@ -5,24 +5,20 @@ from collections.abc import Sequence
 from django.db import connection
 
 from assets_app.execution.request.requests import checked_params, require_producer
-from assets_app.models import ProducerVersion, SkipReason
+from assets_app.models import ProducerVersion
 from backfills_app.models import Backfill, BackfillAsset, PendingControl
+from backfills_app.queries.skips import RETRIED_REASONS
 from backfills_app.services.advance.waiting import recheck
 from backfills_app.services.advance.withdrawing import withdraw_waiting_runs
 from backfills_app.services.bookkeeping.counting import shift_counts
 from backfills_app.services.partitions.frozen_assets import freeze_definitions_in_force
 from backfills_app.services.request.checking import require_order
-from backfills_app.services.request.freezing import requested_params, require_same_partitioning
+from backfills_app.services.request.frozen_request import (
+    requested_params,
+    require_same_partitioning,
+)
 from partitions_app.models import PartitionDefinition
 
-# Skipped because an upstream partition, or the partition before, was missing: this partition may be
-# materialized by now, or this retry materializes it.
-RETRIED_REASONS = (
-    SkipReason.UPSTREAM_FAILED,
-    SkipReason.UPSTREAM_MISSING,
-    SkipReason.UPSTREAM_NONEXISTENT,
-    SkipReason.WAIT_TIMEOUT,
-)
 _RETURN_TO_WAITING = """
 WITH back AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition

@@ -38,7 +38,7 @@ def consume_ended_runs(backfill: Backfill, scopes: Sequence[StoredScope]) -> Set
     """Return the partitions that have ended since the last admission, by asset, and delete the
     notes.
     """
-    if all(not scope.upstream_parts for scope in scopes):
+    if all(not scope.upstream_scopes for scope in scopes):
         return {}
     # A run that was retried has not ended: its note stays for its next end.
     notes = dict(
@@ -56,7 +56,7 @@ def consume_ended_runs(backfill: Backfill, scopes: Sequence[StoredScope]) -> Set
     for row_id, position in ended.values_list("backfill_asset_id", "position").iterator():
         by_row.setdefault(row_id, []).append(position)
     return {
-        scope: scope.places.at(ranges_of(by_row[scope.row.pk]))
+        scope: scope.positions.at(ranges_of(by_row[scope.row.pk]))
         for scope in scopes
         if scope.row.pk in by_row
     }
@@ -68,7 +68,7 @@ def record_awaited_runs(
     """Record the runs that partitions were left to, since downstream partitions wait for the ends
     of these runs: a run may end before this transaction does, without a note for this backfill.
     """
-    if any(scope.upstream_parts for scope in scopes):
+    if any(scope.upstream_scopes for scope in scopes):
         EndedRun.objects.bulk_create(
             EndedRun(backfill=backfill, run_id=run_id) for run_id in sorted(set(run_ids))
         )
@@ -79,7 +79,8 @@ def mark_ready_after(scopes: Iterable[StoredScope], settled: Mapping[StoredScope
     for scope in scopes:
         candidates = scope.nothing
         for edge in scope.edges:
-            ended = settled.get(edge.part) if isinstance(edge.part, StoredScope) else None
+            upstream = edge.upstream_scope
+            ended = settled.get(upstream) if isinstance(upstream, StoredScope) else None
             if isinstance(ended, slicewise.PartitionSet):
                 candidates |= edge.needing(ended, scope.whole)
         mark_ready(scope, candidates)
@@ -90,7 +91,7 @@ def mark_all_ready(scopes: Iterable[StoredScope]) -> None:
     regard to notes: after expansion, and after partitions were put back to waiting.
     """
     for scope in scopes:
-        if scope.upstream_parts:
+        if scope.upstream_scopes:
             mark_ready(scope, scope.whole)
 
 
@@ -103,7 +104,7 @@ def recheck(backfill: Backfill) -> None:
         return
     scopes = stored_scopes(backfill)
     for scope in scopes:
-        if scope.upstream_parts:
+        if scope.upstream_scopes:
             scope.row.partitions.filter(state="waiting").update(ready=False)
     mark_all_ready(scopes)
 
@@ -111,7 +112,7 @@ def recheck(backfill: Backfill) -> None:
 def mark_ready(scope: StoredScope, candidates: slicewise.PartitionSet) -> None:
     """Mark the partitions ready that no other partition of this backfill blocks."""
     for edge in scope.edges:
-        upstream = edge.part
+        upstream = edge.upstream_scope
         if not isinstance(upstream, StoredScope) or not candidates:
             continue
         if (
@@ -125,7 +126,7 @@ def mark_ready(scope: StoredScope, candidates: slicewise.PartitionSet) -> None:
         open_partitions = upstream.rows(needed, condition=_OPEN).get("")
         if open_partitions:
             candidates -= edge.needing(open_partitions, candidates)
-    _mark_ready(scope, scope.places.ranges(candidates))
+    _mark_ready(scope, scope.positions.ranges(candidates))
 
 
 def _mark_ready(scope: StoredScope, ranges: Sequence[Range]) -> None:

@@ -30,10 +30,10 @@ SELECT backfill_asset_id, count(*) FROM back GROUP BY 1 ORDER BY 1
 """
 # Other backfills that left partitions to these runs.
 _DEPENDENT_BACKFILLS = """
-SELECT piece.backfill_id, array_agg(DISTINCT wanted.run_id)
+SELECT backfill_asset.backfill_id, array_agg(DISTINCT wanted.run_id)
 FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
-WHERE wanted.run_id = ANY(%s) AND piece.backfill_id <> %s
+JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
+WHERE wanted.run_id = ANY(%s) AND backfill_asset.backfill_id <> %s
 GROUP BY 1 ORDER BY 1
 """
 _TAKE_OVER = """
@@ -42,9 +42,9 @@ WITH left_to AS (
     SET run_id = NULL,
         state = CASE WHEN %(goes_on)s THEN 'waiting' ELSE wanted.state END,
         reason = CASE WHEN %(goes_on)s THEN '' ELSE wanted.reason END
-    FROM backfills_app_backfillasset AS piece
-    WHERE wanted.run_id = ANY(%(runs)s) AND piece.id = wanted.backfill_asset_id
-      AND piece.backfill_id = %(backfill)s
+    FROM backfills_app_backfillasset AS backfill_asset
+    WHERE wanted.run_id = ANY(%(runs)s) AND backfill_asset.id = wanted.backfill_asset_id
+      AND backfill_asset.backfill_id = %(backfill)s
     RETURNING wanted.backfill_asset_id
 )
 SELECT backfill_asset_id, count(*) FROM left_to GROUP BY 1 ORDER BY 1

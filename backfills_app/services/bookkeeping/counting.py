@@ -4,12 +4,13 @@ No other code sets the state.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from django.db import connection, transaction
 from django.db.models import F, Min
-from django.utils import timezone
 
 from assets_app.models import NOTHING_LACKS, RunGroup
+from assets_app.queries.clock import database_now
 from backfills_app.models import (
     ENDED_STATES,
     Backfill,
@@ -72,31 +73,36 @@ def reopen(backfill_ids: Iterable[int]) -> None:
     The caller derives the states after changing the counts.
     """
     ended = Backfill.objects.filter(pk__in=sorted(backfill_ids), state__in=ENDED_STATES)
-    ended.update(state=BackfillState.SCHEDULED, run_end_date=None, updated_at=timezone.now())
+    ended.update(state=BackfillState.SCHEDULED, run_end_date=None, updated_at=database_now())
 
 
 def _derive(backfill: Backfill) -> None:
     if backfill.state in ENDED_STATES:
         return
     state = _state_of(backfill, list(BackfillAsset.objects.filter(backfill=backfill)))
-    changed = []
+    changes: dict[str, str | datetime] = {}
     if state != backfill.state:
-        backfill.state = state
-        changed.append("state")
+        changes["state"] = state
     if state != BackfillState.CREATING and backfill.run_start_date is None:
         started = backfill.group.runs.aggregate(first=Min("started_at"))["first"]
         if started is not None:
-            backfill.run_start_date = started
-            changed.append("run_start_date")
+            changes["run_start_date"] = started
     if state in ENDED_STATES:
-        backfill.run_end_date = timezone.now()
-        changed.append("run_end_date")
+        changes["run_end_date"] = database_now()
         # An ended backfill is no longer paused: partitions that are retried later start at once.
         RunGroup.objects.filter(pk=backfill.group_id, paused=True).update(paused=False)
-    if changed:
-        backfill.save(update_fields=[*changed, "updated_at"])
+    if changes:
+        _store(backfill, changes)
     if state in ENDED_STATES:
         backfill_ended.send(sender=None, backfill=backfill)
+
+
+def _store(backfill: Backfill, changes: Mapping[str, str | datetime]) -> None:
+    # `save` would set `updated_at` by the clock of this host.
+    values = {**changes, "updated_at": changes.get("run_end_date") or database_now()}
+    for name, value in values.items():
+        setattr(backfill, name, value)
+    Backfill.objects.filter(pk=backfill.pk).update(**values)
 
 
 def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:

@@ -18,7 +18,7 @@ _FOLLOW = """
 WITH active AS MATERIALIZED (
     SELECT wanted.id, wanted.run_id, (
         SELECT made.state FROM assets_app_runpartition AS made
-        WHERE made.run_id = wanted.run_id AND made.slice_id = wanted.slice_id
+        WHERE made.run_id = wanted.run_id AND made.partition_id = wanted.partition_id
     ) AS state
     FROM backfills_app_backfillpartition AS wanted
     WHERE wanted.run_id = ANY(%(runs)s) AND wanted.state = 'active'
@@ -32,8 +32,10 @@ WITH active AS MATERIALIZED (
     WHERE wanted.id = active.id AND wanted.state = 'active' AND active.state <> 'pending'
     RETURNING wanted.backfill_asset_id, wanted.state
 )
-SELECT ended.backfill_asset_id, piece.backfill_id, ended.state, count(*)
-FROM ended JOIN backfills_app_backfillasset AS piece ON piece.id = ended.backfill_asset_id
+SELECT ended.backfill_asset_id, backfill_asset.backfill_id, ended.state, count(*)
+FROM ended
+JOIN backfills_app_backfillasset AS backfill_asset
+    ON backfill_asset.id = ended.backfill_asset_id
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -42,8 +44,8 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 _SHORT = """
 SELECT EXISTS (
     SELECT 1 FROM backfills_app_backfill AS asked
-    JOIN backfills_app_backfillasset AS piece ON piece.backfill_id = asked.id
-    WHERE asked.id = ANY(%(backfills)s) AND piece.waiting > 0 AND asked.max_active_runs > (
+    JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = asked.id
+    WHERE asked.id = ANY(%(backfills)s) AND backfill_asset.waiting > 0 AND asked.max_active_runs > (
         SELECT count(*) FROM assets_app_run AS run
         WHERE run.group_id = asked.group_id AND run.queue = 'backfill' AND run.state = 'queued'
           AND run.not_before IS NULL
@@ -56,12 +58,13 @@ SELECT EXISTS (
 # that the backfill waits for.
 _NOTE = """
 INSERT INTO backfills_app_endedrun (backfill_id, run_id)
-SELECT DISTINCT piece.backfill_id, wanted.run_id
+SELECT DISTINCT backfill_asset.backfill_id, wanted.run_id
 FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
+JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
 WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
     SELECT FROM backfills_app_backfillasset AS other
-    WHERE other.backfill_id = piece.backfill_id AND other.position > piece.position
+    WHERE other.backfill_id = backfill_asset.backfill_id
+        AND other.position > backfill_asset.position
       AND (other.waiting > 0 OR other.expanded < other.total)
 )
 """

@@ -3,13 +3,12 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.utils import timezone
-
 from accounts_app import audit
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import RunGroup
+from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillOrder, PendingControl
 from backfills_app.services.advance.carrying import carry_out_now, record_request
 from backfills_app.services.bookkeeping.counting import derive_states
@@ -59,7 +58,7 @@ def change_backfill(
     with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         differences = _differences(locked_backfill, changes)
         if set(differences) - {"description"}:
-            require_unfinished(locked_backfill, "change but its description")
+            require_unfinished(locked_backfill, "change but the description")
         _check_order(locked_backfill, differences)
         if differences:
             _apply(locked_backfill, differences)
@@ -74,7 +73,9 @@ def _check(changes: Changes) -> None:
     given_values = {name: value for name, value in asdict(changes).items() if value is not None}
     errors: dict[str, str] = {}
     if not given_values:
-        errors[""] = f"Nothing is to be changed: name one or more of {', '.join(asdict(changes))}."
+        errors[""] = (
+            f"The request changes nothing: name one or more of {', '.join(asdict(changes))}."
+        )
     limit, requested_priority = changes.max_active_runs, changes.priority
     if limit is not None and not 1 <= limit <= MOST_ACTIVE_RUNS:
         errors["max_active_runs"] = f"Between 1 and {MOST_ACTIVE_RUNS}, not {limit}."
@@ -126,7 +127,7 @@ def _check_order(backfill: Backfill, differences: dict[str, tuple[Any, Any]]) ->
     if new_order == BackfillOrder.LISTED:
         # A backfill that was created with this order lost the positions when its order was changed.
         raise ConflictingRequest(
-            {"order": f"{backfill.name} keeps no order of its selection: oldest or newest."}
+            {"order": f"{backfill.name} has no listed order: choose oldest or newest."}
         )
 
 
@@ -143,7 +144,7 @@ def _apply(backfill: Backfill, differences: dict[str, tuple[Any, Any]]) -> None:
         for name in ("max_active_runs", "order", "description")
         if name in new_values
     }
-    Backfill.objects.filter(pk=backfill.pk).update(updated_at=timezone.now(), **backfill_values)
+    Backfill.objects.filter(pk=backfill.pk).update(updated_at=database_now(), **backfill_values)
     group_values = {
         name: new_values[name] for name in ("max_active_runs", "priority") if name in new_values
     }

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import transaction
-from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import RunGroup
+from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillState, PendingControl
 from backfills_app.services.advance.carrying import carry_out_now, record_request
 from backfills_app.services.bookkeeping.counting import derive_states
@@ -77,9 +77,9 @@ def resume_backfill(backfill: Backfill, *, user: User) -> Backfill:
 
 
 def _why_not_resumed(backfill: Backfill) -> str:
-    message = f"{backfill.name} is not paused: {standing(backfill)}"
+    message = f"{backfill.name} is not paused: {state_sentence(backfill)}"
     if backfill.state == BackfillState.CANCELED:
-        return f"{message} To go on after all, retry it with its canceled partitions."
+        return f"{message} To continue, retry the backfill with canceled partitions."
     return message
 
 
@@ -92,7 +92,7 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
     with locked_for_request(backfill, Action.CANCEL, user) as locked_backfill:
         require_unfinished(locked_backfill, "cancel")
         Backfill.objects.filter(pk=locked_backfill.pk).update(
-            state=BackfillState.CANCELING, updated_at=timezone.now()
+            state=BackfillState.CANCELING, updated_at=database_now()
         )
         RunGroup.objects.filter(pk=locked_backfill.group_id).update(paused=True)
         nudge_advance()
@@ -107,9 +107,9 @@ def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
     """
     with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         if not locked_backfill.ended:
-            hint = "Only a backfill that has ended can be deleted: cancel it first."
-            raise ConflictingRequest({"": f"{standing(locked_backfill)} {hint}"})
-        now = timezone.now()
+            hint = "Only a backfill that has ended can be deleted: cancel the backfill first."
+            raise ConflictingRequest({"": f"{state_sentence(locked_backfill)} {hint}"})
+        now = database_now()
         Backfill.objects.filter(pk=locked_backfill.pk).update(
             deleted=True, delete_date=now, updated_at=now
         )
@@ -121,11 +121,11 @@ def require_unfinished(backfill: Backfill, verb: str) -> None:
     """Raise ConflictingRequest if the backfill has ended or is being canceled."""
     if backfill.ended or backfill.state == BackfillState.CANCELING:
         state = backfill.get_state_display().lower()
-        hint = "" if verb == "cancel" else f" There is nothing left to {verb}."
+        hint = "" if verb == "cancel" else f" Nothing is left to {verb}."
         raise ConflictingRequest({"": f"{backfill.name} is {state} already.{hint}"})
 
 
-def standing(backfill: Backfill) -> str:
+def state_sentence(backfill: Backfill) -> str:
     """Return a sentence with the state of a backfill."""
     return f"{backfill.name} is {backfill.get_state_display().lower()}."
 

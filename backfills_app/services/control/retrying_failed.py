@@ -22,14 +22,15 @@ from backfills_app.models import (
     BackfillState,
     PendingControl,
 )
+from backfills_app.queries.skips import RETRIED_REASONS
 from backfills_app.services.advance.carrying import (
     COULD_NOT_BE_RETRIED,
     carry_out_now,
     record_request,
 )
-from backfills_app.services.advance.reopening import RETRIED_REASONS, newest_version
+from backfills_app.services.advance.reopening import newest_version
 from backfills_app.services.bookkeeping.counting import derive_states, reopen, shift_counts
-from backfills_app.services.control.pausing_and_ending import locked_for_request, standing
+from backfills_app.services.control.pausing_and_ending import locked_for_request, state_sentence
 from backfills_app.services.partitions.stored import stored_scopes
 from slicewise_server.web.request_errors import ConflictingRequest
 
@@ -44,8 +45,10 @@ WITH made AS MATERIALIZED (
     UPDATE backfills_app_backfillpartition AS wanted SET state = 'active', reason = ''
     FROM made WHERE wanted.id = made.id
 )
-SELECT made.backfill_asset_id, piece.backfill_id, made.state, count(*)
-FROM made JOIN backfills_app_backfillasset AS piece ON piece.id = made.backfill_asset_id
+SELECT made.backfill_asset_id, backfill_asset.backfill_id, made.state, count(*)
+FROM made
+JOIN backfills_app_backfillasset AS backfill_asset
+    ON backfill_asset.id = made.backfill_asset_id
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -58,10 +61,10 @@ SELECT count(*) FROM (
 _RUN_STATUS = """
 SELECT run.id, asked.name, asked.state, asked.deleted, EXISTS (
     SELECT FROM assets_app_runpartition AS made
-    JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
-    WHERE made.run_id = run.id AND slice.asset_id = run.asset_id AND NOT EXISTS (
+    JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+    WHERE made.run_id = run.id AND partition.asset_id = run.asset_id AND NOT EXISTS (
         SELECT FROM backfills_app_backfillpartition AS wanted
-        WHERE wanted.run_id = run.id AND wanted.slice_id = made.slice_id
+        WHERE wanted.run_id = run.id AND wanted.partition_id = made.partition_id
     )
 )
 FROM assets_app_run AS run JOIN backfills_app_backfill AS asked ON asked.group_id = run.group_id
@@ -146,9 +149,12 @@ def _retryable_by_asset(asset_rows: Iterable[BackfillAsset]) -> dict[BackfillAss
 
 
 def _nothing_to_retry(backfill: Backfill, counts: Retryable) -> str:
-    message = f"{standing(backfill)} Nothing of it is to be retried."
+    message = f"{state_sentence(backfill)} The backfill has no partitions to retry."
     if counts.canceled:
-        return f"{message} To make its {counts.canceled:,} canceled partitions, ask for these too."
+        return (
+            f"{message} To retry the {counts.canceled:,} canceled partitions, include canceled"
+            " partitions."
+        )
     return message
 
 
@@ -176,18 +182,27 @@ def _require_readable(backfill: Backfill) -> None:
         # The frozen code asks for upstream partitions that the upstream assets do not have any
         # more.
         raise ConflictingRequest(
-            {"": f"{backfill.name} cannot go on as it was asked for: clone it. {error}"}
+            {
+                "": f"{backfill.name} cannot continue with the frozen definitions: clone"
+                f" the backfill. {error}"
+            }
         ) from error
 
 
 def _require_retryable(backfill: Backfill) -> None:
     if backfill.state == BackfillState.CANCELING:
         raise ConflictingRequest(
-            {"": f"{standing(backfill)} What was canceled can be retried once all has ended."}
+            {
+                "": f"{state_sentence(backfill)} Canceled partitions can be retried after the"
+                " backfill has ended."
+            }
         )
     if backfill.error and not backfill.error.startswith(COULD_NOT_BE_RETRIED):
         raise ConflictingRequest(
-            {"": f"{backfill.name} was given up, and would be again: clone it. {backfill.error}"}
+            {
+                "": f"{backfill.name} was given up, and a retry would be given up too:"
+                f" clone the backfill. {backfill.error}"
+            }
         )
 
 
@@ -205,18 +220,18 @@ def object_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
 
 def _objection(run_id: int, name: str, state: str, is_deleted: bool, is_replaced: bool) -> str:
     if is_deleted:
-        return f"Run {run_id} belongs to {name}, which was deleted: run it again instead."
+        return f"Run {run_id} belongs to {name}, which was deleted: re-run the run instead."
     if state == BackfillState.CANCELING:
         return f"Run {run_id} belongs to {name}, which is being canceled."
     if is_replaced:
         instead = (
-            "Retry that backfill instead, or run this run again."
+            "Retry that backfill instead, or re-run this run."
             if state in ENDED_STATES
-            else "That backfill makes them in another run."
+            else "Another run of that backfill covers the partitions."
         )
         return (
-            f"Run {run_id} is history: {name} has put its partitions, or some of them, back into"
-            f" its own queue since. {instead}"
+            f"Run {run_id} is superseded: {name} has queued some or all partitions of the run"
+            f" again. {instead}"
         )
     return ""
 

@@ -1,1 +1,3 @@
-"""The partitions of a backfill as sets: frozen code, spans of rows, needs, staleness, decisions."""
+"""The partitions of a backfill as sets: frozen code, spans of rows, statuses, staleness,
+decisions.
+"""

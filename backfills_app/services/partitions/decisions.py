@@ -8,19 +8,34 @@ from django.db import connection
 import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
-from backfills_app.services.partitions.cuts import by_definition, in_present_definition
+from backfills_app.services.partitions.blocked_partitions import (
+    blocked_partitions,
+    gaps,
+    materialized,
+)
+from backfills_app.services.partitions.definition_conversion import (
+    by_definition,
+    in_present_definition,
+)
 from backfills_app.services.partitions.frozen_assets import BackfillEdge
-from backfills_app.services.partitions.needs import blocked_partitions, gaps, there
+from backfills_app.services.partitions.partition_statuses import (
+    partition_statuses,
+    remakes_stale,
+    skipped_by_policy,
+)
 from backfills_app.services.partitions.stored import StoredScope
-from backfills_app.services.partitions.surveying import left_out, remakes_stale, standing
 from partitions_app.rules import UpstreamGap
 
 Partitions = slicewise.PartitionSet
 
+# In these conditions for `StoredScope.rows`, `wanted` is a row of `BackfillPartition`, mostly of an
+# upstream asset.
+#
 # The backfill was to materialize the partition and did not: a retry does.
 _FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
 # The outcome of an upstream partition in the same backfill that ended without success.
 _ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
+# Not available to downstream partitions, whatever older data exists.
 _BAD = f"""
 ({_FAILED} OR wanted.reason IN (
     'upstream_missing', 'upstream_nonexistent', 'wait_timeout', 'no_such_partition'
@@ -38,9 +53,10 @@ _MADE_OR_FAILED = f"({_MADE} OR {_FAILED})"
 # Keeps runs from being withdrawn: a withdrawal locks the run first. Locked runs are skipped and not
 # waited for, since their transactions wait for partitions that are locked here.
 _HOLDING = """
-SELECT slice.key, run.id
-FROM assets_app_assetpartition AS slice JOIN assets_app_run AS run ON run.id = slice.held_by_id
-WHERE slice.asset_id = ANY(%s) AND slice.identity = %s AND slice.key = ANY(%s)
+SELECT partition.key, run.id
+FROM assets_app_assetpartition
+    AS partition JOIN assets_app_run AS run ON run.id = partition.held_by_id
+WHERE partition.asset_id = ANY(%s) AND partition.identity = %s AND partition.key = ANY(%s)
 FOR KEY SHARE OF run SKIP LOCKED
 """
 
@@ -58,9 +74,9 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDe
     before the batch in this backfill have ended.
     """
     policy = backfill.existing
-    status = standing(scope, batch, own=backfill.group_id)
+    status = partition_statuses(scope, batch, own=backfill.group_id)
     remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
-    existing = left_out(policy, scope, status, remade).existing
+    existing = skipped_by_policy(policy, scope, status, remade).existing
     removed = batch - existing - in_present_definition(scope.present, batch)
     in_flight = status.held - removed
     rest = batch - existing - removed - in_flight
@@ -89,9 +105,9 @@ def certain_to_stay(policy: str, scope: StoredScope, chosen: Partitions) -> Part
     """Return the materialized partitions that are certain to stay: no partition upstream of them
     waits in this backfill.
     """
-    status = standing(scope, chosen)
+    status = partition_statuses(scope, chosen)
     waits = _upstream_of(policy, scope, status.materialized, "wanted.state = 'waiting'")
-    return left_out(policy, scope, status, waits).existing
+    return skipped_by_policy(policy, scope, status, waits).existing
 
 
 def runs_holding(scope: StoredScope, keys: list[str]) -> dict[str, int]:
@@ -110,7 +126,7 @@ def runs_holding(scope: StoredScope, keys: list[str]) -> dict[str, int]:
 
 
 def _upstream_of(
-    policy: str, scope: StoredScope, materialized: Partitions, condition: str
+    policy: str, scope: StoredScope, chosen: Partitions, condition: str
 ) -> list[tuple[BackfillEdge, Partitions]]:
     """Return, by edge, the upstream partitions in this backfill that meet a condition, where these
     decide on stale partitions.
@@ -118,14 +134,14 @@ def _upstream_of(
     if not remakes_stale(policy, scope):
         return []
     return [
-        (edge, _upstream_rows(edge, materialized, condition))
+        (edge, _upstream_rows(edge, chosen, condition))
         for edge in scope.edges
-        if edge.part is not None
+        if edge.upstream_scope is not None
     ]
 
 
 def _upstream_rows(edge: BackfillEdge, chosen: Partitions, condition: str) -> Partitions:
-    upstream = edge.part
+    upstream = edge.upstream_scope
     assert isinstance(upstream, StoredScope)  # noqa: S101  (upstream assets of one backfill are stored)
     needed = upstream.covered(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
@@ -183,12 +199,13 @@ class _Upstream:
     ) -> tuple[Partitions, dict[str, Partitions]]:
         if edge not in self._known:
             bad = {}
-            if isinstance(edge.part, StoredScope):
-                rows = edge.part.rows(edge.part.covered(needed), label=_ENDED_BADLY, condition=_BAD)
+            upstream = edge.upstream_scope
+            if isinstance(upstream, StoredScope):
+                rows = upstream.rows(upstream.covered(needed), label=_ENDED_BADLY, condition=_BAD)
                 bad = {
                     label: by_definition(edge.upstream, partitions)
                     for label, partitions in rows.items()
                 }
             self.has_failed = self.has_failed or "failed" in bad
-            self._known[edge] = there(edge, needed), bad
+            self._known[edge] = materialized(edge, needed), bad
         return self._known[edge]

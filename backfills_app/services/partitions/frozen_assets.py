@@ -9,12 +9,15 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import slicewise
-from assets_app.execution.attempt.frozen import Cut, as_frozen, freeze_upstream
+from assets_app.execution.attempt.frozen import FrozenDefinition, as_frozen, freeze_upstream
 from assets_app.execution.request.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion, RunGroup
 from assets_app.queries.edges import first_start
 from backfills_app.models import BackfillAsset
-from backfills_app.services.partitions.cuts import by_definition, in_present_definition
+from backfills_app.services.partitions.definition_conversion import (
+    by_definition,
+    in_present_definition,
+)
 from partitions_app.edges import Edge, mapping_of
 from partitions_app.models import PartitionDefinition
 
@@ -27,7 +30,7 @@ class FrozenAsset:
 
     ``present`` is the definition in force, which may have other partitions than ``definition``.
     ``outlets`` are the assets that the function writes: this asset, and assets written together
-    with this one. ``cuts`` are the frozen definitions of upstream assets, by the ids of the assets;
+    with this one. ``frozen_definitions`` are those of upstream assets, by the ids of the assets;
     other upstream assets have the definitions in force.
     """
 
@@ -38,7 +41,7 @@ class FrozenAsset:
     outlets: Sequence[Asset]
     strategy: Strategy
     params: dict[str, Any]
-    cuts: Mapping[int, Cut] = field(default_factory=dict)
+    frozen_definitions: Mapping[int, FrozenDefinition] = field(default_factory=dict)
 
     @property
     def nothing(self) -> slicewise.PartitionSet:
@@ -64,7 +67,9 @@ class FrozenAsset:
             rows += unread.filter(name__in=unread_names)
         for row in rows:
             mapping = mapping_of(mappings.get(row.name))
-            upstream[row.name] = UpstreamAsset(row, as_frozen(row, self.cuts), mapping)
+            upstream[row.name] = UpstreamAsset(
+                row, as_frozen(row, self.frozen_definitions), mapping
+            )
         return upstream
 
     @cached_property
@@ -101,16 +106,16 @@ class UpstreamAsset:
 class BackfillEdge(Edge):
     """The need of an asset for partitions of one upstream asset, ``asset``.
 
-    ``part`` is the upstream asset as this backfill covers it, None if the backfill does not
-    materialize it. ``upstream`` is the definition by which the need is computed, ``present`` is the
-    upstream definition in force, which may have changed since the request. ``part`` numbers
-    partitions by the definition of the request, although a retry may need partitions of the
+    ``upstream_scope`` is the upstream asset as this backfill covers it, None if the backfill does
+    not materialize it. ``upstream`` is the definition by which the need is computed, ``present`` is
+    the upstream definition in force, which may have changed since the request. ``upstream_scope``
+    numbers partitions by the definition of the request, although a retry may need partitions of the
     definition in force.
     """
 
     asset: Asset
     present: Definition
-    part: FrozenAsset | None = None
+    upstream_scope: FrozenAsset | None = None
 
     @property
     def is_outdated(self) -> bool:
@@ -127,64 +132,73 @@ class BackfillEdge(Edge):
         self, upstream: slicewise.PartitionSet, chosen: slicewise.PartitionSet
     ) -> slicewise.PartitionSet:
         """Return the chosen downstream partitions that need some of the upstream partitions, which
-        may be given by the definition of ``part``.
+        may be given by the definition of ``upstream_scope``.
         """
         return super().needing(by_definition(self.upstream, upstream), chosen)
 
 
 def edges_of(
     scope: FrozenAsset,
-    parts: Collection[Source],
+    candidates: Collection[Source],
     request_time: datetime,
     beginning_of: Callable[[Source], datetime | None],
 ) -> tuple[BackfillEdge, ...]:
     """Return an edge for each asset that the frozen code of an asset reads or is scheduled by;
-    ``parts`` are the assets of this backfill that may be upstream.
+    ``candidates`` are the assets of this backfill that may be upstream.
 
-    Upstream assets are read by their frozen definition, by the definition of their part, or by the
+    Upstream assets are read by their frozen definition, by the definition of their scope, or by the
     definition in force. ``beginning_of`` returns the start of the first partition that the backfill
-    covers of a part. An upstream asset is left out if another program writes it and no
+    covers of an upstream asset. An upstream asset is left out if another program writes it and no
     materialization of the asset was ever recorded: which of its partitions exist is unknown.
     """
-    makers = by_outlet(part for part in parts if part is not scope)
-    rows = {outlet.name: outlet for part in makers.values() for outlet in part.outlets}
+    upstream_scopes = by_outlet(candidate for candidate in candidates if candidate is not scope)
+    rows = {
+        outlet.name: outlet
+        for upstream_scope in upstream_scopes.values()
+        for outlet in upstream_scope.outlets
+    }
     upstream_assets = scope.upstream(rows)
-    outside = sorted(name for name in upstream_assets if name not in makers)
-    inside = [name for name in scope.upstream_names if name in makers and name in upstream_assets]
+    outside = sorted(name for name in upstream_assets if name not in upstream_scopes)
+    inside = [
+        name for name in scope.upstream_names if name in upstream_scopes and name in upstream_assets
+    ]
     edges: list[BackfillEdge] = []
     for name in dict.fromkeys([*outside, *inside]):
-        upstream, part = upstream_assets[name], makers.get(name)
-        if part is None and not upstream.is_known:
+        upstream, upstream_scope = upstream_assets[name], upstream_scopes.get(name)
+        if upstream_scope is None and not upstream.is_known:
             continue
-        is_of_part = part is not None and upstream.present.pk not in scope.cuts
+        upstream_definition = upstream.frozen.definition
+        if upstream_scope is not None and upstream.present.pk not in scope.frozen_definitions:
+            upstream_definition = upstream_scope.definition
         edge = BackfillEdge(
             asset=upstream.frozen,
-            upstream=part.definition if part and is_of_part else upstream.frozen.definition,
+            upstream=upstream_definition,
             present=upstream.present.definition,
             downstream=scope.definition,
             mapping=upstream.mapping,
-            part=part,
+            upstream_scope=upstream_scope,
             since=request_time,
             until=request_time,
         )
         if edge.needs_all_of_time:
-            begins = (upstream.first_start, beginning_of(part) if part else None, request_time)
+            beginning = beginning_of(upstream_scope) if upstream_scope else None
+            begins = (upstream.first_start, beginning, request_time)
             edge = replace(edge, since=min(begin for begin in begins if begin is not None))
         edges.append(edge)
     return tuple(edges)
 
 
-def by_outlet(parts: Iterable[Source]) -> dict[str, Source]:
+def by_outlet(assets: Iterable[Source]) -> dict[str, Source]:
     """Return the assets by the names of all outlets of their functions."""
-    return {outlet.name: part for part in parts for outlet in part.outlets}
+    return {outlet.name: asset for asset in assets for outlet in asset.outlets}
 
 
-def reads_of(parts: Sequence[Source]) -> dict[Source, set[Source]]:
+def reads_of(assets: Sequence[Source]) -> dict[Source, set[Source]]:
     """Return, for each asset, the other assets among these that it reads, or that schedule it."""
-    makers = by_outlet(parts)
+    writers = by_outlet(assets)
     return {
-        part: {makers[name] for name in part.upstream_names if name in makers} - {part}
-        for part in parts
+        asset: {writers[name] for name in asset.upstream_names if name in writers} - {asset}
+        for asset in assets
     }
 
 

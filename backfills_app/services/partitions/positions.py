@@ -14,11 +14,11 @@ Range = tuple[int, int]
 
 
 class _Stretch(NamedTuple):
-    """A slab of the larger set, and the position of the slab's first partition."""
+    """A window range of the larger set, and the position of its first partition."""
 
-    slab: WindowRange
+    window_range: WindowRange
     segments: Sequence[int]
-    place: int
+    position: int
 
 
 class Positions:
@@ -29,17 +29,18 @@ class Positions:
         self._space = partitions.space
         self._stretches: list[_Stretch] = []
         position = 0
-        for slab in partitions.slabs:
-            self._stretches.append(_Stretch(slab, sorted(slab.segments), position))
-            position += self._space.count(slab.first, slab.stop) * len(slab.segments)
+        for window_range in partitions.window_ranges:
+            self._stretches.append(_Stretch(window_range, sorted(window_range.segments), position))
+            window_count = self._space.count(window_range.first, window_range.stop)
+            position += window_count * len(window_range.segments)
         self.count = position
 
-    def holes(self) -> list[int]:
+    def gaps(self) -> list[int]:
         """Return the positions before which windows are left out."""
         return [
-            after.place
+            after.position
             for before, after in zip(self._stretches, self._stretches[1:], strict=False)
-            if self._space.count(before.slab.stop, after.slab.first)
+            if self._space.count(before.window_range.stop, after.window_range.first)
         ]
 
     def ranges(self, subset: slicewise.PartitionSet) -> list[Range]:
@@ -47,46 +48,58 @@ class Positions:
         return list(merged(self._pieces(subset)))
 
     def unbroken(self, subset: slicewise.PartitionSet) -> Iterator[Range]:
-        """Return the positions of the partitions in a subset, as ranges without holes."""
-        holes = self.holes()
+        """Return the positions of the partitions in a subset, as ranges without gaps."""
+        gaps = self.gaps()
         for first, stop in self.ranges(subset):
-            for hole in holes[bisect_right(holes, first) :]:
-                if hole >= stop:
+            for gap in gaps[bisect_right(gaps, first) :]:
+                if gap >= stop:
                     break
-                yield first, hole
-                first = hole
+                yield first, gap
+                first = gap
             yield first, stop
 
     def at(self, ranges: Iterable[Range]) -> slicewise.PartitionSet:
         """Return the partitions at these positions."""
-        slabs = [slab for first, stop in ranges for slab in self.whole[first:stop].slabs]
-        return slicewise.PartitionSet(self.whole.definition, slabs)
+        window_ranges = [
+            window_range
+            for first, stop in ranges
+            for window_range in self.whole[first:stop].window_ranges
+        ]
+        return slicewise.PartitionSet(self.whole.definition, window_ranges)
 
     def _pieces(self, subset: slicewise.PartitionSet) -> Iterator[Range]:
         index = 0
-        for slab in subset.slabs:
-            while index < len(self._stretches) and self._stretches[index].slab.stop <= slab.first:
+        for window_range in subset.window_ranges:
+            while (
+                index < len(self._stretches)
+                and self._stretches[index].window_range.stop <= window_range.first
+            ):
                 index += 1
             for stretch in self._stretches[index:]:
-                if stretch.slab.first >= slab.stop:
+                if stretch.window_range.first >= window_range.stop:
                     break
-                yield from self._shared(stretch, slab)
+                yield from self._shared(stretch, window_range)
 
-    def _shared(self, stretch: _Stretch, slab: WindowRange) -> Iterator[Range]:
-        slab_of_set, width = stretch.slab, len(stretch.segments)
+    def _shared(self, stretch: _Stretch, window_range: WindowRange) -> Iterator[Range]:
+        range_of_set, width = stretch.window_range, len(stretch.segments)
         rows = [
-            self._space.count(slab_of_set.first, edge)
-            for edge in (max(slab_of_set.first, slab.first), min(slab_of_set.stop, slab.stop))
+            self._space.count(range_of_set.first, edge)
+            for edge in (
+                max(range_of_set.first, window_range.first),
+                min(range_of_set.stop, window_range.stop),
+            )
         ]
-        if slab_of_set.segments <= slab.segments:
-            yield stretch.place + rows[0] * width, stretch.place + rows[1] * width
+        if range_of_set.segments <= window_range.segments:
+            yield stretch.position + rows[0] * width, stretch.position + rows[1] * width
             return
         columns = [
-            column for column, segment in enumerate(stretch.segments) if segment in slab.segments
+            column
+            for column, segment in enumerate(stretch.segments)
+            if segment in window_range.segments
         ]
         within = list(merged((column, column + 1) for column in columns))
         for row in range(*rows):
-            start = stretch.place + row * width
+            start = stretch.position + row * width
             yield from ((start + first, start + stop) for first, stop in within)
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import slicewise
 from backfills_app.models import AssetRole
-from backfills_app.services.partitions.cuts import by_definition, in_present_definition
+from backfills_app.services.partitions.definition_conversion import (
+    by_definition,
+    in_present_definition,
+)
 from backfills_app.services.partitions.frozen_assets import BackfillEdge, FrozenAsset, edges_of
 from backfills_app.services.partitions.positions import Positions
 from slicewise.partitions import ended_by
@@ -19,7 +22,7 @@ class AssetScope(FrozenAsset):
     """One asset of a backfill, with the partitions that the backfill covers.
 
     ``terms`` are these partitions in the order in which the request lists the partitions;
-    ``not_over`` counts partitions left out because their windows have not ended. ``layer`` is 1 if
+    ``not_ended`` counts partitions left out because their windows have not ended. ``layer`` is 1 if
     the asset needs no other asset of the backfill, otherwise one more than the highest layer of the
     assets that it needs.
     """
@@ -28,7 +31,7 @@ class AssetScope(FrozenAsset):
     edges: tuple[BackfillEdge, ...]
     role: str = AssetRole.CHOSEN
     layer: int = 1
-    not_over: int = 0
+    not_ended: int = 0
     mapping: dict[str, Any] | None = None
 
     @cached_property
@@ -37,7 +40,7 @@ class AssetScope(FrozenAsset):
         return united(self, self.terms)
 
     @cached_property
-    def places(self) -> Positions:
+    def positions(self) -> Positions:
         """The positions of the partitions."""
         return Positions(self.whole)
 
@@ -47,9 +50,9 @@ class AssetScope(FrozenAsset):
         return "; ".join(term.text for term in self.terms)
 
     @property
-    def upstream_parts(self) -> list[FrozenAsset]:
+    def upstream_scopes(self) -> list[FrozenAsset]:
         """The assets of this backfill that this asset needs partitions of."""
-        return [edge.part for edge in self.edges if edge.part is not None]
+        return [edge.upstream_scope for edge in self.edges if edge.upstream_scope is not None]
 
     def covered(self, partitions: slicewise.PartitionSet) -> slicewise.PartitionSet:
         """Return the partitions of a set, which may have another definition of the asset, that this
@@ -62,7 +65,7 @@ class AssetScope(FrozenAsset):
 class ScopeDraft:
     """A frozen asset with the partitions that a request asks for, while the request is read.
 
-    ``terms`` correspond to the terms of the request; ``not_over`` counts partitions left out
+    ``terms`` correspond to the terms of the request; ``not_ended`` counts partitions left out
     because their windows have not ended. ``mapping`` is shown as the one by which the asset
     follows.
     """
@@ -70,7 +73,7 @@ class ScopeDraft:
     frozen: FrozenAsset
     role: AssetRole
     terms: list[slicewise.PartitionSet]
-    not_over: int = 0
+    not_ended: int = 0
     mapping: dict[str, Any] | None = None
 
     @property
@@ -84,7 +87,7 @@ class ScopeDraft:
         """
         for number, term in enumerate(self.terms):
             ended = ended_by(term, request_time)
-            self.not_over += len(term) - len(ended)
+            self.not_ended += len(term) - len(ended)
             self.terms[number] = in_present_definition(self.frozen.present, ended)
 
     def drop_repeated(self) -> None:
@@ -126,7 +129,11 @@ def scopes_of(drafts: Sequence[ScopeDraft], request_time: datetime) -> list[Asse
     scopes: list[AssetScope] = []
     for draft in drafts:
         edges = edges_of(draft.frozen, scopes, request_time, beginning_of)
-        layers = [edge.part.layer for edge in edges if isinstance(edge.part, AssetScope)]
+        layers = [
+            edge.upstream_scope.layer
+            for edge in edges
+            if isinstance(edge.upstream_scope, AssetScope)
+        ]
         scopes.append(
             AssetScope(
                 **frozen_values(draft.frozen),
@@ -134,7 +141,7 @@ def scopes_of(drafts: Sequence[ScopeDraft], request_time: datetime) -> list[Asse
                 edges=edges,
                 role=draft.role,
                 layer=1 + max(layers, default=0),
-                not_over=draft.not_over,
+                not_ended=draft.not_ended,
                 mapping=draft.mapping,
             )
         )

@@ -3,6 +3,7 @@ partitions the span has.
 """
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection
@@ -19,33 +20,34 @@ Sets = dict[str, slicewise.PartitionSet]
 # Adjacent windows of one label and segment become one span. After the one sort, only the rows at
 # the ends of spans are processed again.
 _SPANS = """
-WITH piece AS ({pieces}), edge AS (
+WITH partition AS ({partitions}), edge AS (
     SELECT label, segment, window_start,
            (lag(window_end) OVER spot, lag(label) OVER spot)
                IS DISTINCT FROM (window_start, label) AS begins,
            (lead(window_start) OVER spot, lead(label) OVER spot)
                IS DISTINCT FROM (window_end, label) AS ends
-    FROM piece WINDOW spot AS (PARTITION BY {apart} ORDER BY window_start)
+    FROM partition WINDOW spot AS (PARTITION BY {span_columns} ORDER BY window_start)
 ), span AS (
     SELECT label, segment, begins, window_start AS first,
            CASE WHEN ends THEN window_start ELSE lead(window_start) OVER spot END AS last
     FROM edge WHERE begins OR ends
-    WINDOW spot AS (PARTITION BY {apart} ORDER BY window_start)
+    WINDOW spot AS (PARTITION BY {span_columns} ORDER BY window_start)
 )
 SELECT label, extract(epoch FROM first)::bigint, extract(epoch FROM last)::bigint, {segments}
 """
 # Equal spans of several segments become one row. Without segments no rows are combined.
 _OF_SEGMENTS = "array_agg(segment) FROM span WHERE begins GROUP BY label, first, last"
 _WITHOUT_SEGMENTS = "NULL FROM span WHERE begins"
-_KEYS = "WITH piece AS ({pieces}) SELECT label, key FROM piece"
+_KEYS = "WITH partition AS ({partitions}) SELECT label, key FROM partition"
 
 # Partitions of some assets within some time; callers add joins and conditions.
-SLICES = """
-SELECT {label} AS label, slice.segment, slice.window_start, slice.window_end, slice.key
-FROM assets_app_assetpartition AS slice {joins}
-WHERE slice.asset_id = ANY(%(assets)s) AND slice.identity = %(identity)s
-  AND (%(since)s::timestamptz IS NULL OR slice.window_start >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR slice.window_start < %(until)s)
+PARTITIONS = """
+SELECT {label} AS label, partition.segment, partition.window_start, partition.window_end,
+    partition.key
+FROM assets_app_assetpartition AS partition {joins}
+WHERE partition.asset_id = ANY(%(assets)s) AND partition.identity = %(identity)s
+  AND (%(since)s::timestamptz IS NULL OR partition.window_start >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR partition.window_start < %(until)s)
   AND {condition}
 """
 
@@ -68,7 +70,7 @@ def spans(
     if not within or not assets or identity_of(definition) != assets[0].identity:
         return {}
     hull = within.hull
-    query = SLICES.format(label=label, joins=joins, condition=condition)
+    query = PARTITIONS.format(label=label, joins=joins, condition=condition)
     parameters: dict[str, Any] = {
         "assets": [asset.pk for asset in assets],
         "identity": assets[0].identity,
@@ -84,8 +86,8 @@ def spans(
 
 def _is_all_between(within: slicewise.PartitionSet) -> bool:
     """Return whether a set has all partitions between its first and its last one."""
-    is_single_slab = within.space.windows is not None and len(within.slabs) == 1
-    return is_single_slab and within.slabs[0].segments == within.space.segments.all
+    is_single_range = within.space.windows is not None and len(within.window_ranges) == 1
+    return is_single_range and within.window_ranges[0].segments == within.space.segments.all
 
 
 def labeled(
@@ -101,7 +103,7 @@ def labeled(
     has_segments = definition is not None and bool(definition.space.segments.lists)
     segments = _OF_SEGMENTS if has_segments else _WITHOUT_SEGMENTS
     statement = (_SPANS if by_window else _KEYS).format(
-        pieces=query, apart=span_columns, segments=segments
+        partitions=query, span_columns=span_columns, segments=segments
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
@@ -138,16 +140,16 @@ class _Reader:
         ticks = self._definition.space.time.ticks
         seconds = sorted({second for first, last, _ in rows for second in (first, last)})
         ranks = dict(zip(seconds, ticks.ranks(seconds), strict=True))
-        slabs = (
+        window_ranges = (
             WindowRange(ranks[first], ranks[last] + 1, self._numbers(tuple(segments or [""])))
             for first, last, segments in rows
         )
-        return slicewise.PartitionSet(self._definition, sorted(slabs, key=lambda slab: slab[:2]))
+        return slicewise.PartitionSet(self._definition, sorted(window_ranges, key=itemgetter(0, 1)))
 
     def by_key(self, texts: Iterable[str]) -> slicewise.PartitionSet:
         numbers = {number for text in texts if (number := self._number(text)) is not None}
-        slabs = [WindowRange(0, 1, frozenset(numbers))] if numbers else []
-        return slicewise.PartitionSet(self._definition, slabs)
+        window_ranges = [WindowRange(0, 1, frozenset(numbers))] if numbers else []
+        return slicewise.PartitionSet(self._definition, window_ranges)
 
     def _numbers(self, texts: tuple[str, ...]) -> frozenset[int]:
         numbers = self._combinations.get(texts)
@@ -172,7 +174,7 @@ class _Reader:
         if len(texts) != len(lists):
             return None
         component_numbers = [
-            value_list.places.get(component)
+            value_list.positions_by_text.get(component)
             for value_list, component in zip(lists, texts, strict=True)
         ]
         existing_numbers = [

@@ -10,50 +10,59 @@ from typing import Any
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.clock import database_now
+from assets_app.queries.late_inputs import come_since
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import labeled
 from partitions_app.edges import Edge, mapping_of
 
 # A run of several partitions reads the inputs of all at once: which input belongs to which
 # partition is a matter of mapping, unless one side has a single partition. Partitions of such runs
-# are labeled by their attempt, other partitions by an empty text.
+# are labeled by their attempt, other partitions by an empty text. Late inputs are on record
+# for each partition.
 _OUTDATED = """
 WITH own AS MATERIALIZED (
-    SELECT slice.segment, slice.window_start, slice.window_end, slice.key,
-           made.attempt_id, run.partition_count
-    FROM assets_app_assetpartition AS slice
+    SELECT partition.segment, partition.window_start, partition.window_end, partition.key,
+           made.attempt_id, made.run_id, run.partition_count
+    FROM assets_app_assetpartition AS partition
     JOIN assets_app_materialization AS made
-        ON made.slice_id = slice.id AND made.version = slice.version
+        ON made.partition_id = partition.id AND made.version = partition.version
     JOIN assets_app_run AS run ON run.id = made.run_id
-    WHERE slice.asset_id = %(asset)s AND slice.identity = %(identity)s
-      AND slice.state = 'materialized'
-      AND (%(since)s::timestamptz IS NULL OR slice.window_start >= %(since)s)
-      AND (%(until)s::timestamptz IS NULL OR slice.window_start < %(until)s)
+    WHERE partition.asset_id = %(asset)s AND partition.identity = %(identity)s
+      AND partition.state = 'materialized'
+      AND (%(since)s::timestamptz IS NULL OR partition.window_start >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR partition.window_start < %(until)s)
 ), tried AS MATERIALIZED (
     SELECT DISTINCT attempt_id, partition_count FROM own
 ), outdated AS MATERIALIZED (
     SELECT DISTINCT tried.attempt_id,
-           (tried.partition_count <= 1 OR %(is_whole)s OR piece.asset_id = ANY(%(whole)s)) AS alone
+           (tried.partition_count <= 1 OR %(is_whole)s OR newer.asset_id = ANY(%(whole)s)) AS alone
     FROM tried
     JOIN assets_app_attemptinput AS read ON read.attempt_id = tried.attempt_id
-    JOIN assets_app_assetpartition AS piece
-        ON piece.id = read.slice_id AND piece.version > read.version
-    WHERE piece.asset_id = ANY(%(upstream)s)
+    JOIN assets_app_assetpartition AS newer
+        ON newer.id = read.partition_id AND newer.version > read.version
+    WHERE newer.asset_id = ANY(%(upstream)s)
 )
 SELECT CASE WHEN outdated.alone THEN '' ELSE own.attempt_id::text END AS label,
        own.segment, own.window_start, own.window_end, own.key
 FROM own JOIN outdated USING (attempt_id)
+UNION ALL
+SELECT '', own.segment, own.window_start, own.window_end, own.key
+FROM own JOIN assets_app_lateinput AS late
+    ON late.run_id = own.run_id AND late.key = own.key AND late.reason = 'missing'
+WHERE late.upstream_id = ANY(%(upstream)s)
+  AND EXISTS ({come})
 """
 
 # Partitions of one upstream asset that have changed since these attempts, by attempt.
 _CHANGED = """
-SELECT read.attempt_id::text AS label, piece.segment, piece.window_start, piece.window_end,
-       piece.key
+SELECT read.attempt_id::text AS label, partition.segment, partition.window_start,
+    partition.window_end,
+       partition.key
 FROM assets_app_attemptinput AS read
-JOIN assets_app_assetpartition AS piece
-    ON piece.id = read.slice_id AND piece.version > read.version
+JOIN assets_app_assetpartition AS partition
+    ON partition.id = read.partition_id AND partition.version > read.version
 WHERE read.attempt_id = ANY(%(attempts)s::bigint[])
-  AND piece.asset_id = %(upstream)s AND piece.identity = %(identity)s
+  AND partition.asset_id = %(upstream)s AND partition.identity = %(identity)s
 """
 
 
@@ -79,7 +88,8 @@ def stale(scope: AssetScope, within: slicewise.PartitionSet) -> slicewise.Partit
             if dependency.upstream.partition_definition_id is None
         ],
     }
-    shared = labeled(scope.definition, _OUTDATED, values)
+    outdated = _OUTDATED.format(come=come_since("own.attempt_id"))
+    shared = labeled(scope.definition, outdated, values)
     stale_partitions = shared.pop("", scope.nothing) & within
     for edge in edges if shared else ():
         for attempt, needing in _by_mapping(scope, edge, shared).items():

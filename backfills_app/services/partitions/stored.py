@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 
 import slicewise
-from assets_app.execution.attempt.frozen import Cut, all_frozen_definitions
+from assets_app.execution.attempt.frozen import FrozenDefinition, all_frozen_definitions
 from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
 from backfills_app.services.partitions.frozen_assets import (
     Definition,
@@ -27,7 +27,7 @@ _ROWS = """
 WITH labeled AS (
     SELECT position, {label} AS label
     FROM backfills_app_backfillpartition AS wanted {joins}
-    WHERE wanted.backfill_asset_id = %(piece)s
+    WHERE wanted.backfill_asset_id = %(backfill_asset)s
       AND wanted.position >= %(first)s AND wanted.position < %(stop)s AND {condition}
 ), numbered AS (
     SELECT label, position,
@@ -52,12 +52,16 @@ class StoredScope(AssetScope):
         joins: str = "",
         condition: str = "true",
     ) -> dict[str, slicewise.PartitionSet]:
-        """Return the partitions of a subset that have rows, by ``label``, an SQL expression."""
-        ranges = self.places.ranges(within)
+        """Return the partitions of a subset that have rows, by ``label``.
+
+        ``label``, ``joins`` and ``condition`` are SQL, with the rows of BackfillPartition under the
+        name ``wanted``.
+        """
+        ranges = self.positions.ranges(within)
         if not ranges:
             return {}
         parameters: dict[str, Any] = {
-            "piece": self.row.pk, "first": ranges[0][0], "stop": ranges[-1][1],
+            "backfill_asset": self.row.pk, "first": ranges[0][0], "stop": ranges[-1][1],
         }  # fmt: skip
         with connection.cursor() as cursor:
             cursor.execute(_ROWS.format(label=label, joins=joins, condition=condition), parameters)
@@ -65,7 +69,7 @@ class StoredScope(AssetScope):
             for name, first, stop in cursor.fetchall():
                 ranges_by_label.setdefault(name, []).append((first, stop))
         return {
-            name: self.places.at(label_ranges) & within
+            name: self.positions.at(label_ranges) & within
             for name, label_ranges in ranges_by_label.items()
         }
 
@@ -75,10 +79,10 @@ def stored_scopes(backfill: Backfill) -> list[StoredScope]:
     rows = backfill.assets.select_related(
         "asset__partition_definition", "producer_version"
     ).order_by("position", "pk")
-    cuts = all_frozen_definitions(backfill.group_id)
+    frozen_definitions = all_frozen_definitions(backfill.group_id)
     scopes: list[StoredScope] = []
     for row in rows.defer("producer_version__source"):
-        asset = _frozen_asset(row, cuts.get(row.producer_version_id) or {})
+        asset = _frozen_asset(row, frozen_definitions.get(row.producer_version_id) or {})
         is_listed = backfill.order == BackfillOrder.LISTED
         scopes.append(
             StoredScope(
@@ -93,21 +97,38 @@ def stored_scopes(backfill: Backfill) -> list[StoredScope]:
     return scopes
 
 
-def _frozen_asset(row: BackfillAsset, cuts: Mapping[int, Cut]) -> FrozenAsset:
+def stored_partitions(row: BackfillAsset) -> slicewise.PartitionSet:
+    """Return the partitions that a backfill covers of one asset.
+
+    Raises ValueError for a selection that cannot be read any more.
+    """
+    definition = _definition_at_request(row)
+    terms = _selection_terms(definition, row, is_listed=False)
+    return terms[0] if terms else slicewise.PartitionSet(definition, ())
+
+
+def _definition_at_request(row: BackfillAsset) -> Definition:
+    # Rows are numbered by this definition, and a moved bound must not move the numbers.
+    asset, spec = row.asset, row.partition
+    if spec is None:
+        spec = row.producer_version.spec.partition_of(asset.name)
+    rule = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
+    return _with_removed_keys(rule)
+
+
+def _frozen_asset(
+    row: BackfillAsset, frozen_definitions: Mapping[int, FrozenDefinition]
+) -> FrozenAsset:
     asset, version = row.asset, row.producer_version
-    # The definition at the time of the request: rows are numbered by it, and a moved bound must not
-    # move the numbers.
-    spec = version.spec.partition_of(asset.name) if row.partition is None else row.partition
-    definition_at_request = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
     return FrozenAsset(
         asset=asset,
         version=version,
-        definition=_with_removed_keys(definition_at_request),
+        definition=_definition_at_request(row),
         present=asset.definition,
         outlets=outlets_of(asset, version),
         strategy=row.strategy,
         params=row.params,
-        cuts=cuts,
+        frozen_definitions=frozen_definitions,
     )
 
 

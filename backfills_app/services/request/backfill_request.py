@@ -157,7 +157,9 @@ def _downstream(value: object) -> Downstream:
             return text or NONE
         value = text.split(",")
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise InvalidRequest({"downstream": f"{value!r} is none of none, all, or names of assets."})
+        raise InvalidRequest(
+            {"downstream": f"{value!r} is neither none, nor all, nor a list of names."}
+        )
     names = tuple(dict.fromkeys(name.strip() for name in value if name.strip()))
     # A form field with several values may have "all" or "none" among the values.
     keywords = {NONE, ALL} & set(names)

@@ -37,7 +37,7 @@ class Checked:
     requested all the same.
     """
 
-    parts: Sequence[AssetScope]
+    scopes: Sequence[AssetScope]
     asked: AssetScope
     refused: Sequence[str]
     start_date: datetime
@@ -49,7 +49,7 @@ class Checked:
     @property
     def timed(self) -> AssetScope:
         """The asset ``asked``, or another asset that has time."""
-        return next(scope for scope in (self.asked, *self.parts) if has_time(scope.definition))
+        return next(scope for scope in (self.asked, *self.scopes) if has_time(scope.definition))
 
 
 def checked(request: BackfillRequest, *, user: User) -> Checked:
@@ -72,19 +72,19 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
     tree: Tree | None = None
     with errors:
         tree = grow(include_upstream(frozen))
-    assets = frozen.chosen if tree is None else tree.parts
+    assets = frozen.chosen if tree is None else tree.scopes
     with errors:
         require_order(request.order, [(asset.asset, asset.version) for asset in assets])
     if errors.messages or tree is None:
         raise InvalidRequest(errors.messages)
-    scopes = tree.parts
+    scopes = tree.scopes
     outlets = [outlet for scope in scopes for outlet in scope.outlets]
     policy.require_for_assets(user, policy.Action.BACKFILL, outlets)
     first_chosen = next(
         (scope for scope in tree.chosen if has_time(scope.definition)), tree.chosen[0]
     )
     return Checked(
-        parts=scopes,
+        scopes=scopes,
         asked=first_chosen,
         refused=tree.refused,
         start_date=tree.hull.start,

@@ -10,7 +10,7 @@ from accounts_app.models import User
 from backfills_app.models import AssetRole, Backfill
 from backfills_app.services.request.backfill_request import NONE, request_from_text
 from backfills_app.services.request.creation import create_backfill
-from backfills_app.services.request.freezing import requested_params
+from backfills_app.services.request.frozen_request import requested_params
 
 _BY_PERIOD = ("start", "end", "selection")
 

@@ -19,7 +19,28 @@ from backfills_app.services.request.backfill_request import NONE, BackfillReques
 from backfills_app.services.request.checking import Checked, checked
 
 
-def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
+def create_backfill_once(request: BackfillRequest, *, user: User, submission: str) -> Backfill:
+    """Return the backfill that this submission of a form created before, or create one.
+
+    ``submission`` is a digest of the form. Of two requests at once, the later one waits for the
+    earlier one, and returns the same backfill.
+    """
+    earlier = Backfill.objects.filter(submission=submission).first()
+    if earlier is not None:
+        return earlier
+    try:
+        with transaction.atomic():
+            return create_backfill(request, user=user, submission=submission)
+    except IntegrityError:
+        earlier = Backfill.objects.filter(submission=submission).first()
+        if earlier is None:
+            raise
+        return earlier
+
+
+def create_backfill(
+    request: BackfillRequest, *, user: User, submission: str | None = None
+) -> Backfill:
     """Create a backfill from the request, or refuse the whole request: see check_backfill for the
     errors.
 
@@ -28,7 +49,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
     """
     checked_request = checked(request, user=user)
     with transaction.atomic():
-        backfill = _insert(request, checked_request, user)
+        backfill = _insert(request, checked_request, user, submission)
         asset_rows = BackfillAsset.objects.bulk_create(
             [
                 BackfillAsset(
@@ -44,7 +65,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
                     partition=scope.version.spec.partition_of(scope.asset.name) or {},
                     total=len(scope.whole),
                 )
-                for position, scope in enumerate(checked_request.parts)
+                for position, scope in enumerate(checked_request.scopes)
             ]
         )
         freeze_definitions(backfill.group, asset_rows)
@@ -55,7 +76,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
             backfill.name,
             {
                 "selection": checked_request.asked.selection,
-                "partitions": sum(len(scope.whole) for scope in checked_request.parts),
+                "partitions": sum(len(scope.whole) for scope in checked_request.scopes),
                 **chosen_by(request),
                 **_other_assets(checked_request),
             },
@@ -66,7 +87,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
 
 def _other_assets(checked_request: Checked) -> dict[str, list[str]]:
     names = {
-        role.value: [scope.asset.name for scope in checked_request.parts if scope.role == role]
+        role.value: [scope.asset.name for scope in checked_request.scopes if scope.role == role]
         for role in (AssetRole.UPSTREAM, AssetRole.DOWNSTREAM)
     }
     return {role: asset_names for role, asset_names in names.items() if asset_names}
@@ -95,7 +116,9 @@ def _names(downstream: Downstream) -> str | list[str]:
     return downstream if isinstance(downstream, str) else list(downstream)
 
 
-def _insert(request: BackfillRequest, checked_request: Checked, user: User) -> Backfill:
+def _insert(
+    request: BackfillRequest, checked_request: Checked, user: User, submission: str | None
+) -> Backfill:
     asset = checked_request.asked.asset
     chosen = chosen_by(request)
     base = settings.BACKFILL_NAME_PATTERN.format(
@@ -133,6 +156,7 @@ def _insert(request: BackfillRequest, checked_request: Checked, user: User) -> B
                     submitted_at=checked_request.at,
                     submitted_by=user,
                     group=group,
+                    submission=submission,
                 )
         except IntegrityError:
             if not Backfill.objects.filter(name=name).exists():

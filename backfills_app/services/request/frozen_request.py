@@ -1,17 +1,34 @@
-"""A request with the chosen assets and the assets upstream, each frozen once."""
+"""A request with the chosen assets and the assets upstream, each frozen once: with the code and the
+partition definition that a backfill uses for the asset to the end.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from assets_app.execution.request.requests import checked_strategy, refuse_unknown_params
-from assets_app.models import Asset, BundleVersion
-from backfills_app.services.partitions.frozen_assets import FrozenAsset, by_outlet, reads_of
+import slicewise
+from assets_app.execution.request.param_types import with_declared_types
+from assets_app.execution.request.requests import (
+    checked_strategy,
+    params_given,
+    refuse_unknown_params,
+    require_producer,
+)
+from assets_app.models import Asset, BundleVersion, ProducerVersion
+from backfills_app.models import BackfillAsset
+from backfills_app.services.partitions.frozen_assets import (
+    FrozenAsset,
+    by_outlet,
+    outlets_of,
+    reads_of,
+)
 from backfills_app.services.partitions.outlets import names_of
 from backfills_app.services.request.backfill_request import BackfillRequest
-from backfills_app.services.request.freezing import freeze_asset
 from backfills_app.services.request.limits import refuse_too_many_assets
 from backfills_app.services.request.ordering import circle_of, in_order
+from partitions_app.models import PartitionDefinition
+from partitions_app.rules import identity_of
 from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
 _SHORTEST_DIGEST = 4
@@ -104,7 +121,7 @@ def include_upstream(frozen: FrozenRequest) -> FrozenRequest:
     raise InvalidRequest(
         {
             frozen.request.chosen_field if is_of_chosen else "upstream": (
-                f"{names}: these read each other, so that no order makes all of them."
+                f"{names}: these assets depend on each other, so no order is possible."
                 " Backfill them one after the other."
             )
         }
@@ -142,7 +159,7 @@ def _with_upstream(frozen: FrozenRequest) -> FrozenRequest:
     if external_assets:
         verb, pronoun = ("is", "it") if len(external_assets) == 1 else ("are", "them")
         refused.append(
-            f"{names_of(external_assets)} {verb} skipped: something else writes {pronoun}."
+            f"{names_of(external_assets)} {verb} skipped: another program writes {pronoun}."
         )
     return replace(frozen, upstream=upstream, refused=[*frozen.refused, *refused])
 
@@ -164,8 +181,8 @@ def _code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
         if len(similar_versions) > 1:
             raise InvalidRequest(
                 {
-                    "code_version": f"Several versions of {names_of(assets)} begin with {text}: say"
-                    " more."
+                    "code_version": f"Several versions of {names_of(assets)} begin with {text}:"
+                    " give more digits."
                 }
             )
         version = similar_versions[0] if similar_versions else None
@@ -181,3 +198,71 @@ def _code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
 
 def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 19
+
+
+def freeze_asset(
+    asset: Asset, request: BackfillRequest, bundle_version: BundleVersion | None
+) -> FrozenAsset:
+    """Return an asset with its code in a bundle version; None stands for the version in force.
+
+    Raises InvalidRequest on ``asset`` for an asset without a function here, and on ``code_version``
+    where that version does not declare the asset, or partitions the asset differently.
+    """
+    version = require_producer(asset)
+    if bundle_version is not None and bundle_version.pk != version.bundle_version_id:
+        version = _version_of(asset, bundle_version)
+    strategy, spec = version.spec.strategy, version.spec.partition_of(asset.name)
+    present = asset.definition
+    definition = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
+    require_same_partitioning(asset, definition)
+    declared = version.spec.params
+    given_params = with_declared_types(
+        {name: value for name, value in request.params.items() if name in declared}, declared
+    )
+    return FrozenAsset(
+        asset=asset,
+        version=version,
+        definition=definition,
+        present=present,
+        outlets=outlets_of(asset, version),
+        strategy=checked_strategy(request.strategy, default=strategy),
+        params={**declared, **given_params},
+    )
+
+
+def _version_of(asset: Asset, bundle_version: BundleVersion) -> ProducerVersion:
+    versions = ProducerVersion.objects.filter(
+        producer=asset.producer_id, bundle_version=bundle_version
+    )
+    # The same files may have been in force twice, with a row for each time.
+    version = versions.order_by("-id").first()
+    if version is None or asset.name not in version.outlets:
+        raise InvalidRequest(
+            {
+                "code_version": f"Version {bundle_version.pk} ({bundle_version.digest[:12]})"
+                f" does not declare {asset.name}."
+            }
+        )
+    return version
+
+
+def require_same_partitioning(
+    asset: Asset, definition: slicewise.PartitionDefinition | None
+) -> None:
+    """Refuse a version whose definition partitions the asset differently: such partitions have
+    other windows.
+    """
+    if identity_of(definition) != asset.identity:
+        raise InvalidRequest(
+            {
+                "code_version": f"That version partitions {asset.name} differently from the present"
+                " definition."
+            }
+        )
+
+
+def requested_params(asset_row: BackfillAsset) -> dict[str, Any]:
+    """Return the params of one of a backfill's assets that the request set: the values that differ
+    from the values in the frozen code.
+    """
+    return params_given(asset_row.producer_version.spec.params, asset_row.params)

@@ -12,8 +12,7 @@ from backfills_app.services.partitions.frozen_assets import FrozenAsset, edges_o
 from backfills_app.services.partitions.outlets import names_of
 from backfills_app.services.partitions.scopes import ScopeDraft, beginning_of
 from backfills_app.services.request.backfill_request import ALL, NONE, BackfillRequest
-from backfills_app.services.request.freezing import freeze_asset
-from backfills_app.services.request.frozen_request import FrozenRequest
+from backfills_app.services.request.frozen_request import FrozenRequest, freeze_asset
 from backfills_app.services.request.limits import refuse_too_many_assets
 from backfills_app.services.request.ordering import in_order
 from backfills_app.services.request.periods import Hull, Terms
@@ -24,7 +23,7 @@ from slicewise_server.web.request_errors import InvalidRequest
 class Following:
     """The downstream assets that a backfill materializes, and sentences on the assets left out."""
 
-    parts: Sequence[ScopeDraft]
+    drafts: Sequence[ScopeDraft]
     refused: Sequence[str]
 
 
@@ -106,7 +105,7 @@ class _Walk:
         if is_kept:
             followers.keep_past(self._frozen.at)
             draft.terms += followers.terms
-            draft.not_over += followers.not_over
+            draft.not_ended += followers.not_ended
             draft.drop_repeated()
             draft.drop_empty()
             if self._number == 1:
@@ -119,7 +118,7 @@ class _Walk:
         edges = [
             edge
             for edge in edges_of(asset, list(self._seen), self._frozen.at, self._beginning)
-            if edge.part is not None
+            if edge.upstream_scope is not None
         ]
         draft.mapping = next((edge.mapping.to_json() for edge in edges if edge.mapping), None)
         earlier_terms = asset.nothing
@@ -127,7 +126,7 @@ class _Walk:
         for number in range(self._number):
             following_term = asset.nothing
             for edge in edges:
-                upstream = self._seen[edge.part][number : number + 1]  # type: ignore[index]
+                upstream = self._seen[edge.upstream_scope][number : number + 1]  # type: ignore[index]
                 if upstream and upstream[0]:
                     following_term |= edge.following(upstream[0], self._hull.start, self._hull.end)
             following_terms.append(following_term - earlier_terms)
@@ -175,12 +174,12 @@ def _included(
     wanted = set(request.downstream) - {outlet.name for outlet in outlets}
     unknown = sorted(wanted - names)
     if unknown:
-        follower_names = ", ".join(sorted(names)) or "nothing does"
+        follower_names = ", ".join(sorted(names)) or "none"
         followed = names_of([draft.frozen.asset for draft in chosen])
         raise InvalidRequest(
             {
-                "downstream": f"{', '.join(unknown)} does not follow {followed}."
-                f" What follows it: {follower_names}."
+                "downstream": f"{', '.join(unknown)} is not downstream of {followed}."
+                f" Downstream: {follower_names}."
             }
         )
     return wanted
@@ -214,7 +213,7 @@ def _assets_in_order(
 
 def _explain_empty(draft: ScopeDraft) -> str:
     name = draft.frozen.asset.name
-    if draft.not_over:
+    if draft.not_ended:
         return f"{name}: the downstream partitions have not ended yet."
     if draft.frozen.asset.finds_partitions:
         return f"{name}: no partitions yet; runs discover them."

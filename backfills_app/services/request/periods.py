@@ -16,6 +16,7 @@ from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.frozen_request import FrozenRequest
 from backfills_app.services.request.limits import refuse_too_many_partitions
 from partitions_app.rules import has_time
+from slicewise.calendar import to_instant
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.partitions import TimeDefinition, ended_by, select_ranges
 from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
@@ -27,12 +28,12 @@ Terms = list[slicewise.PartitionSet]
 class Chosen:
     """Partitions of one asset, by selection term: a single term, unless the order is "listed".
 
-    ``not_over`` counts partitions left out because their windows have not ended.
+    ``not_ended`` counts partitions left out because their windows have not ended.
     """
 
     terms: tuple[slicewise.PartitionSet, ...]
     whole: slicewise.PartitionSet
-    not_over: int = 0
+    not_ended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def read_period(frozen: FrozenRequest) -> Period:
     request = frozen.request
     if request.selection and (request.start or request.end):
         raise InvalidRequest(
-            {"selection": "Either a selection, or the first and the last partition, not both."}
+            {"selection": "Give a selection, or the first and the last partition, not both."}
         )
     field = _field(request)
     readers = [asset for asset in frozen.chosen if has_time(asset.definition)]
@@ -131,7 +132,7 @@ def read_period(frozen: FrozenRequest) -> Period:
         raise _no_past(request)
     if request.order == BackfillOrder.LISTED and (len(frozen.chosen) > 1 or len(readers) > 1):
         raise InvalidRequest(
-            {"order": "Several assets are not made as the selection lists them: oldest or newest."}
+            {"order": "Several assets have no listed order: choose oldest or newest."}
         )
     if len(readers) == 1:
         reader = readers[0]
@@ -157,7 +158,7 @@ def chosen_drafts(frozen: FrozenRequest, period: Period) -> dict[FrozenAsset, Sc
     drafts: dict[FrozenAsset, ScopeDraft] = {}
     for asset in frozen.chosen:
         chosen = period.of(asset)
-        draft = ScopeDraft(asset, AssetRole.CHOSEN, list(chosen.terms), chosen.not_over)
+        draft = ScopeDraft(asset, AssetRole.CHOSEN, list(chosen.terms), chosen.not_ended)
         draft.keep_past(frozen.at)
         drafts[asset] = draft
     number = partition_count(drafts.values())
@@ -165,7 +166,7 @@ def chosen_drafts(frozen: FrozenRequest, period: Period) -> dict[FrozenAsset, Sc
         message = (
             f"{frozen.chosen[0].asset.name} has none of these partitions any more."
             if len(frozen.chosen) == 1
-            else "None of these assets has partitions there."
+            else "None of these assets has partitions in this period."
         )
         raise InvalidRequest({period.field: message})
     refuse_too_many_partitions(number, period.field)
@@ -175,9 +176,8 @@ def chosen_drafts(frozen: FrozenRequest, period: Period) -> dict[FrozenAsset, Sc
 def _read(request: BackfillRequest, asset: FrozenAsset, now: datetime, *, is_alone: bool) -> Chosen:
     """Return the partitions of an asset with time that a request names.
 
-    Raises InvalidRequest on ``start``, ``end`` or ``selection``. Of an asset that ``is_alone`` the
-    last partition must have ended where the request names the last partition; of other assets,
-    partitions that have not ended are left out.
+    Raises InvalidRequest on ``start``, ``end`` or ``selection``. Partitions that have not ended are
+    left out; for an asset that ``is_alone``, a last partition after today is refused.
     """
     definition = asset.definition
     assert definition is not None  # noqa: S101  (an asset with time has a definition)
@@ -185,17 +185,15 @@ def _read(request: BackfillRequest, asset: FrozenAsset, now: datetime, *, is_alo
         selection_terms = _selected(request.selection, definition)
     else:
         selection_terms = (_between(request, definition, until=now if is_alone else None),)
-        if is_alone:
-            return Chosen(selection_terms, selection_terms[0])
     ended_terms = [ended_term for term in selection_terms if (ended_term := ended_by(term, now))]
     if not ended_terms:
         raise _none_ended(_field(request), selection_terms, now)
     partitions = ended_terms[0]
     for term in ended_terms[1:]:
         partitions |= term
-    left_out = sum(map(len, selection_terms)) - len(partitions)
+    not_ended = sum(map(len, selection_terms)) - len(partitions)
     listed = request.order == BackfillOrder.LISTED
-    return Chosen(tuple(ended_terms) if listed else (partitions,), partitions, left_out)
+    return Chosen(tuple(ended_terms) if listed else (partitions,), partitions, not_ended)
 
 
 def _field(request: BackfillRequest) -> str:
@@ -208,9 +206,9 @@ def _no_past(request: BackfillRequest) -> InvalidRequest:
         reason, pronoun = f"{request.assets[0].name} has no partitions by time", "it"
     else:
         reason, pronoun = "None of these assets has partitions by time", "them"
-    instead = f"materialize {pronoun} instead, or ask for what is upstream as well"
+    instead = f"materialize {pronoun} instead, or include upstream assets"
     return InvalidRequest(
-        {request.chosen_field: f"{reason}, so there is no past to fill: {instead}."}
+        {request.chosen_field: f"{reason}, so no backfill is possible: {instead}."}
     )
 
 
@@ -223,8 +221,8 @@ def _selected(
         if isinstance(error.__context__, UnboundedPartitionsError):
             raise InvalidRequest(
                 {
-                    "selection": f"{text} names all of time: say a period, for example 2013-01 or"
-                    " 2013-01-01..2013-01-31."
+                    "selection": f"{text} has no bounds in time: give a period, for example"
+                    " 2013-01 or 2013-01-01..2013-01-31."
                 }
             ) from error
         raise InvalidRequest({"selection": str(error)}) from error
@@ -235,11 +233,11 @@ def _none_ended(
 ) -> InvalidRequest:
     hulls = [term.hull for term in selection_terms if term.hull]
     if not hulls:
-        return InvalidRequest({field: "It names no partition."})
+        return InvalidRequest({field: "The selection has no partitions."})
     first = min(hulls, key=lambda hull: hull.start)
     return InvalidRequest(
         {
-            field: "Nothing of it is over yet: it begins at"
+            field: "No selected partition has ended yet: the first begins at"
             f" {first.start:%Y-%m-%d %H:%M} UTC. Only the past can be backfilled."
         }
     )
@@ -249,20 +247,20 @@ def _between(
     request: BackfillRequest, definition: slicewise.PartitionDefinition, *, until: datetime | None
 ) -> slicewise.PartitionSet:
     """Return the partitions from the first to the last, with all segments; where ``until`` is
-    given, the last partition must have ended by then.
+    given, the last partition must begin on that day or earlier.
     """
     time = definition.time_dimension
     assert time is not None  # noqa: S101  (checked by the caller)
     errors = FieldErrors()
     with errors:
-        first = _window_named(time, "start", request.start, first=True)
+        first = named_window(time, "start", request.start, first=True)
     with errors:
-        last = _window_named(time, "end", request.end, first=False)
+        last = named_window(time, "end", request.end, first=False)
     if errors.messages:
         raise InvalidRequest(errors.messages)
     if first.start > last.start:
         raise InvalidRequest({"end": f"The last partition, {last}, is before the first, {first}."})
-    if until is not None and last.end > until:
+    if until is not None and _begins_after_day(time, last, until):
         raise InvalidRequest(
             {
                 "end": f"{last} is not over yet: it ends at {last.end:%Y-%m-%d %H:%M} UTC."
@@ -276,11 +274,16 @@ def _between(
     return chosen
 
 
-def _window_named(
-    time: TimeDefinition, field: str, text: str, *, first: bool
-) -> slicewise.Interval:
+def _begins_after_day(time: TimeDefinition, window: slicewise.Interval, now: datetime) -> bool:
+    today = now.astimezone(time.zone.tzinfo_at(to_instant(now))).date()
+    return window.local_start.date() > today
+
+
+def named_window(time: TimeDefinition, field: str, text: str, *, first: bool) -> slicewise.Interval:
     """Return the first or the last window that the text names: the text is a key, or a month or a
     year.
+
+    Raises InvalidRequest on ``field``.
     """
     if not text:
         raise InvalidRequest({field: "Name a partition, for example a date."})

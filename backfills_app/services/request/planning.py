@@ -12,11 +12,18 @@ from accounts_app.models import User
 from assets_app.execution.request.requests import Strategy, partitions_per_run
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
+from backfills_app.services.partitions.blocked_partitions import (
+    blocked_partitions,
+    gaps,
+    materialized,
+)
 from backfills_app.services.partitions.frozen_assets import BackfillEdge, FrozenAsset
-from backfills_app.services.partitions.needs import blocked_partitions, gaps, there
+from backfills_app.services.partitions.partition_statuses import (
+    partition_statuses,
+    skipped_by_policy,
+)
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import spans
-from backfills_app.services.partitions.surveying import left_out, standing
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import Checked, checked
 from backfills_app.services.request.estimates import Estimate, estimated, runs_at_once, summed
@@ -28,12 +35,12 @@ from partitions_app.rules import UpstreamGap
 class PlannedAsset:
     """The plan of a backfill for one asset. The numbers count partitions, except ``runs``.
 
-    ``total`` is the sum of ``existing`` (left out by the policy), ``in_flight`` (held by other
+    ``total`` is the sum of ``existing`` (skipped by the policy), ``in_flight`` (held by other
     runs), ``missing_upstream`` (needed upstream partitions are missing and not in this backfill)
     and ``to_make``. ``materialized`` and ``failed`` count partitions of that status which no run
     holds; ``stale`` and ``older_code`` count materialized partitions that are materialized again
     for that reason. ``nonexistent_upstream`` counts the partitions of ``missing_upstream`` that
-    need nonexistent upstream partitions. ``not_over`` counts partitions outside the total, whose
+    need nonexistent upstream partitions. ``not_ended`` counts partitions outside the total, whose
     windows have not ended. ``in_flight_by`` names the backfills (number and name) or other runs
     that hold partitions. ``layer`` is 1 if the asset needs no other asset of the backfill,
     otherwise one more than the highest layer of the assets that it needs.
@@ -55,7 +62,7 @@ class PlannedAsset:
     stale: int = 0
     older_code: int = 0
     in_flight_by: tuple[tuple[int | None, str, int], ...] = ()
-    not_over: int = 0
+    not_ended: int = 0
     missing_upstream: int = 0
     nonexistent_upstream: int = 0
     # Needed upstream partitions that do not exist, and excluded ones, by upstream asset.
@@ -183,10 +190,8 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The expected outcome of an asset's partitions.
-
-    ``made`` are partitions that this backfill or other runs materialize; ``missing`` are partitions
-    with missing upstream data.
+    """The partitions of an asset that this backfill or other runs materialize (``made``), and the
+    partitions with missing upstream data.
     """
 
     made: slicewise.PartitionSet
@@ -198,20 +203,22 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
     at_once = runs_at_once(request.max_active_runs)
 
     def available(edge: BackfillEdge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        outcome = outcomes.get(edge.part) if edge.part is not None else None
+        outcome = outcomes.get(edge.upstream_scope) if edge.upstream_scope is not None else None
         if outcome is None:
-            return there(edge, needed)
+            return materialized(edge, needed)
         rest = needed - outcome.made
-        return (needed - rest) | ((there(edge, rest) if rest else rest) - outcome.missing)
+        return (needed - rest) | ((materialized(edge, rest) if rest else rest) - outcome.missing)
 
     planned = []
-    for scope in checked_request.parts:
-        status = standing(scope, scope.whole)
+    for scope in checked_request.scopes:
+        status = partition_statuses(scope, scope.whole)
         upstream = [
-            (edge, outcomes[edge.part].made) for edge in scope.edges if edge.part is not None
+            (edge, outcomes[edge.upstream_scope].made)
+            for edge in scope.edges
+            if edge.upstream_scope is not None
         ]
-        omitted = left_out(request.existing, scope, status, upstream)
-        rest = scope.whole - omitted.existing - status.held
+        skipped = skipped_by_policy(request.existing, scope, status, upstream)
+        rest = scope.whole - skipped.existing - status.held
         blocked = blocked_partitions(scope, rest, available)
         to_make = rest - blocked.all
         outcomes[scope] = _Outcome(made=to_make | status.held, missing=blocked.all)
@@ -226,15 +233,15 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
                 total=len(scope.whole),
                 materialized=len(status.materialized),
                 failed=len(status.failed),
-                stale=len(omitted.stale),
-                older_code=len(omitted.older_code),
+                stale=len(skipped.stale),
+                older_code=len(skipped.older_code),
                 in_flight=len(status.held),
                 in_flight_by=_holders(scope, status.held),
-                not_over=scope.not_over,
+                not_ended=scope.not_ended,
                 missing_upstream=len(blocked.all),
                 nonexistent_upstream=len(blocked.nonexistent),
                 gaps=gaps(scope, scope.whole, available),
-                existing=len(omitted.existing),
+                existing=len(skipped.existing),
                 to_make=len(to_make),
                 runs=runs,
                 strategy=scope.strategy,
@@ -261,7 +268,7 @@ def runs_of(scope: AssetScope, to_make: slicewise.PartitionSet, *, allow_holes: 
         lengths = [
             stop - first
             for term in scope.terms
-            for first, stop in scope.places.unbroken(to_make & term)
+            for first, stop in scope.positions.unbroken(to_make & term)
         ]
     return sum(-(-length // size) for length in lengths)
 
@@ -279,7 +286,7 @@ def _holders(
         scope.outlets,
         held_partitions,
         label="coalesce(asked.id::text, '')",
-        joins="JOIN assets_app_run AS holder ON holder.id = slice.held_by_id"
+        joins="JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"
         " LEFT JOIN backfills_app_backfill AS asked ON asked.group_id = holder.group_id",
     )
     names: Mapping[int, str] = dict(

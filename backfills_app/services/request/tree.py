@@ -32,7 +32,7 @@ class Tree:
     assets and partitions that are left out.
     """
 
-    parts: Sequence[AssetScope]
+    scopes: Sequence[AssetScope]
     chosen: Sequence[AssetScope]
     refused: Sequence[str]
     hull: Hull
@@ -56,19 +56,21 @@ def grow(frozen: FrozenRequest) -> Tree:
     chosen = [drafts[asset] for asset in frozen.chosen if drafts[asset].terms]
     upstream = [drafts[asset] for asset in frozen.upstream if drafts[asset].terms]
     if not [draft for draft in chosen + upstream if has_time(draft.frozen.definition)]:
-        raise InvalidRequest({period.field: "Nothing that has time can be made there."})
+        raise InvalidRequest(
+            {period.field: "No partition with a window can be materialized in this period."}
+        )
     refuse_too_many_partitions(partition_count(chosen + upstream), "upstream")
     hull = hull_of([draft.whole for draft in chosen]) or period.hull
     following = follow(frozen, chosen, upstream, hull)
-    kept = {draft.frozen: draft for draft in [*chosen, *upstream, *following.parts]}
+    kept = {draft.frozen: draft for draft in [*chosen, *upstream, *following.drafts]}
     refuse_too_many_partitions(partition_count(kept.values()), "downstream")
     scopes = scopes_of([kept[asset] for asset in in_order(reads_of(list(kept)))], frozen.at)
-    left_out = [_explain_empty(draft) for draft in drafts.values() if not draft.terms]
+    explanations = [_explain_empty(draft) for draft in drafts.values() if not draft.terms]
     by_id = {scope.asset.pk: scope for scope in scopes}
     return Tree(
-        parts=scopes,
+        scopes=scopes,
         chosen=[by_id[draft.frozen.asset.pk] for draft in chosen],
-        refused=[*frozen.refused, *left_out, *following.refused],
+        refused=[*frozen.refused, *explanations, *following.refused],
         hull=hull,
     )
 
@@ -81,14 +83,17 @@ def _add_needed(frozen: FrozenRequest, drafts: Drafts, period: Period) -> None:
         draft.keep_past(frozen.at)
         draft.drop_repeated()
         for edge in edges_of(asset, list(drafts), frozen.at, lambda _: beginning):
-            if edge.part is None:
+            if edge.upstream_scope is None:
                 continue
-            upstream_terms = drafts[edge.part].terms
+            upstream_terms = drafts[edge.upstream_scope].terms
             if not edge.reads_whatever_exists:
-                needed = [edge.needed(term) if term else edge.part.nothing for term in draft.terms]
+                needed = [
+                    edge.needed(term) if term else edge.upstream_scope.nothing
+                    for term in draft.terms
+                ]
             else:
-                # Only the partitions of the period are needed, since holes do not matter.
-                needed = list(period.of(edge.part).terms) if any(draft.terms) else []
+                # Only the partitions of the period are needed, since gaps do not matter.
+                needed = list(period.of(edge.upstream_scope).terms) if any(draft.terms) else []
             upstream_terms[: len(needed)] = [
                 term | needed_term
                 for term, needed_term in zip(upstream_terms, needed, strict=False)
@@ -97,7 +102,7 @@ def _add_needed(frozen: FrozenRequest, drafts: Drafts, period: Period) -> None:
 
 def _explain_empty(draft: ScopeDraft) -> str:
     name = draft.frozen.asset.name
-    if draft.not_over:
+    if draft.not_ended:
         return f"{name} is skipped: partitions in this range have not ended yet."
     if draft.role == AssetRole.UPSTREAM:
         return f"{name} is skipped: no partitions needed."

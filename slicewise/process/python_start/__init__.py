@@ -9,4 +9,13 @@ from pathlib import Path
 
 def python_path(others: str = "") -> str:
     """Return a PYTHONPATH of this folder, and of the folders of another PYTHONPATH."""
-    return os.pathsep.join([str(Path(__file__).parent), *filter(None, [others])])
+    own_folder = str(Path(__file__).parent)
+    folders = [folder for folder in others.split(os.pathsep) if folder not in ("", own_folder)]
+    return os.pathsep.join([own_folder, *folders])
+
+
+def hide_from_started_pythons() -> None:
+    """Have the Pythons that this process starts hide the server's packages, as far as such a Python
+    reads PYTHONPATH.
+    """
+    os.environ["PYTHONPATH"] = python_path(os.environ.get("PYTHONPATH", ""))

@@ -37,6 +37,10 @@ class Client:
         """Send a JSON object as a change to a path; return the answer."""
         return self._ask("PATCH", path, json.dumps(body).encode())
 
+    def delete(self, path: str) -> None:
+        """Delete the resource at a path."""
+        self._ask("DELETE", path, None)
+
     def every(self, path: str) -> Iterator[dict[str, Any]]:
         """Yield all results of a list, page after page."""
         page: dict[str, Any] = {"next": path}
@@ -50,7 +54,8 @@ class Client:
         for attempt in range(_TRIES):
             try:
                 with urllib.request.urlopen(request, timeout=60) as response:
-                    return json.load(response)
+                    content = response.read()
+                    return json.loads(content) if content else None
             except urllib.error.HTTPError as error:
                 error_text = error.read().decode(errors="replace")
                 # The server is starting or busy for a moment; every other status is an answer.

@@ -21,7 +21,7 @@ from slicewise_server.stack.stack import ADMIN, Stack
 def main(arguments: Sequence[str]) -> int:
     """Run the demo; return 0 only if all data of the source is materialized."""
     parser = argparse.ArgumentParser(prog="slicewise demo", description=main.__doc__)
-    parser.add_argument("--once", action="store_true", help="end after the table")
+    parser.add_argument("--once", action="store_true", help="end after the table is printed")
     options = parser.parse_args(arguments)
     console = Console()
     stack = up.embedded()
@@ -51,15 +51,15 @@ def _work(console: Console, stack: Stack) -> bool:
     incomplete = [result.asset for result in results if not _complete(result, source)]
     if incomplete:
         console.print(
-            f"[bold red]Not all there:[/] {', '.join(incomplete)}. See {stack.web_url}/backfills/"
+            f"[bold red]Incomplete:[/] {', '.join(incomplete)}. See {stack.web_url}/backfills/"
         )
     else:
-        console.print("[bold green]Everything that the source holds is there.[/]")
+        console.print("[bold green]All data of the source is materialized.[/]")
     return not incomplete
 
 
 def _table(results: Sequence[AssetResult], source: Mapping[str, Expected]) -> Table:
-    table = Table(title="What was made, beside what the source holds")
+    table = Table(title="Materialized data, beside the source")
     table.add_column("asset")
     for title in ("partitions", "of", "rows", "of", "seconds"):
         table.add_column(title, justify="right")

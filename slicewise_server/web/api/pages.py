@@ -23,14 +23,14 @@ PARAMETERS: list[dict[str, Any]] = [
         "name": "cursor",
         "in": "query",
         "required": False,
-        "description": "Where the page begins; take it from `next` of the page before.",
+        "description": "Cursor of the page, from `next` of the page before; by default the first.",
         "schema": {"type": "string"},
     },
     {
         "name": "page_size",
         "in": "query",
         "required": False,
-        "description": f"How many results a page holds, {PAGE_SIZE} unless told.",
+        "description": f"Results per page; {PAGE_SIZE} by default.",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
     },
 ]
@@ -136,7 +136,7 @@ def paginated(schema: dict[str, Any]) -> dict[str, Any]:
             "next": {
                 "type": ["string", "null"],
                 "format": "uri",
-                "description": "The following page, null on the last one.",
+                "description": "Address of the next page; null on the last page.",
             },
             "results": schema,
         },

@@ -15,28 +15,28 @@ from rest_framework import serializers
 from slicewise_server.web.api.serializers import ProblemSerializer
 
 _MEANINGS = {
-    400: "Something in the request is wrong; `errors` says what, per field.",
+    400: "The request is invalid; `errors` has sentences for each field.",
     401: "Not signed in, or the token is unknown or has expired.",
     403: "Your role does not allow this.",
-    404: "There is no such thing.",
-    409: "It contradicts the present state.",
+    404: "The object does not exist.",
+    409: "The request contradicts the present state.",
     413: "The body is too large.",
-    422: "The `Idempotency-Key` came before, with another request.",
-    429: "Too often; `Retry-After` says when to come back.",
+    422: "The `Idempotency-Key` was used before, with another request.",
+    429: "Too many requests; `Retry-After` has the seconds to wait.",
 }
 
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
     OpenApiParameter.HEADER,
-    description="Any text of your own. The same request sent again with it within 24 hours"
-    " is not done again and gets the same answer.",
+    description="Any text that the client chooses. Within 24 hours, a repeated request with"
+    " the same key gets the first answer and has no further effect.",
 )
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The `ETag` you have; 304 when nothing changed since.",
+    description="`ETag` of an earlier answer. The answer is 304 if nothing has changed since.",
 )
 
 
@@ -78,7 +78,9 @@ def page_of(serializer: type[serializers.Serializer[Any]]) -> OpenApiResponse:
     page = inline_serializer(
         f"{name}Page",
         {
-            "next": serializers.URLField(allow_null=True, help_text="The following page, if any."),
+            "next": serializers.URLField(
+                allow_null=True, help_text="Address of the next page, if any."
+            ),
             "results": serializer(many=True),
         },
     )

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 from rest_framework import serializers
 
-from slicewise.texts import masked_text
+from slicewise.texts import masked_json, masked_text
 from slicewise_server.web.storable import require_storable
 
 
@@ -20,6 +20,13 @@ class MaskedText(serializers.CharField):
 
     def to_representation(self, value: Any) -> str:
         return masked_text(super().to_representation(value))
+
+
+class MaskedJSON(serializers.JSONField):
+    """JSON of people, such as params, shown without values that are named like secrets."""
+
+    def to_representation(self, value: Any) -> Any:
+        return masked_json(super().to_representation(value))
 
 
 class TextField(serializers.CharField):

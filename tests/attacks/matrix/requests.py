@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 from django.db import connection
 
+from tests.attacks.matrix.people_and_records import DAY, Person, Things
 from tests.attacks.matrix.rules import Rule
-from tests.attacks.matrix.world import DAY, Person, Things
 
 SESSION, TOKEN = "session", "token"
 _JSON, _FORM = "application/json", "application/x-www-form-urlencoded"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.attacks.matrix.world import DAY, Things
+from tests.attacks.matrix.people_and_records import DAY, Things
 
 # ---------------------------------------------------------------- people
 OUTSIDE = frozenset({"anonymous", "deactivated"})
@@ -117,7 +117,7 @@ _LOOK_AT_DATA = Write(
     who=OPERATORS, body=lambda _: {"selection": DAY}, changes=False, answers=frozenset({200, 400})
 )
 API_ASSETS: Rules = {
-    **readable("api/v1/assets/"),
+    **readable("api/v1/assets/", "api/v1/asset-graph/", "api/v1/asset-graph/states/"),
     **readable(
         _ONE_ASSET,
         _ONE_ASSET + "partitions/",
@@ -183,6 +183,9 @@ API_BACKFILLS: Rules = {
 API_OTHERS: Rules = {
     **readable("api/v1/schema/", "api/docs/"),
     "api/v1/health/": Rule(open_to_all=frozenset({200, 405})),
+    # For this host, whoever is signed in; the token of a person is none of metrics.
+    # tests/metrics/test_access.py has all other clients.
+    "metrics": Rule(open_to_all=frozenset({200, 401, 405})),
     # A token is asked for with a name and a password, and given back by its holder.
     "api/v1/tokens/": Rule(
         reads=None,
@@ -204,9 +207,31 @@ def _rule_fields(things: Things) -> Mapping[str, Any]:
     return {"name": "new", "channel": things["channel"]}
 
 
+def _lineage_event(things: Things) -> Mapping[str, Any]:
+    facet = {"slicewise_partitions": {"selection": DAY}}
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": "2024-07-01T04:00:00Z",
+        "producer": "urn:test",
+        "schemaURL": "urn:test",
+        "run": {"runId": "01906bd5-0a00-7c3e-8d62-111111111111"},
+        "job": {"namespace": "imports", "name": "orders"},
+        "outputs": [{"namespace": "slicewise", "name": things["told"], "facets": facet}],
+    }
+
+
+_LINEAGE = Rule(reads=None, writes={"POST": Write(who=OPERATORS, body=_lineage_event)})
+
+
+def _rule_form(things: Things) -> Mapping[str, Any]:
+    return {**_rule_fields(things), "gather_seconds": 5}
+
+
 _ONE_CHANNEL, _ONE_RULE = "api/v1/channels/<str:name>/", "api/v1/alert-rules/<str:name>/"
 API_ALERTS: Rules = {
     **readable("api/v1/events/", "api/v1/deliveries/"),
+    "api/v1/lineage/": _LINEAGE,
+    "api/v1/lineage": _LINEAGE,
     "api/v1/channels/": Rule(writes={"POST": Write(who=ADMINS, body=_channel_fields)}),
     _ONE_CHANNEL: Rule(
         of="channel",
@@ -245,6 +270,15 @@ PAGES_ACCOUNTS: Rules = {
         "own_token", Write(who=frozenset({"operator"}), refusal=404)
     ),
     **readable("help/partitions/", "alerts/", "alerts/listed/"),
+    **readable("lineage/", "lineage/listed/"),
+    **readable("lineage/assets/<str:name>/", of="asset"),
+    "audit/": Rule(reads=SITE),
+    "alerts/new-channel/": asked("", Write(who=ADMINS, body=_channel_fields)),
+    "alerts/channels/<str:name>/": asked("channel", Write(who=ADMINS)),
+    "alerts/channels/<str:name>/delete/": written("channel", Write(who=ADMINS)),
+    "alerts/new-rule/": asked("", Write(who=EDITORS, body=_rule_form)),
+    "alerts/rules/<str:name>/": asked("alert_rule", Write(who=EDITORS, body=_rule_form)),
+    "alerts/rules/<str:name>/delete/": written("alert_rule", Write(who=EDITORS)),
     "alerts/channels/<str:name>/test/": written("used_channel", Write(who=EDITORS)),
     "alerts/deliveries/<uuid:delivery_id>/resend/": written("delivery", Write(who=EDITORS)),
 }
@@ -252,7 +286,11 @@ PAGES_ACCOUNTS: Rules = {
 _ASSET_PAGE = "assets/<str:name>/"
 PAGES_ASSETS: Rules = {
     **readable("assets/", "gateways/", "gateways/listed/", "bundles/"),
-    **readable(_ASSET_PAGE, _ASSET_PAGE + "partitions/<path:key>/", of="asset"),
+    **readable("assets/graph/", "assets/graph/all/"),
+    **readable(
+        _ASSET_PAGE, _ASSET_PAGE + "impact/", _ASSET_PAGE + "partitions/<path:key>/", of="asset"
+    ),
+    _ASSET_PAGE + "selected/": Rule(of="asset"),
     _ASSET_PAGE + "partitions/": Rule(of="whole"),
     _ASSET_PAGE + "pause/": written("asset", may_edit()),
     _ASSET_PAGE + "unpause/": written("held", may_edit()),
@@ -271,6 +309,8 @@ PAGES_RUNS: Rules = {
         _RUN_PAGE + "partitions/",
         _RUN_PAGE + "log/",
         _RUN_PAGE + "log/file/",
+        _RUN_PAGE + "log/search/",
+        _RUN_PAGE + "more/",
         of="failed_run",
     ),
     "runs/retry/": Rule(
@@ -288,14 +328,18 @@ def _selected(name: str) -> Body:
 
 
 _BACKFILL_PAGE = "backfills/<int:pk>/"
-# Each thing that is done with backfills, and one with which it can be done.
-_DEEDS = {
+# Each operation on backfills, and the name of a backfill that allows the operation.
+_OPERATIONS = {
     "pause": "going", "resume": "paused", "cancel": "going", "retry": "failed", "delete": "failed",
 }  # fmt: skip
 PAGES_BACKFILLS: Rules = {
-    **readable("", "going-on/", "backfills/", "backfills/listed/"),
+    **readable("", "going-on/", "search/", "backfills/", "backfills/listed/"),
     **readable(
-        *(_BACKFILL_PAGE + part for part in ("", "progress/", "details/", "cells/")), of="made"
+        *(
+            _BACKFILL_PAGE + fragment
+            for fragment in ("", "progress/", "details/", "cells/", "record/")
+        ),
+        of="made",
     ),
     "backfills/new/": asked("", may_backfill(_backfill_form, named=True)),
     _BACKFILL_PAGE + "change/": asked(
@@ -305,14 +349,14 @@ PAGES_BACKFILLS: Rules = {
         ),
     ),
     **{
-        f"{_BACKFILL_PAGE}{deed}/": Rule(
+        f"{_BACKFILL_PAGE}{operation}/": Rule(
             of=of, writes={"POST": may_backfill()}, answers=frozenset({200, 302})
         )
-        for deed, of in _DEEDS.items()
+        for operation, of in _OPERATIONS.items()
     },
     **{
-        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of), named=True))
-        for deed, of in _DEEDS.items()
+        f"backfills/selected/{operation}/": written("", may_backfill(_selected(of), named=True))
+        for operation, of in _OPERATIONS.items()
     },
 }
 

@@ -15,10 +15,10 @@ from django.db import transaction
 from django.test import Client
 
 from tests.attacks.matrix.addresses import all_routes
-from tests.attacks.matrix.expected import METHODS, Expected, expected, may_write
+from tests.attacks.matrix.expected_answers import METHODS, Expected, expected, may_write
+from tests.attacks.matrix.people_and_records import KEPT, LENT, Person, World, make_world
 from tests.attacks.matrix.requests import SESSION, TOKEN, address_of, digest, send
 from tests.attacks.matrix.rules import EVERYBODY, FAMILIES, OUTSIDE, SITE, Rule
-from tests.attacks.matrix.world import KEPT, LENT, Person, World, make_world
 
 HOME = "tests/attacks/matrix/rules.py"
 ALL = {route: rule for rules in FAMILIES.values() for route, rule in rules.items()}

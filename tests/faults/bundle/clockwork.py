@@ -8,6 +8,7 @@ from marks import marked
 from slicewise import PartitionByInterval, asset
 
 SECONDS = PartitionByInterval(timedelta(seconds=1))
+MINUTES = PartitionByInterval(timedelta(minutes=1), start=date(2000, 1, 1))
 HOURLY = PartitionByInterval("@hourly", start=date(1990, 1, 1))
 DAILY = PartitionByInterval("@daily", start=date(2000, 1, 1))
 IN_BERLIN = PartitionByInterval("@hourly", timezone="Europe/Berlin", start=date(2024, 1, 1))
@@ -26,6 +27,14 @@ def tock():
 @asset(partition=HOURLY, strategy="range")
 def hours():
     """Hundreds of thousands of partitions."""
+
+
+@asset(partition=MINUTES, strategy=50_000, retries=0)
+def minutes(context):
+    """A million partitions in twenty runs, every fourth of which fails."""
+    first = context["partition"].interval.start
+    if int(first.timestamp()) // 60 // 50_000 % 4 == 1:
+        raise ValueError(f"no data from {first}")
 
 
 @asset(partition=DAILY)

@@ -67,7 +67,11 @@ def messages(params):
 
 def sample(chance):
     """Return a message as runners send messages, with values of any kind."""
-    odd = [None, True, -1, 2**63, 1e308, "", "\\ud800", "../../etc", [], {}, [[]], "x" * 5000]
+    odd = [
+        *(None, True, -1, 2**63, 10**4000, 1e308, float("nan"), float("-inf")),
+        *("", "\ud800", "\0", "../../etc", "x" * 5000, [], {}, [[]], [1e308], [float("nan")]),
+        *({"tuple": ["\ud800"]}, {"float": "nan"}, deep(chance.choice([50, 200, 700]))),
+    ]
     value = lambda right: chance.choice([right, right, right, *odd])  # noqa: E731
     partition = {
         "key": value("2024-01-01"), "path": value("../../faults/steady"),
@@ -91,9 +95,22 @@ def sample(chance):
     )  # fmt: skip
 
 
+def deep(levels):
+    """Return lists in lists."""
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 def mutated(chance, message):
     """Return the message as a line, most often spoiled by a byte or two."""
-    line = bytearray(json.dumps(message).encode())
+    if chance.random() < 0.1:
+        message = {**message, chance.choice(["", "pid", "status", "x" * 100]): message["type"]}
+    text = json.dumps(message)
+    if chance.random() < 0.5:
+        text = text.replace("1e+308", "1e999")
+    line = bytearray(text.encode())
     for _ in range(chance.choice([0, 0, 0, 1, 2, 8])):
         line[chance.randrange(len(line))] = chance.randrange(256)
     if chance.random() < 0.1:
@@ -112,8 +129,22 @@ def gigabyte(params):
 @manner
 def links(params):
     """Put a link into every folder that the code may write, then send a publication that would
-    follow it.
+    follow it, and nonsense.
     """
+    link_and_publish(params)
+    say(b"no message\n")
+    stay()
+
+
+@manner
+def finishes(params):
+    """Do the same, and end as a run ends that has succeeded."""
+    link_and_publish(params)
+    say(b'{"type": "finished"}\n')
+
+
+def link_and_publish(params):
+    """Put links into folders, and send a publication that would follow a link."""
     for top in params["folders"].split(":"):
         for folder, _, _ in os.walk(top):
             try:
@@ -124,8 +155,6 @@ def links(params):
     partition = {"key": "", "path": _LINK, "rows": 1, "bytes": 1}
     forged = {"type": "staged", "root": "/etc", "staging": "/etc", "partitions": [partition]}
     say(json.dumps(forged).encode() + b"\n")
-    say(b"no message\n")
-    stay()
 
 
 @manner
@@ -154,6 +183,14 @@ def signals(params):
     """Refuse all signals that can be refused, and send nonsense; the worker has to end the run."""
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN)
+    say(b"no message\n")
+    stay()
+
+
+@manner
+def groups(params):
+    """Leave the process group, for that of the warm parent, and send nonsense."""
+    os.setpgid(0, os.getpgid(os.getppid()))
     say(b"no message\n")
     stay()
 

@@ -42,7 +42,7 @@ class PointOfSale(Storage, kind="pos"):
         keys: Sequence[PartitionKey],
         writer: Writer,
         *,
-        apart: bool,
+        single_partition: bool,
     ) -> list[Staged]:
         if len(keys) != 1:
             raise ValueError('a till takes one partition at a time: strategy="partition"')
@@ -139,13 +139,13 @@ class PointOfSale(Storage, kind="pos"):
 
     @property
     def _till(self) -> str:
-        return unquote(urlsplit(self.place.uri).path.strip("/"))
+        return unquote(urlsplit(self.location.uri).path.strip("/"))
 
     @contextmanager
     def _shop(self) -> Iterator[sqlite3.Connection]:
         """The shop's file, in one transaction, which readers and other writers wait for."""
-        folder = Path(self.place.connection.get("folder", "/var/lib/tills"))
-        file = folder / f"{urlsplit(self.place.uri).netloc}.sqlite3"
+        folder = Path(self.location.connection.get("folder", "/var/lib/tills"))
+        file = folder / f"{urlsplit(self.location.uri).netloc}.sqlite3"
         try:
             with closing(sqlite3.connect(file, timeout=5, isolation_level=None)) as shop:
                 shop.executescript(_TABLES)

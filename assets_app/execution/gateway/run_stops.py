@@ -1,0 +1,65 @@
+"""The early end of a runner: on request if the run has a tear-down, else by force."""
+
+import math
+import time
+
+from django.conf import settings
+
+from assets_app.models import ProducerVersion
+from slicewise.runner.parent_client import RunnerProcess
+
+CANCELED, TIMED_OUT, STOPPED = "canceled", "timed_out", "stopped"
+"""Outcomes of a run that the worker ends, for the tear-down."""
+
+# Half of the shortest time that a worker has between SIGTERM and SIGKILL.
+_WORKER_ENDS_SECONDS = 5.0
+
+
+class RunStop:
+    """The end of one runner.
+
+    A tear-down has TEARDOWN_SECONDS from the end of the function, or from the request to end the
+    function. A worker that ends grants less time.
+    """
+
+    def __init__(self, process: RunnerProcess, version: ProducerVersion) -> None:
+        self._process = process
+        self._tears_down = version.spec.teardown is not None
+        self._until = math.inf
+        self._seconds = 0.0
+        self.outcome: str | None = None
+        """The outcome for which the runner was asked to end."""
+        self.is_late = False
+        """Whether the runner was killed because the time was over."""
+
+    def end(self, outcome: str) -> None:
+        """Kill the runner, or ask it to end if it has a tear-down and was not asked yet."""
+        if not self._tears_down:
+            self._process.kill()
+            return
+        self.expect_end(_WORKER_ENDS_SECONDS if outcome == STOPPED else None)
+        if self.outcome is None:
+            self.outcome = outcome
+            self._process.stop()
+
+    def expect_end(self, seconds: float | None = None) -> None:
+        """Limit the time that the runner has from now on, if it has a tear-down."""
+        limit = settings.TEARDOWN_SECONDS
+        allowed = limit if seconds is None else min(seconds, limit)
+        until = time.monotonic() + allowed
+        if self._tears_down and until < self._until:
+            self._until, self._seconds = until, allowed
+
+    def enforce(self) -> None:
+        """Kill a runner that has not ended in time."""
+        if time.monotonic() > self._until:
+            self.is_late = True
+            self._process.kill()
+
+    @property
+    def late_sentence(self) -> str:
+        """The reason why the tear-down has not ended."""
+        return (
+            f"The tear-down had not ended {self._seconds:g} s after the function had to end, and"
+            " was stopped."
+        )

@@ -1,0 +1,55 @@
+"""The types of params: a given value has the type of the declared default."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from slicewise_server.web.request_errors import InvalidRequest
+
+# In this order: in Python, bool is a kind of int.
+_NAMES: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def with_declared_types(params: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the params; numbers get the type of their declared default, so that 1 becomes 1.0.
+
+    Any value is fit where the default is null, and for names that are not declared. Raises
+    InvalidRequest on ``params`` for values of another type; the error shows no value, since a value
+    may be a secret.
+    """
+    typed, refusals = dict(params), list[str]()
+    for name in sorted(params.keys() & declared.keys()):
+        value, default = params[name], declared[name]
+        try:
+            typed[name] = _typed(value, default)
+        except (TypeError, OverflowError):
+            wanted_type, value_type = _name_of(default), _name_of(value)
+            refusals.append(
+                f"{name} takes {wanted_type}, as its declared default is; the given value is"
+                f" {value_type}."
+            )
+    if refusals:
+        raise InvalidRequest({"params": refusals})
+    return typed
+
+
+def _typed(value: Any, default: Any) -> Any:
+    """Return the value with the type of the default. Raises TypeError and OverflowError."""
+    if default is None or type(value) is type(default):
+        return value
+    if type(default) is float and type(value) is int:
+        return float(value)
+    if type(default) is int and type(value) is float and value.is_integer():
+        return int(value)
+    raise TypeError
+
+
+def _name_of(value: Any) -> str:
+    return next(name for kind, name in _NAMES.items() if isinstance(value, kind))

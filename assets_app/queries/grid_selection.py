@@ -1,0 +1,185 @@
+"""Selections on a page of the grid: the cells that a text selects, and texts that select states.
+
+The selection grammar alone decides: pages mark the cells that the text names, and a button that
+selects failed partitions writes a text.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import islice, takewhile
+
+from assets_app.models import Asset, AssetPartition, PartitionState
+from assets_app.queries.grid import clock_of
+from assets_app.queries.grid_overdue import overdue_keys
+from assets_app.queries.keys import still_known
+from partitions_app.grid.cells import Cell, Grid
+from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
+from partitions_app.grid.lists import key_texts
+from partitions_app.grid.periods import midnight, windows_starting
+from partitions_app.grid.share_cells import AggregateCell
+from slicewise import PartitionDefinition, PartitionSet
+from slicewise.partitions import LONGEST_SELECTION
+from slicewise_server.web.request_errors import InvalidRequest
+
+# The states that a button selects, and their labels.
+PICKED_STATES = {"failed": "failed", "overdue": "overdue", "missing": "missing", "stale": "stale"}
+# Zoomed-out pages may stand for millions of partitions.
+_MOST_PICKED = 20_000
+# Runs of cells on a page: the numbers of the first and the last cell of each run.
+Runs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The selected cells of a page, and the number of selected partitions, on the page or not."""
+
+    runs: Runs
+    count: int
+
+
+def marks_of(asset: Asset, request: GridRequest, selection: str, now: datetime) -> Marks:
+    """Return the cells of a page that a selection names; cells count in the order of the page.
+
+    A zoomed-out cell is selected if some of its partitions are. One statement at most. Raises
+    InvalidRequest on ``selection``.
+    """
+    definition = asset.definition
+    if definition is None or not selection.strip():
+        return Marks([], 0)
+    chosen = _selected(definition, selection)
+    page = layout(definition, request, clock_of(asset, now))
+    grid = draw(page, {}, {})
+    if page.counts_unit:
+        is_selected = list(_selected_shares(page, grid, chosen))
+    else:
+        is_selected = [
+            isinstance(cell, Cell) and definition.parse(cell.key) in chosen for cell in grid.cells
+        ]
+    return Marks(_runs(is_selected), len(chosen))
+
+
+def picked_text(asset: Asset, request: GridRequest, grid: Grid, state: str, now: datetime) -> str:
+    """Return a selection of the partitions of a page that have a state, or an empty text for none.
+
+    ``grid`` is the drawn page. Raises InvalidRequest on ``selection`` for more partitions than a
+    text can name.
+    """
+    definition = asset.definition
+    if definition is None or state not in PICKED_STATES:
+        return ""
+    if grid.aggregated:
+        page = layout(definition, request, clock_of(asset, now))
+        picked = _picked_in_period(asset, definition, page, state, now)
+    else:
+        keys = [
+            cell.key for cell in grid.cells if isinstance(cell, Cell) and cell.counted_as == state
+        ]
+        picked = PartitionSet.of(definition, list(still_known(definition, keys)))
+    if len(picked.text) > LONGEST_SELECTION:
+        raise InvalidRequest(
+            {"selection": "These partitions are too scattered for one selection: zoom in."}
+        )
+    return picked.text
+
+
+def _selected(definition: PartitionDefinition, selection: str) -> PartitionSet:
+    try:
+        return definition.select(selection)
+    except ValueError as error:
+        raise InvalidRequest({"selection": str(error)}) from error
+
+
+def _selected_shares(page: Layout, grid: Grid, chosen: PartitionSet) -> Iterator[bool]:
+    """Yield whether a selected window starts in each cell of a zoomed-out page."""
+    _, time_definition = page.stretch
+    starts: dict[str, list[tuple[datetime, datetime]]] = {}
+    for selected in chosen.ranges:
+        if selected.first is not None and selected.last is not None:
+            for segment in selected.segments:
+                ends = (selected.first.start, selected.last.start)
+                starts.setdefault(segment, []).append(ends)
+    for block in grid.blocks:
+        for row in block.rows:
+            spans = starts.get(row.segment or "", [])
+            for cell in filter(None, row.cells):
+                assert isinstance(cell, AggregateCell)  # noqa: S101  (the page is zoomed out)
+                first, stop = _bounds(page, cell)
+                zone = time_definition.timezone
+                yield _overlaps(spans, midnight(first, zone), midnight(stop, zone))
+
+
+def _overlaps(spans: Sequence[tuple[datetime, datetime]], first: datetime, stop: datetime) -> bool:
+    """Return whether one of the sorted spans of starts has a start in [first, stop)."""
+    index = bisect_left(spans, first, key=lambda span: span[1])
+    return index < len(spans) and spans[index][0] < stop
+
+
+def _bounds(page: Layout, cell: AggregateCell) -> tuple[date, date]:
+    first = cell.start or date.min
+    if page.counts_unit == "day":
+        return first, first + timedelta(days=1)
+    if page.counts_unit == "month":
+        return first, (first + timedelta(days=31)).replace(day=1)
+    return first, date(first.year + 1, 1, 1)
+
+
+def _picked_in_period(
+    asset: Asset, definition: PartitionDefinition, page: Layout, state: str, now: datetime
+) -> PartitionSet:
+    """Return the failed, the overdue, or the other missing partitions of a zoomed-out page."""
+    period, time_definition = page.stretch
+    zone = time_definition.timezone
+    rows = AssetPartition.objects.filter(
+        asset=asset,
+        identity=asset.identity,
+        window_start__gte=midnight(period.first, zone),
+        window_start__lt=midnight(period.stop, zone),
+    )
+    if page.has_segments:
+        rows = rows.filter(segment__in=page.segments)
+    if state == "failed":
+        failed_rows = rows.filter(state=PartitionState.FAILED, held_by__isnull=True)
+        return _of_texts(definition, failed_rows.values_list("key", flat=True)[: _MOST_PICKED + 1])
+    if state not in ("missing", "overdue"):
+        return PartitionSet.of(definition, [])
+    overdue = _of_texts(definition, overdue_keys(asset, page, now, _MOST_PICKED + 1))
+    if state == "overdue":
+        return overdue
+    settled = rows.exclude(state=PartitionState.MISSING, held_by__isnull=True)
+    expected = _of_texts(definition, islice(_ended_keys(definition, page), _MOST_PICKED + 1))
+    return expected - _of_texts(definition, settled.values_list("key", flat=True)) - overdue
+
+
+def _ended_keys(definition: PartitionDefinition, page: Layout) -> Iterator[str]:
+    """Yield the keys of the page's windows that have ended."""
+    period, time_definition = page.stretch
+    windows = windows_starting(time_definition, period.first, period.stop, page.clock)
+    for window in takewhile(lambda window: window.end <= page.clock.now, windows):
+        yield from key_texts(definition, window.text, page.segments)
+
+
+def _of_texts(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
+    keys = list(still_known(definition, texts))
+    if len(keys) > _MOST_PICKED:
+        raise _too_many()
+    return PartitionSet.of(definition, keys)
+
+
+def _too_many() -> InvalidRequest:
+    return InvalidRequest(
+        {"selection": f"More than {_MOST_PICKED:,} partitions: zoom in, or type a selection."}
+    )
+
+
+def _runs(is_selected: Sequence[bool]) -> Runs:
+    runs: Runs = []
+    for index, selected in enumerate(is_selected):
+        if not selected:
+            continue
+        if runs and runs[-1][1] == index - 1:
+            runs[-1] = (runs[-1][0], index)
+        else:
+            runs.append((index, index))
+    return runs

@@ -1,0 +1,232 @@
+"""Impact: the partitions downstream of some partitions, which a change of these makes stale.
+
+Only assets that read an upstream asset become stale. A direct reader is stale at once, and a reader
+of a reader after the direct reader has been materialized again. Partitions are sets throughout,
+however many there are.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import connection
+
+import slicewise
+from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.queries.asset_graph import edge_ids, within_reach
+from assets_app.queries.edges import edge_without_bounds, with_time_on_record
+from assets_app.queries.keys import still_known
+from assets_app.queries.mapping_words import Side, mapping_words
+
+MOST_ASSETS = 100
+# So many keys are compared with sets one by one, for all assets together.
+_MOST_KEYS = 50_000
+
+_SPANS = """
+SELECT wanted.id,
+       (SELECT window_start FROM {partitions} WHERE asset_id = wanted.id
+            AND identity = wanted.identity AND version > 0 AND window_start IS NOT NULL
+        ORDER BY window_start LIMIT 1),
+       (SELECT window_end FROM {partitions} WHERE asset_id = wanted.id
+            AND identity = wanted.identity AND version > 0 AND window_start IS NOT NULL
+        ORDER BY window_start DESC LIMIT 1)
+FROM unnest(%s::bigint[], %s::text[]) AS wanted (id, identity)
+"""
+
+Span = tuple[datetime | None, datetime | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ImpactedAsset:
+    """A downstream asset: the number of edges that lead to it, the upstream assets that it reads on
+    the way, each with the mapping in words, and its partitions.
+    """
+
+    asset: Asset
+    distance: int
+    reads: list[tuple[str, str]]
+    # The partitions that become stale; None if only the assets were asked for.
+    partitions: slicewise.PartitionSet | None
+    # Whether all of these are materialized. Otherwise there were too many to compare, and some of
+    # these may be missing.
+    is_exact: bool
+
+    @property
+    def text(self) -> str:
+        """The partitions as a selection."""
+        return "" if self.partitions is None else self.partitions.text
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the asset reads the changed asset itself."""
+        return self.distance == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """The impacted assets, upstream before downstream, and the number of further assets."""
+
+    assets: list[ImpactedAsset]
+    further: int
+
+
+def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime) -> Impact:
+    """Return the impact of a change of the chosen partitions; None stands for the assets alone."""
+    pairs = edge_ids(only_inlets=True)
+    next_ids: dict[int, list[int]] = defaultdict(list)
+    for upstream, downstream in pairs:
+        next_ids[upstream].append(downstream)
+    distances = within_reach(asset.pk, next_ids, len(pairs) + 1)
+    nearest = list(distances)[:MOST_ASSETS]
+    ordered = _in_order(asset.pk, set(nearest), next_ids)
+    rows_by_id = Asset.objects.declared().in_bulk(ordered)
+    # In the order in which partitions follow.
+    rows = {pk: rows_by_id[pk] for pk in ordered if pk in rows_by_id}
+    edges = _edges_by_downstream([asset.pk, *ordered], ordered)
+    sets = {} if chosen is None else _partitions_by_asset(asset, chosen, edges, rows, now)
+    # A sync may have changed a definition after the rows of the assets were read.
+    upstream_assets = [edge.upstream for of_asset in edges.values() for edge in of_asset]
+    sides = _sides([*upstream_assets, *rows.values()])
+    return Impact(
+        [
+            ImpactedAsset(
+                rows[pk],
+                distances[pk],
+                [
+                    (
+                        edge.upstream.name,
+                        mapping_words(
+                            edge.mapping,
+                            sides[rows[pk].partition_definition_id],
+                            sides[edge.upstream.partition_definition_id],
+                        ),
+                    )
+                    for edge in edges[pk]
+                ],
+                *sets.get(pk, _NOT_ASKED),
+            )
+            for pk in rows
+        ],
+        len(distances) - len(nearest),
+    )
+
+
+def _in_order(start: int, ids: set[int], next_ids: Mapping[int, list[int]]) -> list[int]:
+    """Return the assets with these ids, each after the assets that it reads."""
+    ordered: list[int] = []
+    visited = {start}
+    stack = [(start, iter(next_ids[start]))]
+    while stack:
+        asset_id, following = stack[-1]
+        next_id = next(following, None)
+        if next_id is None:
+            stack.pop()
+            ordered.append(asset_id)
+        elif next_id in ids and next_id not in visited:
+            visited.add(next_id)
+            stack.append((next_id, iter(next_ids[next_id])))
+    return ordered[-2::-1]
+
+
+def _edges_by_downstream(
+    upstream_ids: Sequence[int], downstream_ids: Sequence[int]
+) -> dict[int, list[AssetDependency]]:
+    rows = AssetDependency.objects.filter(
+        inlet=True, upstream__in=upstream_ids, downstream__in=downstream_ids
+    )
+    edges: dict[int, list[AssetDependency]] = defaultdict(list)
+    for edge in rows.select_related("upstream__partition_definition").order_by("pk"):
+        edges[edge.downstream_id].append(edge)
+    return edges
+
+
+def _sides(assets: Sequence[Asset]) -> dict[int | None, Side]:
+    ids = {asset.partition_definition_id for asset in assets}
+    return Side.by_definition_id({pk for pk in ids if pk is not None})
+
+
+def _partitions_by_asset(
+    asset: Asset,
+    chosen: slicewise.PartitionSet,
+    edges: Mapping[int, list[AssetDependency]],
+    rows: Mapping[int, Asset],
+    now: datetime,
+) -> dict[int, "_StalePartitions"]:
+    """Return the materialized partitions that follow from the chosen ones, by asset id.
+
+    A partition that was never materialized does not become stale, and passes nothing on.
+    """
+    spans = _spans_on_record(list(rows.values()))
+    sets = {asset.pk: _StalePartitions(chosen, is_exact=True)}
+    room = _MOST_KEYS
+    for pk, downstream in rows.items():
+        following = slicewise.PartitionSet(downstream.definition, ())
+        for dependency in edges[pk]:
+            upstream = sets.get(dependency.upstream_id)
+            if upstream and upstream.partitions and dependency.upstream_id != pk:
+                following |= _following(dependency, downstream, upstream.partitions, spans[pk], now)
+        keys = _materialized_keys(downstream, following, room)
+        room -= len(keys)
+        if room < 0:
+            sets[pk] = _StalePartitions(following, is_exact=False)
+            room = 0
+        else:
+            sets[pk] = _StalePartitions(_those_of(following, keys), is_exact=True)
+    del sets[asset.pk]
+    return sets
+
+
+class _StalePartitions(NamedTuple):
+    """Partitions that become stale, and whether all of these are known to be materialized."""
+
+    partitions: slicewise.PartitionSet | None
+    is_exact: bool
+
+
+_NOT_ASKED = _StalePartitions(None, is_exact=False)
+
+
+def _materialized_keys(asset: Asset, within: slicewise.PartitionSet, most: int) -> list[str]:
+    """Return the keys of the materialized partitions in the time of a set, one more than ``most``
+    if there are more.
+    """
+    if not within:
+        return []
+    rows = AssetPartition.objects.made_of(asset)
+    if hull := within.hull:
+        rows = rows.filter(window_start__gte=hull.start, window_start__lt=hull.end)
+    return list(rows.values_list("key", flat=True)[: most + 1])
+
+
+def _those_of(within: slicewise.PartitionSet, keys: Sequence[str]) -> slicewise.PartitionSet:
+    """Return the partitions of a set that have one of these keys."""
+    definition = within.definition
+    if definition is None:
+        return within if keys else slicewise.PartitionSet(None, ())
+    return within & slicewise.PartitionSet.of(definition, list(still_known(definition, keys)))
+
+
+def _following(
+    dependency: AssetDependency,
+    downstream: Asset,
+    upstream: slicewise.PartitionSet,
+    span: Span,
+    now: datetime,
+) -> slicewise.PartitionSet:
+    since, until = span
+    definition = downstream.definition
+    if definition is not None and definition.time_dimension is not None and since is None:
+        return slicewise.PartitionSet(definition, ())
+    edge = edge_without_bounds(dependency, downstream)
+    bounded = with_time_on_record(edge, dependency.upstream, now)
+    return bounded.following(upstream, since, until)
+
+
+def _spans_on_record(assets: Sequence[Asset]) -> dict[int, Span]:
+    """Return the first start and the last end of materialized windows, by asset id."""
+    query = _SPANS.format(partitions=AssetPartition._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(query, [[asset.pk for asset in assets], [a.identity for a in assets]])
+        return {pk: (since, until) for pk, since, until in cursor.fetchall()}

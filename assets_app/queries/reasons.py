@@ -1,0 +1,223 @@
+"""Why a partition is in its state, in words: for the pages of partitions, the API and commands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    PartitionState,
+    Run,
+    RunState,
+    Schedule,
+    SkipReason,
+)
+from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
+from slicewise import Interval
+from slicewise.texts import masked_text
+
+_LONGEST_ERROR = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a partition is in its state: a word for programs, and a sentence.
+
+    ``run`` is the run that the sentence names. ``blocker`` is an upstream partition that keeps the
+    partition from being materialized. ``needs`` are the needed upstream partitions by asset.
+    """
+
+    code: str
+    text: str
+    run: int | None = None
+    blocker: UpstreamPartition | None = None
+    needs: tuple[UpstreamNeed, ...] = ()
+
+
+def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Reason]:
+    """Return the reasons of some partitions by key, with or without a row: seven statements at
+    most, and one for each upstream asset of which all of time is needed.
+
+    ``asset`` has its producer and schedule. A key that the definition no longer has gets a reason
+    only if the partition has a row.
+    """
+    rows = AssetPartition.objects.filter(asset=asset, identity=asset.identity, key__in=keys)
+    rows_by_key = {row.key: row for row in rows.select_related("held_by", "last_run")}
+    made_keys = [key for key, row in rows_by_key.items() if row.version]
+    newer = newer_inputs(asset, made_keys) if made_keys else {}
+    open_keys = [key for key in keys if _is_open(rows_by_key.get(key))]
+    needs = upstream_needs(asset, open_keys, now) if open_keys else {}
+    reasons: dict[str, Reason] = {}
+    for key in keys:
+        row = rows_by_key.get(key)
+        key_needs = tuple(needs.get(key, ()))
+        if row is not None and not _is_open(row):
+            stale_text = newer[key].text if key in newer else ""
+            reasons[key] = _settled_reason(row, stale_text)
+            continue
+        if row is not None and row.held_by is not None:
+            reasons[key] = _held_reason(row.held_by, key_needs)
+            continue
+        try:
+            window = _window(asset, key)
+        except ValueError:
+            continue
+        reasons[key] = _missing_reason(asset, window, key_needs, now)
+    return reasons
+
+
+def _is_open(row: AssetPartition | None) -> bool:
+    """Return whether upstream partitions may tell why the partition is in its state."""
+    if row is None:
+        return True
+    if row.held_by is not None:
+        return row.held_by.state == RunState.WAITING
+    return row.state == PartitionState.MISSING
+
+
+def _window(asset: Asset, key: str) -> Interval | None:
+    """Return the window of a key; None without time. Raises ValueError for an unknown key."""
+    if asset.definition is None:
+        return None
+    window: Interval | None = asset.definition.parse(key).time
+    return window
+
+
+def _settled_reason(row: AssetPartition, stale_text: str) -> Reason:
+    run = row.held_by or row.last_run
+    number = run.pk if run else None
+    name = f"Run {number}" if number else "A run"
+    if row.held_by is not None:
+        words = "is queued" if row.held_by.state in ("queued", "dispatched") else "is running"
+        return Reason(row.held_by.state, f"{name} {words}.", number)
+    match row.state:
+        case PartitionState.MATERIALIZED if stale_text:
+            return Reason("stale", f"Upstream data has changed since: {stale_text}.", number)
+        case PartitionState.MATERIALIZED:
+            return Reason("materialized", f"Version {row.version} is up to date.", number)
+        case PartitionState.FAILED:
+            return Reason("failed", f"{name} failed{_error_text(run)}", number)
+        case PartitionState.CANCELED:
+            return Reason("canceled", f"{name} was canceled.", number)
+    label = dict(SkipReason.choices).get(run.skip_reason, "") if run else ""
+    return Reason(
+        "skipped",
+        f"{name} skipped the partition" + (f": {label.lower()}." if label else "."),
+        number,
+    )
+
+
+def _error_text(run: Run | None) -> str:
+    error = masked_text(run.error).strip() if run else ""
+    line = error.splitlines()[0] if error else ""
+    if not line:
+        return "."
+    return f": {line if len(line) <= _LONGEST_ERROR else line[:_LONGEST_ERROR] + '…'}"
+
+
+def _held_reason(run: Run, needs: tuple[UpstreamNeed, ...]) -> Reason:
+    blocked = _upstream_reason(needs)
+    text = f"Run {run.pk} waits. {blocked.text}" if blocked else f"Run {run.pk} waits for its turn."
+    return Reason("waiting", text, run.pk, blocked.blocker if blocked else None, needs)
+
+
+def _missing_reason(
+    asset: Asset, window: Interval | None, needs: tuple[UpstreamNeed, ...], now: datetime
+) -> Reason:
+    """Return why nothing has materialized the partition: the first of the causes that holds."""
+    producer = asset.producer
+    ended_at = window.end if window else None
+    if not asset.active:
+        return Reason("removed", "No definition file declares the asset any more.", needs=needs)
+    if producer is None:
+        text = "Another program writes the asset, and has reported no write."
+        return Reason("external", text, needs=needs)
+    if ended_at is not None and ended_at > now:
+        return Reason("not_yet_due", f"The time window ends at {_utc(ended_at)}.", needs=needs)
+    return _schedule_reason(asset, getattr(producer, "schedule", None), ended_at, needs)
+
+
+def _schedule_reason(
+    asset: Asset,
+    schedule: Schedule | None,
+    ended_at: datetime | None,
+    needs: tuple[UpstreamNeed, ...],
+) -> Reason:
+    """Return why the schedule has not queued a partition that has ended."""
+    blocked = _upstream_reason(needs)
+    if schedule is None or schedule.rule is None:
+        text = "The asset has no schedule: only requests and backfills run it."
+        return blocked or Reason("no_schedule", text, needs=needs)
+    if asset.paused:
+        return Reason("paused", "The asset is paused: the schedule queues no run.", needs=needs)
+    if schedule.by_time and ended_at is not None and ended_at <= asset.activated_at:
+        return Reason(
+            "before_activation",
+            f"The time window ended before the asset was activated at {_utc(asset.activated_at)}:"
+            " a schedule never fills the past.",
+            needs=needs,
+        )
+    if blocked:
+        return blocked
+    if schedule.by_time:
+        return _tick_reason(schedule.next_at, schedule.handled_until, ended_at, needs)
+    return Reason(
+        "not_triggered",
+        "All upstream partitions are materialized, but no scheduled upstream run has made the"
+        " partition due.",
+        needs=needs,
+    )
+
+
+def _tick_reason(
+    next_at: datetime | None,
+    handled_until: datetime,
+    ended_at: datetime | None,
+    needs: tuple[UpstreamNeed, ...],
+) -> Reason:
+    if ended_at is not None and ended_at <= handled_until:
+        text = (
+            "An earlier tick of the schedule did not queue the partition, and later ticks do not."
+        )
+        return Reason("passed_over", text, needs=needs)
+    if next_at is None:
+        return Reason("schedule_ended", "The schedule has no further ticks.", needs=needs)
+    return Reason("waiting_for_tick", f"Due at the next tick at {_utc(next_at)}.", needs=needs)
+
+
+def _upstream_reason(needs: tuple[UpstreamNeed, ...]) -> Reason | None:
+    """Return the upstream partitions that block a partition: failed ones first, then missing."""
+    for need in needs:
+        if need.failed is not None:
+            run = f" (run {need.failed.run})" if need.failed.run else ""
+            return Reason(
+                "upstream_failed",
+                f"Upstream failed: {need.failed.name}{run}.",
+                need.failed.run,
+                need.failed,
+                needs,
+            )
+    for need in needs:
+        if need.missing:
+            names = ", ".join(row.name for row in need.absent)
+            more = need.missing - len(need.absent)
+            text = f"Waiting for {need.missing:,} of {need.needed:,} of {need.asset.name}: {names}"
+            text += f" and {more:,} more." if more > 0 else "."
+            return Reason("waiting_for_upstream", text, None, need.absent[0], needs)
+    for need in needs:
+        if need.gap is not None:
+            text = f"Needed upstream partitions do not exist: {need.gap.reason}."
+            return Reason("upstream_does_not_exist", text, needs=needs)
+    return None
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def reason_of(asset: Asset, key: str, now: datetime) -> Reason | None:
+    """Return the reason of one partition; None for a key that names no partition."""
+    reasons: Mapping[str, Reason] = reasons_of(asset, [key], now)
+    return reasons.get(key)

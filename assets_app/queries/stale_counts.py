@@ -1,0 +1,128 @@
+"""Numbers of stale partitions of assets: one statement for any number of assets.
+
+Staleness is derived (`staleness.py`), so a count reads rows: first the few upstream partitions that
+were materialized again, then the attempts that read earlier versions; and the late inputs that have
+come since. Where that takes long, the result is kept for a while, so that counting takes a small
+share of the time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from assets_app.models import Asset
+from assets_app.queries.keys import still_known
+from assets_app.queries.late_inputs import come_since
+from assets_app.queries.staleness import newer_inputs
+from slicewise_server.web.kept_counts import kept_count
+
+# So many keys of an asset are examined; a larger count is shown as "1,000+".
+MOST_COUNTED = 1000
+_STALE = """
+WITH newer AS MATERIALIZED (
+    SELECT DISTINCT read.attempt_id, partition.asset_id
+    FROM assets_app_assetpartition AS partition
+    JOIN assets_app_attemptinput AS read
+        ON read.partition_id = partition.id AND read.version < partition.version
+    WHERE partition.version > 1 AND partition.asset_id IN (
+        SELECT edge.upstream_id FROM assets_app_assetdependency AS edge
+        WHERE edge.downstream_id = ANY(%(assets)s)
+    )
+), outdated AS (
+    SELECT made.run_id, made.partition_id, made.version, newer.asset_id AS upstream_id
+    FROM newer
+    JOIN assets_app_runattempt AS attempt ON attempt.id = newer.attempt_id
+    JOIN assets_app_materialization AS made
+        ON made.run_id = attempt.run_id AND made.attempt_id = attempt.id
+    UNION ALL
+    SELECT made.run_id, made.partition_id, made.version, late.upstream_id
+    FROM assets_app_lateinput AS late
+    JOIN assets_app_materialization AS made ON made.run_id = late.run_id
+    JOIN assets_app_assetpartition AS own
+        ON own.id = made.partition_id AND own.key = late.key AND own.version = made.version
+    WHERE late.reason = 'missing' AND own.asset_id = ANY(%(assets)s) AND EXISTS ({come})
+)
+SELECT own.asset_id, run.partition_count > 1 AS is_shared, count(DISTINCT own.id),
+    (array_agg(DISTINCT own.key))[1:%(most)s]
+FROM outdated
+JOIN assets_app_run AS run ON run.id = outdated.run_id
+JOIN assets_app_assetpartition AS own
+    ON own.id = outdated.partition_id AND own.version = outdated.version
+   AND own.state = 'materialized'
+JOIN unnest(%(assets)s::bigint[], %(identities)s::text[]) AS wanted(id, identity)
+    ON wanted.id = own.asset_id AND wanted.identity = own.identity
+JOIN assets_app_assetdependency AS read_edge
+    ON read_edge.downstream_id = own.asset_id AND read_edge.upstream_id = outdated.upstream_id
+WHERE own.held_by_id IS NULL
+GROUP BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StaleCount:
+    """The number of stale partitions of an asset; at least so many where ``is_cut``."""
+
+    number: int
+    is_cut: bool = False
+
+
+class _Candidates(NamedTuple):
+    """Partitions of one asset made by attempts with a newer input: of runs of one partition, or of
+    several, of which perhaps only some are stale.
+    """
+
+    asset_id: int
+    is_shared: bool
+    number: int
+    keys: Sequence[str]
+
+
+def stale_counts(assets: Iterable[Asset]) -> Mapping[int, StaleCount]:
+    """Return the stale partitions by asset id, without assets that have none.
+
+    The assets have their partition definitions. Partitions that a definition has lost, and
+    partitions that a run holds, do not count.
+    """
+    by_id = {asset.pk: asset for asset in assets if asset.active}
+    if not by_id:
+        return {}
+    ids = ",".join(f"{pk}:{asset.identity}" for pk, asset in sorted(by_id.items()))
+    rows = kept_count(f"stale {ids}", lambda: _counted(by_id))
+    return {pk: StaleCount(number, is_cut) for pk, number, is_cut in rows}
+
+
+def _counted(by_id: Mapping[int, Asset]) -> list[tuple[int, int, bool]]:
+    """Return the id, the number, and whether the number is cut, of each asset that has any."""
+    sums: dict[int, tuple[int, bool]] = {}
+    for candidates in _candidates(by_id):
+        asset = by_id[candidates.asset_id]
+        keys = _present(asset, candidates.keys)
+        if candidates.is_shared:
+            keys = list(newer_inputs(asset, keys))
+        number, is_cut = sums.get(asset.pk, (0, False))
+        sums[asset.pk] = (number + len(keys), is_cut or candidates.number > MOST_COUNTED)
+    return [
+        (asset_id, min(number, MOST_COUNTED), is_cut or number > MOST_COUNTED)
+        for asset_id, (number, is_cut) in sums.items()
+        if number
+    ]
+
+
+def _candidates(by_id: Mapping[int, Asset]) -> list[_Candidates]:
+    values: dict[str, Any] = {
+        "assets": list(by_id),
+        "identities": [asset.identity for asset in by_id.values()],
+        "most": MOST_COUNTED,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_STALE.format(come=come_since("made.attempt_id")), values)
+        return [_Candidates(*row) for row in cursor.fetchall()]
+
+
+def _present(asset: Asset, keys: Sequence[str]) -> list[str]:
+    definition = asset.definition
+    if definition is None:
+        return list(keys)
+    return [key.text for key in still_known(definition, keys)]

@@ -1,0 +1,130 @@
+"""The latest partitions of assets as small drawings: the partitions that should exist by now."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from assets_app.models import Asset
+from assets_app.queries.present import span_of
+from partitions_app.labels import label_of
+from partitions_app.state_badges import MISSING, StateBadge, badge_of_partition
+from slicewise.keys import WHOLE
+from slicewise.partitions import partitions_of_last_windows
+
+STRIP_LENGTH = 60
+_STATES = """
+SELECT partition.asset_id, partition.key, partition.state, run.state
+FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
+JOIN assets_app_assetpartition AS partition ON partition.asset_id = wanted.asset_id
+    AND partition.identity = wanted.identity AND partition.key = wanted.key
+LEFT JOIN assets_app_run AS run ON run.id = partition.held_by_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StripPath:
+    """The bars of one look as the data of a path, with a unit for each partition."""
+
+    css: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The looks of the latest expected partitions of an asset, oldest first."""
+
+    looks: Sequence[StateBadge]
+    first: str
+    last: str
+
+    @property
+    def text(self) -> str:
+        """``2013-01-01 to 2013-03-01: 55 materialized, 5 missing``."""
+        counts = Counter(look.label.lower() for look in self.looks)
+        counted = ", ".join(f"{number} {label}" for label, number in counts.items())
+        span = self.first if self.first == self.last else f"{self.first} to {self.last}"
+        return f"{span}: {counted}" if span else counted
+
+    @property
+    def offset(self) -> int:
+        """Where the drawing begins, so that the latest partition is at the right end."""
+        return len(self.looks) - STRIP_LENGTH
+
+    @property
+    def paths(self) -> Iterator[StripPath]:
+        """The bars by look. A failed one is half as high, so that colour alone does not tell."""
+        for look in dict.fromkeys(self.looks):
+            top, height = (5, 5) if look.name == "failed" else (0, 10)
+            bars = [
+                f"M{position} {top}h.7v{height}h-.7z"
+                for position, candidate in enumerate(self.looks)
+                if candidate is look
+            ]
+            yield StripPath(look.name, "".join(bars))
+
+
+def strips_of(
+    assets: Sequence[Asset], starts: Mapping[int, datetime | None], now: datetime
+) -> dict[int, Strip]:
+    """Return the strip of each asset that has expected partitions, by asset id: one statement.
+
+    ``starts`` are the starts of the first partitions of definitions without a start.
+    """
+    keys = {asset.pk: _latest_keys(asset, starts.get(asset.pk), now) for asset in assets}
+    states = _states(assets, keys)
+    return {
+        asset.pk: Strip(
+            [_look(states.get((asset.pk, key))) for key in keys[asset.pk]],
+            label_of(asset.definition, keys[asset.pk][0]),
+            label_of(asset.definition, keys[asset.pk][-1]),
+        )
+        for asset in assets
+        if keys[asset.pk]
+    }
+
+
+def _latest_keys(asset: Asset, start: datetime | None, now: datetime) -> list[str]:
+    definition = asset.definition
+    if definition is None:
+        return [WHOLE.text]
+    time_dimension = definition.time_dimension
+    if time_dimension is None:
+        return [key.text for key in _last(definition.keys())]
+    _, end = span_of(asset)
+    until = now if end is None else min(now, end)
+    segment_count = max(definition.space.segments.count, 1)
+    windows = -(-STRIP_LENGTH // segment_count)
+    latest = _last(partitions_of_last_windows(definition, until, windows))
+    if time_dimension.start is not None:
+        return [key.text for key in latest]
+    # Before the activation, or the earliest partition, no partition is expected.
+    active = time_dimension.window_at(asset.activated_at)
+    since = min(moment for moment in (active and active.start, start, asset.activated_at) if moment)
+    return [key.text for key in latest if key.time is None or key.time.start >= since]
+
+
+def _last(keys: Any) -> Any:
+    return keys[max(0, len(keys) - STRIP_LENGTH) :]
+
+
+def _states(
+    assets: Sequence[Asset], keys: Mapping[int, Sequence[str]]
+) -> dict[tuple[int, str], tuple[str, str | None]]:
+    identities = {asset.pk: asset.identity for asset in assets}
+    wanted = [(pk, identities[pk], key) for pk, asset_keys in keys.items() for key in asset_keys]
+    if not wanted:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_STATES, [list(column) for column in zip(*wanted, strict=True)])
+        return {
+            (asset_id, key): (state, run_state)
+            for asset_id, key, state, run_state in cursor.fetchall()
+        }
+
+
+def _look(states: tuple[str, str | None] | None) -> StateBadge:
+    return MISSING if states is None else badge_of_partition(*states)

@@ -1,0 +1,178 @@
+"""The upstream partitions that partitions of one asset need, and the present state of each."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import Q
+
+from assets_app.models import Asset, AssetDependency
+from assets_app.queries.edges import edge_without_bounds, with_time_on_record
+from partitions_app.labels import label_of
+from partitions_app.rules import UpstreamGap
+
+# A year of minutes for one partition is not counted while a page loads.
+_MOST_NEEDED = 20_000
+_MOST_NAMED = 3
+
+_STATES = """
+SELECT wanted.number, partition.version > 0, partition.state, partition.held_by_id,
+    partition.last_run_id
+FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[])
+    AS wanted(number, asset_id, identity, key)
+JOIN assets_app_assetpartition AS partition
+    ON partition.asset_id = wanted.asset_id AND partition.identity = wanted.identity
+   AND partition.key = wanted.key
+"""
+
+
+class UpstreamPartition(NamedTuple):
+    """An upstream partition that is not materialized; ``state`` is missing, failed or running."""
+
+    asset: Asset
+    key: str
+    state: str
+    run: int | None
+
+    @property
+    def name(self) -> str:
+        """The asset and the label of the partition."""
+        return f"{self.asset.name} {label_of(self.asset.definition, self.key)}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamNeed:
+    """The partitions of one upstream asset that a partition needs.
+
+    ``absent`` are the first partitions that are not materialized, failed ones first. ``gap`` names
+    needed partitions that do not exist. ``is_counted`` is False where too many are needed.
+    """
+
+    asset: Asset
+    needed: int
+    materialized: int
+    absent: tuple[UpstreamPartition, ...] = ()
+    gap: UpstreamGap | None = None
+    is_counted: bool = True
+
+    @property
+    def missing(self) -> int:
+        """How many of the needed partitions are not materialized."""
+        return self.needed - self.materialized if self.is_counted else 0
+
+    @property
+    def failed(self) -> UpstreamPartition | None:
+        """A needed partition that failed, if any."""
+        return next((row for row in self.absent if row.state == "failed"), None)
+
+    @property
+    def text(self) -> str:
+        """``22 of 24``, and the partitions that do not exist."""
+        if not self.is_counted:
+            return f"needs {self.needed:,}"
+        reason = self.gap.reason if self.gap else ""
+        text = f"{self.materialized:,} of {self.needed:,}"
+        return f"{text}; {reason}" if reason else text
+
+
+def upstream_needs(
+    asset: Asset, keys: Sequence[str], now: datetime
+) -> dict[str, list[UpstreamNeed]]:
+    """Return the needs of partitions by key, for each upstream asset: two statements, and one more
+    for each asset of which all of time is needed.
+
+    Keys that the definition no longer has are left out. Beyond 20,000 needed partitions the rest is
+    not counted.
+    """
+    dependencies = (
+        AssetDependency.objects.filter(Q(inlet=True) | Q(scheduling=True), downstream=asset)
+        .select_related("upstream__partition_definition")
+        .order_by("pk")
+    )
+    drafts: list[_Draft] = []
+    for dependency in dependencies:
+        edge = edge_without_bounds(dependency, asset)
+        if edge.reads_whatever_exists:
+            continue
+        edge = with_time_on_record(edge, dependency.upstream, now)
+        for key in keys:
+            try:
+                needed = edge.needed_by_texts([key])
+            except ValueError:
+                continue
+            name, excluded = dependency.upstream.name, needed.excluded.partitions
+            gap = UpstreamGap(name, needed.blocking, excluded) if needed.blocking else None
+            room = _MOST_NEEDED - sum(len(draft.texts) for draft in drafts)
+            is_counted = len(needed) <= room
+            texts = [upstream_key.text for upstream_key in needed] if is_counted else []
+            drafts.append(_Draft(key, dependency.upstream, len(needed), texts, gap, is_counted))
+    return _with_states(drafts)
+
+
+class _Draft(NamedTuple):
+    key: str
+    asset: Asset
+    needed: int
+    texts: Sequence[str]
+    gap: UpstreamGap | None
+    is_counted: bool
+
+
+class _State(NamedTuple):
+    is_materialized: bool
+    state: str
+    held_by: int | None
+    last_run: int | None
+
+
+def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
+    pairs = list(dict.fromkeys((draft.asset, text) for draft in drafts for text in draft.texts))
+    states = _states(pairs)
+    needs: dict[str, list[UpstreamNeed]] = defaultdict(list)
+    for draft in drafts:
+        present_states = [states.get((draft.asset.pk, text)) for text in draft.texts]
+        absent = sorted(
+            (
+                _absent(draft.asset, text, state)
+                for text, state in zip(draft.texts, present_states, strict=True)
+                if state is None or not state.is_materialized
+            ),
+            key=lambda row: row.state != "failed",
+        )
+        needs[draft.key].append(
+            UpstreamNeed(
+                draft.asset,
+                draft.needed,
+                sum(state is not None and state.is_materialized for state in present_states),
+                tuple(absent[:_MOST_NAMED]),
+                draft.gap,
+                draft.is_counted,
+            )
+        )
+    return needs
+
+
+def _absent(asset: Asset, key: str, state: _State | None) -> UpstreamPartition:
+    if state is None:
+        return UpstreamPartition(asset, key, "missing", None)
+    if state.held_by is not None:
+        return UpstreamPartition(asset, key, "running", state.held_by)
+    return UpstreamPartition(asset, key, state.state, state.last_run)
+
+
+def _states(pairs: Iterable[tuple[Asset, str]]) -> Mapping[tuple[int, str], _State]:
+    """Read the states of partitions, by asset id and key: one statement, or none."""
+    wanted = list(pairs)
+    if not wanted:
+        return {}
+    numbers, asset_ids = list(range(len(wanted))), [asset.pk for asset, _ in wanted]
+    identities, keys = [asset.identity for asset, _ in wanted], [key for _, key in wanted]
+    with connection.cursor() as cursor:
+        cursor.execute(_STATES, [numbers, asset_ids, identities, keys])
+        return {
+            (wanted[number][0].pk, wanted[number][1]): _State(*state)
+            for number, *state in cursor.fetchall()
+        }

@@ -1,0 +1,146 @@
+"""The filters of the list of runs, which the address of the page names."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+
+from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
+from assets_app.queries.clock import database_now
+from slicewise_server.web.storable import is_storable
+
+# The columns that an instant of the address bounds, by the name in the address.
+_BOUNDS = {
+    "created_after": "created_at__gte",
+    "created_before": "created_at__lt",
+    "ended_after": "ended_at__gte",
+    "ended_before": "ended_at__lt",
+}
+FILTERS = (
+    "asset", "state", "trigger", "since", "id", "partition", "person", "error", "group", "tick",
+    *_BOUNDS,
+)  # fmt: skip
+# Fields of the form that are folded in until one of them is used.
+_MORE_FILTERS = ("id", "partition", "person", "error", *_BOUNDS)
+SPANS = {
+    "1h": ("Last hour", timedelta(hours=1)),
+    "24h": ("Last 24 hours", timedelta(hours=24)),
+    "7d": ("Last 7 days", timedelta(days=7)),
+    "30d": ("Last 30 days", timedelta(days=30)),
+}
+_MOST_IDS = 500
+_MOST_PARTITIONS = 1000
+
+
+class RunFilters(NamedTuple):
+    """The filters of one request, with the rows and instants that the page names."""
+
+    values: dict[str, str]
+    group: RunGroup | None
+    tick: ScheduleTick | None
+    bounds: dict[str, datetime]
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the list is filtered."""
+        return bool(self.values)
+
+    @property
+    def shows_more(self) -> bool:
+        """Whether a filter is in use that the form folds in otherwise."""
+        return any(name in self.values for name in _MORE_FILTERS)
+
+    @property
+    def bound_fields(self) -> list[tuple[str, str, str]]:
+        """Name, label and value of the fields for bounds of time."""
+        return [
+            (name, name.replace("_", " ").capitalize(), self.values.get(name, ""))
+            for name in _BOUNDS
+        ]
+
+    @property
+    def bound_texts(self) -> list[tuple[str, datetime]]:
+        """The bounds of time in words, each with the instant."""
+        return [
+            (name.replace("_", " ").capitalize(), instant) for name, instant in self.bounds.items()
+        ]
+
+
+def filters_of(request: HttpRequest) -> RunFilters:
+    """Return the filters that the address names; empty ones are left out."""
+    query = request.GET
+    values = {name: text for name in FILTERS if (text := query.get(name, "").strip())}
+    bounds = {name: instant for name in _BOUNDS if (instant := read_instant(values.get(name, "")))}
+    group, tick = values.get("group", ""), values.get("tick", "")
+    ticks = ScheduleTick.objects.select_related("schedule__producer")
+    return RunFilters(
+        values,
+        RunGroup.objects.filter(pk=group).first() if is_id(group) else None,
+        ticks.filter(pk=tick).first() if is_id(tick) else None,
+        bounds,
+    )
+
+
+def matching_runs(query: QueryDict) -> QuerySet[Run]:
+    """Select the runs that the address names, newest first."""
+    rows: QuerySet[Run] = Run.objects.listed()
+    text = {name: query.get(name, "").strip() for name in FILTERS}
+    exact = {name: text[name] for name in ("state", "trigger") if text[name]}
+    rows = rows.filter(**exact)
+    if text["asset"]:
+        rows = rows.filter(asset__name__icontains=text["asset"])
+    for name in ("group", "tick"):
+        if text[name]:
+            rows = rows.filter(**{name: int(text[name])}) if is_id(text[name]) else rows.none()
+    if text["id"]:
+        rows = rows.filter(pk__in=_ids(text["id"]))
+    if text["person"]:
+        rows = rows.filter(requested_by__username__icontains=text["person"])
+    if text["error"]:
+        rows = rows.filter(error__icontains=text["error"])
+    if text["partition"]:
+        rows = _making(rows, text["asset"], text["partition"])
+    return rows.filter(**_times(text)).order_by("-id")
+
+
+def read_instant(text: str) -> datetime | None:
+    """Parse an instant, in UTC unless an offset is written; return None for any other text."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return instant if instant.year in range(1000, 9000) else None
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is a number that a row may have."""
+    return text.isascii() and text.isdecimal() and len(text) < 19
+
+
+def _times(text: dict[str, str]) -> dict[str, Any]:
+    bounds: dict[str, Any] = {
+        column: instant for name, column in _BOUNDS.items() if (instant := read_instant(text[name]))
+    }
+    if text["since"] in SPANS:
+        _, span = SPANS[text["since"]]
+        bounds["created_at__gte"] = database_now() - span
+    return bounds
+
+
+def _ids(text: str) -> list[int]:
+    numbers = text.replace(",", " ").split()
+    return [int(number) for number in numbers[:_MOST_IDS] if is_id(number)]
+
+
+def _making(rows: QuerySet[Run], asset: str, key: str) -> QuerySet[Run]:
+    """Select the runs that were to materialize the partition of that key."""
+    if not is_storable(key):
+        return rows.none()
+    # By asset, identity and key, as the index of partitions is ordered.
+    partitions = AssetPartition.objects.filter(
+        key=key, asset__name__icontains=asset
+    ).under_current_definition()
+    ids = list(partitions.order_by().values_list("pk", flat=True)[:_MOST_PARTITIONS])
+    return rows.filter(partitions__partition__in=ids).distinct()

@@ -1,0 +1,75 @@
+"""The log of a run: new blocks, a search, and the whole log as a file."""
+
+from itertools import chain
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from assets_app.models import TERMINAL_STATES
+from assets_app.queries import pages
+from assets_app.queries.run_logs import LEVELS, Cursor, cursor_text, log_after, search_log
+from assets_app.views.run_filters import is_id
+from assets_app.views.runs import run_for_page
+from slicewise.texts import masked_blocks
+from slicewise_server.web.listing import STOP_POLLING, address_of
+
+
+@login_required
+@require_safe
+def run_log(request: HttpRequest, pk: int) -> HttpResponse:
+    """Render the log after the reader's last block; polling stops after the end of the run."""
+    run_row = run_for_page(pk)
+    after = request.GET.get("after", "")
+    log, is_cut = log_after(run_row, _cursor(after))
+    ended = run_row.state in TERMINAL_STATES and not is_cut
+    if not log and not ended:
+        return HttpResponse(status=204)
+    context = {"run": run_row, "log": log, "after": cursor_text(log, after), "ended": ended}
+    status = STOP_POLLING if ended else 200
+    return render(request, "assets_app/run.html#log", context, status=status)
+
+
+@login_required
+@require_safe
+def run_log_search(request: HttpRequest, pk: int) -> HttpResponse:
+    """Render the lines of the log with a text or a level, the last ones first."""
+    run_row = run_for_page(pk)
+    level, text = request.GET.get("level", ""), request.GET.get("q", "").strip()
+    before = request.GET.get("before", "")
+    level = level if level in LEVELS else ""
+    matching = search_log(run_row, text, level, _cursor(before) if before else None)
+    context = {
+        "run": run_row,
+        "run_label": f"Run {pk}",
+        "lines": matching.lines,
+        "before": f"{matching.before[0]}.{matching.before[1]}" if matching.before else "",
+        "again": address_of(request, ("q", "level")),
+        "level": level,
+        "levels": [(name, label) for name, (label, _) in LEVELS.items()],
+    }
+    return render(request, "assets_app/run_log_search.html", context)
+
+
+@login_required
+@require_safe
+def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """Return the whole log as a text file, or the log of one step of an attempt as a page."""
+    run_row, step = run_for_page(pk), request.GET.get("step")
+    rows = pages.whole_log(run_row)
+    if step is not None:
+        attempt = request.GET.get("attempt", "")
+        rows = pages.step_log(run_row, int(attempt) if is_id(attempt) else 0, step)
+    # A few rows at a time, each masked in blocks: the first bytes need not wait for the whole log.
+    texts = rows.values_list("text", flat=True).iterator(chunk_size=8)
+    blocks = chain.from_iterable(map(masked_blocks, texts))
+    answer = StreamingHttpResponse(blocks, content_type="text/plain; charset=utf-8")
+    if step is None:
+        answer["Content-Disposition"] = f'attachment; filename="run-{pk}.log"'
+    return answer
+
+
+def _cursor(text: str) -> Cursor:
+    attempt, _, sequence = text.partition(".")
+    return (int(attempt), int(sequence)) if is_id(attempt) and is_id(sequence) else (0, 0)

@@ -1,0 +1,126 @@
+"""The partitions that cannot be materialized, because needed upstream partitions are missing and
+will not be materialized.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+
+import slicewise
+from backfills_app.services.partitions.frozen_assets import BackfillEdge
+from backfills_app.services.partitions.scopes import AssetScope
+from backfills_app.services.partitions.spans import spans
+from partitions_app.rules import RemovedPartitions, UpstreamGap
+from slicewise.declaring import evaluate_schedule
+
+# Returns those of the needed upstream partitions that are materialized or will be.
+Available = Callable[[BackfillEdge, slicewise.PartitionSet], slicewise.PartitionSet]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedPartitions:
+    """The partitions blocked by missing upstream partitions (``all``), and the partitions among
+    these that need nonexistent ones (``nonexistent``).
+    """
+
+    all: slicewise.PartitionSet
+    nonexistent: slicewise.PartitionSet
+
+
+def blocked_partitions(
+    scope: AssetScope, chosen: slicewise.PartitionSet, available: Available
+) -> BlockedPartitions:
+    """Return the chosen partitions that lack an inlet, or whose schedule's condition is not met.
+
+    All inlets are needed, except the inlets in the schedule: `a | b` is met by either, and `a |
+    Cron("@daily")` by none. An asset that is to be fresh is needed, however old.
+    """
+    blocked_by_name = {
+        edge.asset.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
+    }
+    spec = scope.version.spec
+    scheduling = [*spec.scheduling_names, *spec.fresh_names]
+    not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
+    conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
+    if scheduling and spec.schedule is not None:
+        conditions.append(
+            evaluate_schedule(
+                spec.schedule,
+                # A person asks now: no tick is waited for.
+                lambda leaf: blocked_by_name.get(leaf.get("name", ""), not_blocked),
+                of_any=_intersect,
+                of_all=_unite,
+            )
+        )
+    return _unite([not_blocked, *conditions])
+
+
+def gaps(
+    scope: AssetScope, chosen: slicewise.PartitionSet, available: Available
+) -> tuple[UpstreamGap, ...]:
+    """Return, by asset, the upstream partitions that the chosen partitions need and that do not
+    exist, or do not exist any more.
+    """
+    upstream_gaps = (
+        _gap(edge, chosen, available) for edge in scope.edges if not edge.reads_whatever_exists
+    )
+    return tuple(gap for gap in upstream_gaps if gap.nonexistent or gap.excluded or gap.removed)
+
+
+def _gap(edge: BackfillEdge, chosen: slicewise.PartitionSet, available: Available) -> UpstreamGap:
+    needed = edge.needed(chosen)
+    removed = None
+    if edge.is_outdated and (removed_partitions := edge.removed(needed - available(edge, needed))):
+        removed = RemovedPartitions(
+            len(removed_partitions), removed_partitions[0].text, removed_partitions[-1].text
+        )
+    return UpstreamGap(
+        edge.asset.name,
+        needed.blocking,
+        needed.excluded.partitions,
+        removed,
+        is_outdated=edge.is_outdated,
+    )
+
+
+def materialized(edge: BackfillEdge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    """Return the needed upstream partitions that have data."""
+    by_label = spans(edge.upstream, [edge.asset], needed, condition="partition.version > 0")
+    return by_label.get("", slicewise.PartitionSet(edge.upstream, ()))
+
+
+def _blocked_by_edge(
+    edge: BackfillEdge, chosen: slicewise.PartitionSet, available: Available
+) -> BlockedPartitions:
+    no_partitions = slicewise.PartitionSet(edge.downstream, ())
+    if not chosen:
+        return BlockedPartitions(no_partitions, no_partitions)
+    needed = edge.needed(chosen)
+    if edge.reads_whatever_exists:
+        return BlockedPartitions(
+            no_partitions if available(edge, needed) else chosen, no_partitions
+        )
+    if not needed and not needed.nonexistent:
+        # All partitions of a time are needed, and that time has none.
+        return BlockedPartitions(chosen, no_partitions)
+    missing = needed - available(edge, needed)
+    nonexistent = edge.needing_nonexistent(chosen, needed.blocking)
+    nonexistent |= edge.needing(edge.removed(missing), chosen)
+    return BlockedPartitions(edge.needing(missing, chosen) | nonexistent, nonexistent)
+
+
+def _unite(operands: Sequence[BlockedPartitions]) -> BlockedPartitions:
+    """Return the partitions blocked by one operand or more."""
+    return BlockedPartitions(
+        reduce(or_, [operand.all for operand in operands]),
+        reduce(or_, [operand.nonexistent for operand in operands]),
+    )
+
+
+def _intersect(operands: Sequence[BlockedPartitions]) -> BlockedPartitions:
+    """Return the partitions blocked by every operand."""
+    return BlockedPartitions(
+        reduce(and_, [operand.all for operand in operands]),
+        reduce(and_, [operand.nonexistent for operand in operands]),
+    )

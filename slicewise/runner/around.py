@@ -1,0 +1,121 @@
+"""The steps of a run in the runner: reported to the worker, and stopped on request."""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from slicewise import spark
+from slicewise.runner.channel import Channel
+from slicewise.runner.function_arguments import FunctionArguments
+from slicewise.runner.session import LazySession
+from slicewise.runner.stop_signal import StopSignal
+from slicewise.running.invoke import Producer
+from slicewise.running.steps import RUNNING, STOPPED, RunSteps, RunStopped
+from slicewise.texts.tracebacks import one_line, user_traceback
+
+# The JVM passes the output of an application on, and may be a moment behind.
+_OUTPUT_PAUSE_SECONDS = 0.1
+_INTERRUPT_SECONDS = 5.0
+
+_logger = logging.getLogger("slicewise")
+
+
+class StepsOfRun:
+    """The steps of one run, reported to the worker if there is a set-up or a tear-down."""
+
+    def __init__(self, worker: Channel, session: LazySession, root: Path) -> None:
+        self._worker, self._session, self._root = worker, session, root
+        self._stop = StopSignal(self._interrupt_spark)
+        self._is_interrupted = threading.Event()
+        self._steps: RunSteps | None = None
+        self._reports_steps = False
+        # The step that was reported as begun and not as ended.
+        self._running: str | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the worker has asked the run to end."""
+        return self._stop.is_asked
+
+    @contextmanager
+    def around(self, producer: Producer, arguments: FunctionArguments) -> Iterator[RunSteps]:
+        """Yield the steps; in the block the worker can stop a run that has a tear-down."""
+        options = producer.options
+        self._reports_steps = options.setup is not None or options.teardown is not None
+        self._steps = steps = RunSteps(
+            producer, arguments.context, arguments.own, self._session.get, self._report
+        )
+        if options.teardown is None:
+            yield steps
+            return
+        self._worker.uninterrupted = self._stop.held
+        with self._stop.raising():
+            yield steps
+
+    def tear_down(self, error: BaseException | None) -> None:
+        """Call the tear-down if a step has begun; report a failure of the tear-down."""
+        steps = self._steps
+        if steps is None:
+            return
+        outcome = "stopped" if self.is_stopped else "succeeded" if error is None else "failed"
+        sentence = None if error is None or self.is_stopped else one_line(error)
+        call = partial(self._tear_down, steps, outcome, sentence)
+        if not self.is_stopped:
+            call()
+            return
+        # What the tear-down does on Spark is not to be interrupted.
+        self._is_interrupted.wait(_INTERRUPT_SECONDS)
+        # In a thread of its own: the answer to a call of the JVM that was cut short would be taken
+        # for the answer to the next call of the same thread.
+        thread = threading.Thread(target=call, name="teardown")
+        thread.start()
+        thread.join()
+
+    def _tear_down(self, steps: RunSteps, outcome: str, error: str | None) -> None:
+        try:
+            steps.tear_down(outcome, error)
+        except Exception:  # the worker is gone, or refuses the step
+            _logger.exception("the tear-down was not called")
+
+    def _interrupt_spark(self) -> None:
+        """Stop the work of the function, in all threads, on Spark."""
+        try:
+            if self._session.opened is not None:
+                spark.interrupt_work(self._session.opened)
+        except Exception as error:  # the worker stops the work too
+            _logger.warning("work on Spark not interrupted: %s", one_line(error))
+        finally:
+            self._is_interrupted.set()
+
+    def _report(self, step: str, state: str, error: BaseException | None) -> str | None:
+        """Report a step to the worker; the request to stop the run waits until that is done."""
+        if not self._reports_steps:
+            return None
+        with self._stop.held():
+            # A stop may have come between a step and its report.
+            if state == RUNNING and self._running is not None:
+                self._send_report(self._running, STOPPED, None)
+            if state != RUNNING and self._running != step:
+                return None
+            self._running = step if state == RUNNING else None
+            return self._send_report(step, state, error)
+
+    def _send_report(self, step: str, state: str, error: BaseException | None) -> str | None:
+        sentence = ""
+        if error is not None and not isinstance(error, RunStopped):
+            sentence = one_line(error)
+            if step == "teardown":  # no other message has the traceback
+                sys.stderr.write(user_traceback(error, self._root))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self._session.is_submitted:
+            time.sleep(_OUTPUT_PAUSE_SECONDS)
+        answer = self._worker.confirm(
+            {"type": "step", "step": step, "state": state, "error": sentence}
+        )
+        return answer.get("outcome") if (step, state) == ("teardown", RUNNING) else None

@@ -1,0 +1,143 @@
+"""The tiles of the overview: a number each, with a link to the list of the counted rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Min
+from django.urls import reverse
+
+from assets_app.models import TERMINAL_STATES, Asset, Bundle, Run, RunState
+from assets_app.models.gateways import GatewayState
+from assets_app.queries.counts import failed_counts
+from assets_app.queries.gateways import GatewayStatus
+from assets_app.queries.overdue import overdue_by_asset
+from assets_app.queries.stale_counts import StaleCount, stale_counts
+from assets_app.queries.ticks import late_schedules
+from partitions_app.state_badges import waits_for_slot
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number with a label, and the address of the list; ``tone`` is the class of the look."""
+
+    label: str
+    number: str
+    url: str
+    icon: str
+    tone: str = "neutral"
+    note: str = ""
+    # Since when the oldest counted row waits.
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunNumbers:
+    """The unfinished runs by state, and the time since which the oldest one waits for a slot."""
+
+    by_state: Mapping[str, int]
+    oldest: datetime | None
+
+    @property
+    def waiting(self) -> int:
+        """The number of runs that have not begun."""
+        return sum(number for state, number in self.by_state.items() if waits_for_slot(state))
+
+    @property
+    def running(self) -> int:
+        """The number of runs that have begun."""
+        return sum(self.by_state.values()) - self.waiting
+
+
+def run_numbers() -> RunNumbers:
+    """Count the unfinished runs by state: one statement."""
+    unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()
+    rows = unfinished.values_list("state").annotate(number=Count("pk"), oldest=Min("queued_at"))
+    counted = {state: (number, oldest) for state, number, oldest in rows}
+    queued = counted.get(RunState.QUEUED)
+    by_state = {state.value: counted[state][0] for state in RunState if state in counted}
+    return RunNumbers(by_state, queued[1] if queued else None)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemNumbers:
+    """The numbers of failed and of overdue partitions by asset id, which tiles sum up and the list
+    of problems names.
+    """
+
+    failed: Mapping[int, int]
+    overdue: Mapping[int, int]
+
+
+def problem_numbers(now: datetime) -> ProblemNumbers:
+    """Count the failed and the overdue partitions of declared assets."""
+    return ProblemNumbers(failed_counts(), overdue_by_asset(now))
+
+
+def stale_of_all() -> Mapping[int, StaleCount]:
+    """Return the numbers of stale partitions of all declared assets that read others."""
+    readers = Asset.objects.filter(active=True, upstream_edges__isnull=False).distinct()
+    return stale_counts(readers.select_related("partition_definition"))
+
+
+def tiles_of(
+    runs: RunNumbers,
+    problems: ProblemNumbers,
+    workers: Sequence[GatewayStatus],
+    broken: Sequence[Bundle],
+    now: datetime,
+) -> list[Tile]:
+    """Return the tiles, in the order of the page."""
+    assets, all_runs = reverse("assets:assets"), reverse("assets:runs")
+    failed, stale = problems.failed, stale_of_all()
+    paused = Asset.objects.filter(active=True, paused=True).count()
+    errors = sum(_error_count(bundle) for bundle in broken)
+    stale_number = sum(count.number for count in stale.values())
+    is_cut = any(count.is_cut for count in stale.values())
+    return [
+        _tile("Failed", sum(failed.values()), f"{assets}?show=failed", "alert-triangle", "bad",
+              _of_assets(len(failed), "partitions")),
+        _overdue_tile(assets, sum(problems.overdue.values()), now),
+        Tile("Stale", f"{stale_number:,}{'+' if is_cut else ''}", f"{assets}?show=stale", "rotate",
+             "warn" if stale_number else "neutral", _of_assets(len(stale), "partitions")),
+        Tile("Queued", f"{runs.waiting:,}", f"{all_runs}?state=queued", "hourglass",
+             "info" if runs.waiting else "neutral", "runs", runs.oldest),
+        _tile("Running", runs.running, f"{all_runs}?state=running", "loader-2", "info", "runs"),
+        _tile("Paused", paused, f"{assets}?show=paused", "player-pause", "warn",
+              "asset" if paused == 1 else "assets"),
+        _tile("Import errors", errors, reverse("assets:bundles"), "package", "bad", "in bundles"),
+        _workers_tile(workers),
+    ]  # fmt: skip
+
+
+def _tile(label: str, number: int, url: str, icon: str, tone: str, note: str) -> Tile:
+    return Tile(label, f"{number:,}", url, icon, tone if number else "neutral", note)
+
+
+def _overdue_tile(assets: str, overdue: int, now: datetime) -> Tile:
+    """Return the overdue partitions or, where there are none, the schedules that did not tick."""
+    late_ticks = late_schedules(now).count()
+    ticks = f"{late_ticks:,} tick{'' if late_ticks == 1 else 's'} not evaluated"
+    if late_ticks and not overdue:
+        return _tile("Overdue ticks", late_ticks, f"{assets}?show=late", "clock", "warn", ticks)
+    note = f"partitions; {ticks}" if late_ticks else "partitions"
+    return _tile("Overdue", overdue, f"{assets}?show=overdue", "clock", "bad", note)
+
+
+def _of_assets(number: int, word: str) -> str:
+    return f"{word} of {number:,} asset{'' if number == 1 else 's'}" if number else word
+
+
+def _error_count(bundle: Bundle) -> int:
+    version = bundle.current_version
+    return max(len(version.import_errors) if version else 0, 1 if bundle.error else 0)
+
+
+def _workers_tile(workers: Sequence[GatewayStatus]) -> Tile:
+    online = [worker for worker in workers if worker.state == GatewayState.WORKING]
+    lost = sum(worker.state == GatewayState.LOST for worker in workers)
+    slots = sum(worker.gateway.slots for worker in online)
+    used = sum(worker.used for worker in online)
+    note = f"{used:,} of {slots:,} slots in use" + (f", {lost:,} offline" if lost else "")
+    tone = "bad" if not online else "warn" if lost else "good"
+    return Tile("Workers", f"{len(online):,}", reverse("assets:gateways"), "server", tone, note)

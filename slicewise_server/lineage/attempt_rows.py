@@ -1,0 +1,223 @@
+"""The rows of attempts that events tell of: a few statements for all attempts of a batch."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Count, Q, QuerySet, Sum
+
+from assets_app.models import (
+    DISCOVERY,
+    Asset,
+    AttemptInput,
+    GroupKind,
+    Materialization,
+    RunAttempt,
+    RunPartition,
+    ValidationResult,
+)
+from backfills_app.models import Backfill
+from slicewise_server.lineage.models import LineageEvent
+
+MOST_KEYS = 50_000
+"""The number of partitions of one dataset whose keys an event names; of more, the number alone."""
+
+# Rows of so many attempts are read together, each with at most so many partitions to write, and so
+# many inputs.
+_GROUP = 20
+_SMALL = 1_000
+_LARGE_ATTEMPTS = """
+SELECT attempt.id FROM assets_app_runattempt AS attempt
+JOIN assets_app_run AS run ON run.id = attempt.run_id
+WHERE attempt.id = ANY(%(ids)s) AND (
+    run.partition_count > %(most)s
+    OR EXISTS (
+        SELECT FROM assets_app_attemptinput WHERE attempt_id = attempt.id OFFSET %(most)s
+    ) OR EXISTS (
+        SELECT FROM assets_app_materialization
+        WHERE run_id = attempt.run_id OFFSET %(most)s
+    )
+)
+"""
+# The one row that a run holds which discovers partitions is no partition.
+_IS_PARTITION = ~Q(partition__identity=DISCOVERY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedPartitions:
+    """The partitions of a dataset that an attempt has read, has written, or was to write.
+
+    ``versions`` is None before the data is written. Keys and versions are left out where there are
+    more than MOST_KEYS.
+    """
+
+    count: int = 0
+    keys: Sequence[str] = ()
+    versions: Mapping[str, int] | None = None
+    rows: int | None = None
+    bytes: int | None = None
+
+
+PartitionsByAsset = Mapping[int, UsedPartitions]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRows:
+    """An attempt with the partitions that its run was to write, and that it has written and read.
+
+    Nothing is written, read or validated before the attempt has ended. ``assets`` are by name.
+    """
+
+    attempt: RunAttempt
+    # The backfill of the run, if the run belongs to one.
+    backfill: Backfill | None
+    assets: Mapping[str, Asset]
+    planned: PartitionsByAsset
+    written: PartitionsByAsset
+    read: PartitionsByAsset
+    validations: Sequence[ValidationResult]
+
+
+class _Counted(NamedTuple):
+    partitions: int
+    rows: int | None = None
+    bytes: int | None = None
+
+
+def _used(
+    rows: QuerySet[Any], owner: str, columns: Sequence[str] = (), sums: Sequence[str] = ()
+) -> Mapping[int, PartitionsByAsset]:
+    """Return the partitions among the rows by the id of their run or attempt: two statements."""
+    counted = rows.order_by().values_list(f"{owner}_id", "partition__asset_id")
+    partitions = Count("pk", filter=_IS_PARTITION)
+    totals = {f"all_{column}": Sum(column) for column in sums}
+    counts = {
+        (owner_id, asset_id): _Counted(*numbers)
+        for owner_id, asset_id, *numbers in counted.annotate(partitions=partitions, **totals)
+        if numbers[0]
+    }
+    versions = _versions(rows, owner, columns, counts)
+    used: dict[int, dict[int, UsedPartitions]] = {}
+    for (owner_id, asset_id), numbers in counts.items():
+        used.setdefault(owner_id, {})[asset_id] = UsedPartitions(
+            count=numbers.partitions,
+            keys=list(versions.get((owner_id, asset_id), ())),
+            versions=versions.get((owner_id, asset_id), {}) if columns else None,
+            rows=numbers.rows,
+            bytes=numbers.bytes,
+        )
+    return used
+
+
+def _versions(
+    rows: QuerySet[Any],
+    owner: str,
+    columns: Sequence[str],
+    counts: Mapping[tuple[int, int], _Counted],
+) -> dict[tuple[int, int], dict[str, int]]:
+    """Return the versions by key, for each run or attempt and asset with at most MOST_KEYS."""
+    listed = {pair[1] for pair, numbers in counts.items() if numbers.partitions <= MOST_KEYS}
+    versions: dict[tuple[int, int], dict[str, int]] = {}
+    if not listed:
+        return versions
+    named = (f"{owner}_id", "partition__asset_id", "partition__key", *columns)
+    for owner_id, asset_id, key, *version in rows.filter(
+        _IS_PARTITION, partition__asset__in=listed
+    ).values_list(*named):
+        versions.setdefault((owner_id, asset_id), {})[key] = version[0] if version else 0
+    return versions
+
+
+def rows_of(events: Sequence[LineageEvent]) -> list[AttemptRows | None]:
+    """Return the rows for each event; None where the attempt is no longer on record."""
+    attempts = _attempts({event.attempt_id for event in events})
+    ended = attempts.keys() & {event.attempt_id for event in events if event.is_end}
+    ended_runs = {attempts[pk].run_id for pk in ended}
+    planned = _used(
+        RunPartition.objects.filter(run__in={attempt.run_id for attempt in attempts.values()}),
+        "run",
+    )
+    written = _used(
+        Materialization.objects.filter(run__in=ended_runs, attempt__in=ended),
+        "attempt",
+        ["version"],
+        ["rows", "bytes"],
+    )
+    read = _used(AttemptInput.objects.filter(attempt__in=ended), "attempt", ["version"])
+    validations: dict[int, list[ValidationResult]] = {}
+    for result in ValidationResult.objects.filter(attempt__in=ended).defer("observed"):
+        validations.setdefault(result.attempt_id, []).append(result)
+    assets, backfills = _assets(attempts.values()), _backfills(attempts.values())
+
+    def of_event(event: LineageEvent) -> AttemptRows | None:
+        attempt = attempts.get(event.attempt_id)
+        if attempt is None:
+            return None
+        pk, is_end = attempt.pk, event.is_end
+        return AttemptRows(
+            attempt=attempt,
+            backfill=backfills.get(attempt.run.group_id),
+            assets=assets,
+            planned=planned.get(attempt.run_id, {}),
+            written=written.get(pk, {}) if is_end else {},
+            read=read.get(pk, {}) if is_end else {},
+            validations=validations.get(pk, ()) if is_end else (),
+        )
+
+    return [of_event(event) for event in events]
+
+
+def small_groups(events: Sequence[LineageEvent]) -> Iterator[list[LineageEvent]]:
+    """Yield the events in order: events of few partitions in groups, each other event alone."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LARGE_ATTEMPTS, {"ids": [event.attempt_id for event in events], "most": _SMALL}
+        )
+        large = {row[0] for row in cursor.fetchall()}
+    group: list[LineageEvent] = []
+    for event in events:
+        is_large = event.attempt_id in large
+        if group and (is_large or len(group) == _GROUP):
+            yield group
+            group = []
+        group.append(event)
+        if is_large:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _attempts(ids: Collection[int]) -> dict[int, RunAttempt]:
+    # Many attempts have the same code, which may be long: each version is read once.
+    attempts = RunAttempt.objects.filter(pk__in=ids).defer("found")
+    rows = attempts.prefetch_related(
+        "run__asset__partition_definition", "run__producer_version", "run__group", "run__tick"
+    )
+    return {row.pk: row for row in rows}
+
+
+def _assets(attempts: Iterable[RunAttempt]) -> dict[str, Asset]:
+    versions = {
+        attempt.run.producer_version_id: attempt.run.producer_version for attempt in attempts
+    }
+    names: set[str] = set()
+    for version in versions.values():
+        # A declaration that cannot be read refuses the events of its own attempts, when they are
+        # built, and no other.
+        with suppress(Exception):
+            names |= {*version.spec.upstream_names, *version.spec.outlet_names}
+    rows = Asset.objects.select_related("partition_definition").filter(name__in=names)
+    return {asset.name: asset for asset in rows}
+
+
+def _backfills(attempts: Iterable[RunAttempt]) -> dict[int, Backfill]:
+    groups = {
+        attempt.run.group_id for attempt in attempts if attempt.run.group.kind == GroupKind.BACKFILL
+    }
+    if not groups:
+        return {}
+    rows = Backfill.objects.select_related("asset").filter(group__in=groups)
+    return {backfill.group_id: backfill for backfill in rows}

@@ -1,0 +1,63 @@
+"""Writers of events to send: one statement for all attempts, inside the transaction of the change.
+
+The start of an attempt that began while nothing was sent is written together with the end.
+"""
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+_STARTS = """
+INSERT INTO lineage_lineageevent (attempt_id, is_end, kind, at, is_open)
+SELECT id, false, 'START', started_at, true
+FROM assets_app_runattempt WHERE id = ANY(%(attempts)s)
+ON CONFLICT (attempt_id, is_end) DO NOTHING
+"""
+# Rows get their ids in this order, and are sent in the order of ids: no end before its start.
+_ENDS = """
+INSERT INTO lineage_lineageevent (attempt_id, is_end, kind, at, is_open)
+SELECT attempt.id, step.is_end,
+       CASE WHEN NOT step.is_end THEN 'START'
+            WHEN attempt.outcome = 'succeeded' THEN 'COMPLETE'
+            WHEN attempt.outcome = 'failed' THEN 'FAIL'
+            ELSE 'ABORT' END,
+       CASE WHEN step.is_end THEN attempt.ended_at ELSE attempt.started_at END, false
+FROM assets_app_runattempt AS attempt
+CROSS JOIN (VALUES (false), (true)) AS step(is_end)
+WHERE attempt.id = ANY(%(attempts)s) AND attempt.ended_at IS NOT NULL
+ORDER BY attempt.id, step.is_end
+ON CONFLICT (attempt_id, is_end) DO UPDATE SET is_open = false
+    WHERE lineage_lineageevent.is_open
+"""
+_WITHOUT_END = """
+SELECT attempt.id FROM lineage_lineageevent AS event
+JOIN assets_app_runattempt AS attempt ON attempt.id = event.attempt_id
+WHERE event.is_open AND attempt.ended_at IS NOT NULL
+ORDER BY attempt.id LIMIT %s
+"""
+_AT_ONCE = 1_000
+
+
+def write_starts(attempt_ids: Sequence[int]) -> None:
+    """Write the starts of attempts that have just begun."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STARTS, {"attempts": list(attempt_ids)})
+
+
+def write_ends(attempt_ids: Sequence[int]) -> None:
+    """Write the ends of attempts that have just ended, and starts that are not written."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ENDS, {"attempts": list(attempt_ids)})
+
+
+def write_missing_ends() -> int:
+    """Write missing ends of ended attempts with a start; return the number of attempts.
+
+    Such an attempt ended in a process that has no receiver in its environment.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_WITHOUT_END, [_AT_ONCE])
+        attempt_ids = [row[0] for row in cursor.fetchall()]
+    if attempt_ids:
+        write_ends(attempt_ids)
+    return len(attempt_ids)

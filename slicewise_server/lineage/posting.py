@@ -1,0 +1,290 @@
+"""Sending of waiting events: one worker at a time, in the order in which the events were written.
+
+Events that the receiver has refused come after all events that were never sent.
+
+An event is sent at least once, always with the same run id, type and time: a worker that dies
+between the answers and their record leaves at most one group of events waiting.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache, partial
+from uuid import UUID, uuid4
+
+import requests
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Q, QuerySet
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import RunEvent
+
+from assets_app.queries.clock import database_now
+from slicewise_server.alerts.delivering import pause_after
+from slicewise_server.alerts.sending import failure
+from slicewise_server.alerts.stragglers import result_within
+from slicewise_server.lineage.attempt_rows import AttemptRows, rows_of, small_groups
+from slicewise_server.lineage.client_settings import sends_events
+from slicewise_server.lineage.models import LineageEvent, LineageReceiver
+from slicewise_server.lineage.outbox import write_missing_ends
+from slicewise_server.lineage.run_events import run_event
+from slicewise_server.lineage.transport_settings import transport_problem
+
+log = logging.getLogger(__name__)
+
+# The client tries some times by itself, with a limit of time for each try.
+_DEADLINE_SECONDS = 60.0
+_ROUND_SECONDS = 20.0
+# Longer than a round, the last event of the round and a probe together.
+_CLAIM = timedelta(minutes=3)
+_AT_ONCE = 100
+# A worker that dies meanwhile leaves the sent events of a group to be sent again.
+_RECORDED_AFTER_SECONDS = 0.2
+# After so many failures in a row another event is tried: the fault may be the first event's.
+_FAILURES_BEFORE_PROBE = 5
+# No channel of alerts has this id: work of this room is distinguished from theirs.
+_STRAGGLER = 0
+# The request was understood, and this event is not accepted. Other answers say nothing of an event.
+_REFUSING = frozenset({400, 409, 413, 414, 422, 431})
+
+
+class TransportIncomplete(Exception):
+    """Settings of the client with which no event reaches a receiver; the message is for people."""
+
+
+class EventRefused(Exception):
+    """An event that cannot be sent while the receiver is well; the message is for people."""
+
+
+def send_due() -> int:
+    """Send the events that wait, the earliest first; return the number of sent events.
+
+    The round ends with the first failure of the receiver, which pauses all events. An event that
+    the receiver refuses, or that fails while the receiver takes another one, pauses alone.
+    """
+    if not sends_events():
+        return 0
+    write_missing_ends()
+    if not _next_events(1) or not (claim := _claim()):
+        return 0
+    try:
+        return _send_round(time.monotonic() + _ROUND_SECONDS)
+    finally:
+        LineageReceiver.objects.filter(claim=claim).update(claim=None, claimed_until=None)
+
+
+def _never_sent() -> QuerySet[LineageEvent]:
+    waiting = LineageEvent.objects.filter(sent_at__isnull=True, not_before__isnull=True)
+    return waiting.order_by("id")
+
+
+def _next_events(most: int) -> list[LineageEvent]:
+    """Return the next events to send: those that were never sent, else refused ones that are due.
+
+    A receiver that refuses much would otherwise get nothing but the refused events again.
+    """
+    if events := list(_never_sent()[:most]):
+        return events
+    refused = LineageEvent.objects.filter(sent_at__isnull=True, not_before__lte=database_now())
+    return list(refused.order_by("not_before")[:most])
+
+
+def _claim() -> UUID | None:
+    """Claim the receiver for this worker; return None where another worker sends, or all events
+    pause.
+    """
+    LineageReceiver.objects.get_or_create(pk=LineageReceiver.ROW_ID)
+    now, claim = database_now(), uuid4()
+    is_free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
+    is_ready = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
+    receiver = LineageReceiver.objects.filter(is_free, is_ready, pk=LineageReceiver.ROW_ID)
+    claimed = receiver.update(claim=claim, claimed_until=now + _CLAIM)
+    return claim if claimed else None
+
+
+def _send_round(latest: float) -> int:
+    count = 0
+    probe_ids: set[int] = set()
+    while events := _next_events(_AT_ONCE):
+        for group in small_groups(events):
+            sender = _GroupSender(group, probe_ids)
+            may_go_on = sender.send_all(latest)
+            count += sender.handled_count
+            if not may_go_on or time.monotonic() >= latest:
+                return count
+    return count
+
+
+class _GroupSender:
+    """Sends events one after the other, and records sent events together, some times a second.
+
+    ``probe_ids`` are the events that were sent before their turn; the sender skips them, and adds
+    its own.
+    """
+
+    def __init__(self, events: Sequence[LineageEvent], probe_ids: set[int]) -> None:
+        self._events = events
+        self._rows = _rows_by_event(events)
+        self._unrecorded: list[int] = []
+        self._recorded_at = time.monotonic()
+        self._probe_ids = probe_ids
+        self.handled_count = 0
+
+    def send_all(self, latest: float) -> bool:
+        """Send the events until ``latest``; return False after a failure of the receiver."""
+        try:
+            for event in self._events:
+                if event.pk in self._probe_ids:
+                    continue
+                if not self._send(event):
+                    return False
+                self.handled_count += 1
+                if time.monotonic() >= latest:
+                    break
+        finally:
+            self._record_successes()
+        return True
+
+    def _send(self, event: LineageEvent) -> bool:
+        """Send one event and record the answer; return False after a failure of the receiver."""
+        try:
+            emit(_built(event, self._rows.get(event.pk)))
+        except EventRefused as error:
+            _record_refusal(event, str(error))
+        except (OperationalError, InterfaceError):  # the database is away
+            raise
+        except Exception as error:  # a transport may raise anything
+            self._record_successes()
+            sentence = _sentence(error)
+            log.warning("lineage event not sent", extra={"event": event.pk, "error": sentence})
+            if not (_is_answer(error) and (event.refusals or self._takes_another(event))):
+                _record_failure(sentence)
+                return False
+            _record_refusal(event, sentence)
+        else:
+            self._unrecorded.append(event.pk)
+        if time.monotonic() - self._recorded_at > _RECORDED_AFTER_SECONDS:
+            self._record_successes()
+        return True
+
+    def _takes_another(self, event: LineageEvent) -> bool:
+        """Return whether the receiver, which fails again and again, takes the start of an attempt
+        other than the event's. No attempt has an event before its start.
+        """
+        failures = LineageReceiver.objects.get(pk=LineageReceiver.ROW_ID).failures
+        if failures < _FAILURES_BEFORE_PROBE:
+            return False
+        starts = _never_sent().filter(is_end=False).exclude(attempt=event.attempt_id)
+        probe = starts.order_by("-id").first()
+        if probe is None:
+            return False
+        try:
+            emit(_built(probe, _rows_by_event([probe]).get(probe.pk)))
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:  # this event waits on
+            return False
+        self._probe_ids.add(probe.pk)
+        _record_successes([probe.pk])
+        return True
+
+    def _record_successes(self) -> None:
+        if self._unrecorded:
+            _record_successes(self._unrecorded)
+        self._unrecorded = []
+        self._recorded_at = time.monotonic()
+
+
+def _rows_by_event(events: Sequence[LineageEvent]) -> dict[int, AttemptRows | None]:
+    """Return the rows of the events; an event without an entry has rows that cannot be read."""
+    try:
+        return dict(zip((event.pk for event in events), rows_of(events), strict=True))
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("lineage not read", extra={"events": [event.pk for event in events]})
+        if len(events) == 1:
+            return {}
+    # One event that cannot be read must keep no other waiting.
+    return {pk: rows for event in events for pk, rows in _rows_by_event([event]).items()}
+
+
+def _is_answer(error: Exception) -> bool:
+    """Return whether the receiver has answered: no network keeps the event from the receiver."""
+    return isinstance(error, requests.HTTPError | requests.exceptions.RetryError)
+
+
+def _built(event: LineageEvent, rows: AttemptRows | None) -> RunEvent:
+    """Build the body of an event. An event that cannot be built must keep no other waiting."""
+    if rows is None:
+        raise EventRefused("The record of the attempt cannot be read.")
+    try:
+        return run_event(event, rows)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.exception("lineage event not built", extra={"event": event.pk})
+        raise EventRefused(f"The event could not be built: {type(error).__name__}.") from error
+
+
+def emit(event: RunEvent) -> None:
+    """Send one event by OpenLineage's client. Raises EventRefused, or the transport's error."""
+    try:
+        result_within(_DEADLINE_SECONDS, _STRAGGLER, partial(client().emit, event))
+    except requests.HTTPError as error:
+        status = error.response.status_code
+        if status in _REFUSING:
+            raise EventRefused(f"The receiver refused the event with status {status}.") from error
+        raise
+
+
+@cache
+def client() -> OpenLineageClient:
+    """Return the client of this process, with the settings of the environment. Raises
+    TransportIncomplete: the client itself would print events, and the events would count as sent.
+    """
+    if problem := transport_problem(os.environ):
+        raise TransportIncomplete(problem)
+    return OpenLineageClient()
+
+
+def _sentence(error: Exception) -> str:
+    """Return the reason of a failure without words of a library, which may hold secrets."""
+    if isinstance(error, requests.HTTPError):
+        return f"The receiver answered with status {error.response.status_code}."
+    if isinstance(error, TransportIncomplete):
+        return str(error)
+    if isinstance(error, requests.exceptions.RetryError):
+        return "The receiver answered with errors, also to the client's own further tries."
+    return failure(error).text
+
+
+def _record_successes(event_ids: Sequence[int]) -> None:
+    now = database_now()
+    events = LineageEvent.objects.filter(pk__in=event_ids)
+    with transaction.atomic():
+        # The end of an attempt locks the attempt's start: nobody waits here for such a lock with
+        # other events locked.
+        unlocked = events.select_for_update(skip_locked=True).values_list("pk", flat=True)
+        recorded = list(unlocked)
+        events.filter(pk__in=recorded).update(sent_at=now, error="")
+    for event_id in set(event_ids) - set(recorded):
+        LineageEvent.objects.filter(pk=event_id).update(sent_at=now, error="")
+    receiver = LineageReceiver.objects.filter(pk=LineageReceiver.ROW_ID)
+    receiver.exclude(failures=0).update(failures=0, error="", retry_at=None)
+
+
+def _record_failure(error: str) -> None:
+    receiver = LineageReceiver.objects.get(pk=LineageReceiver.ROW_ID)
+    receiver.failures += 1
+    receiver.error = error
+    receiver.retry_at = database_now() + pause_after(receiver.failures)
+    receiver.save(update_fields=["failures", "error", "retry_at"])
+
+
+def _record_refusal(event: LineageEvent, error: str) -> None:
+    refusals = event.refusals + 1
+    LineageEvent.objects.filter(pk=event.pk).update(
+        refusals=refusals, error=error, not_before=database_now() + pause_after(refusals)
+    )

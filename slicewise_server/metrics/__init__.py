@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: numbers that are kept or looked up in the database, at ``/metrics``."""

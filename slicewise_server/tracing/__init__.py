@@ -1,0 +1,1 @@
+"""Traces of runs by OpenTelemetry, where its SDK is installed and its variables name a receiver."""

@@ -1,0 +1,77 @@
+// The address of a form holds what was filled in: back and reload bring it again.
+const unsaid = ["csrfmiddlewaretoken", "token", "shown_for"];
+const usual = {
+  by: "asset", existing: "missing_and_failed", order: "oldest", max_active_runs: "3", downstream: "none",
+};
+
+function keep(form) {
+  const query = new URLSearchParams();
+  const by = form.elements.by?.value ?? "asset";
+  for (const [name, value] of new FormData(form)) {
+    if (unsaid.includes(name) || value === "" || usual[name] === value) continue;
+    if (["asset", "assets", "asset_group", "asset_tag"].includes(name) && name !== by) continue;
+    query.append(name, value);
+  }
+  const text = query.toString();
+  // An address may be long, but not as long as some selections.
+  if (text.length > 6000) return;
+  history.replaceState(history.state, "", text ? `?${text}` : location.pathname);
+}
+
+// An error stands until the value that it is about is changed.
+function clearError(field) {
+  document.getElementById(`id_${field.name}_error`)?.remove();
+  field.classList.remove("is-invalid");
+  field.removeAttribute("aria-invalid");
+}
+
+export function keepInAddress(form) {
+  let waiting;
+  const later = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => keep(form), 200);
+  };
+  form.addEventListener("input", (event) => {
+    clearError(event.target);
+    later();
+  });
+  form.addEventListener("change", later);
+  document.addEventListener("htmx:afterSettle", later);
+  // Nothing is lost if the form is left within that time.
+  addEventListener("pagehide", () => keep(form));
+}
+
+// The property of a field that holds what a person enters.
+function propertyOf(field) {
+  return ["checkbox", "radio"].includes(field.type) ? "checked" : "value";
+}
+
+function valuesIn(fragment) {
+  const fields = [...fragment.querySelectorAll("input[id], select[id], textarea[id]")];
+  return new Map(fields.map((field) => [field.id, field[propertyOf(field)]]));
+}
+
+// What a person types while the server renders a fragment of the form again stays in the new fragment.
+export function keepTyped(form) {
+  const valuesOfRequests = new WeakMap();
+  let typed = [];
+  form.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    valuesOfRequests.set(detail.xhr, valuesIn(detail.target));
+  });
+  form.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const before = valuesOfRequests.get(detail.xhr) ?? new Map();
+    typed = [...valuesIn(detail.target)].filter(([id, value]) => before.get(id) !== value);
+  });
+  form.addEventListener("htmx:afterSwap", () => {
+    let changed = null;
+    for (const [id, value] of typed) {
+      const field = document.getElementById(id);
+      if (!field || field[propertyOf(field)] === value) continue;
+      field[propertyOf(field)] = value;
+      changed = field;
+    }
+    typed = [];
+    // The preview and the address follow.
+    changed?.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}

@@ -1,0 +1,66 @@
+// Places nodes, away from the page's own thread: some hundred nodes take most of a second.
+import dagre from "../vendor/dagre/dagre.esm.js";
+import { inLayers, layersOf } from "./layers.js";
+
+const nodeGap = 18;
+const margin = 20;
+// Above so many nodes, the exact ranks take longer than they are worth.
+const exactUpTo = 120;
+// The library puts a point of its own where an edge crosses a layer. Above so many edges and points
+// the library takes more than a second, and the picture could not be read anyway.
+const mostCrossings = 1000;
+
+function byLibrary(nodes, edges) {
+  const graph = new dagre.graphlib.Graph();
+  graph.setGraph({
+    rankdir: "LR", ranksep: 110, nodesep: nodeGap, edgesep: 8, marginx: margin, marginy: margin,
+    ranker: nodes.length > exactUpTo ? "tight-tree" : "network-simplex",
+  });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const node of nodes) graph.setNode(node.id, { width: node.width, height: node.height });
+  for (const [from, to] of edges) graph.setEdge(from, to);
+  dagre.layout(graph);
+  return {
+    places: nodes.map(({ id }) => ({ id, x: graph.node(id).x, y: graph.node(id).y })),
+    lines: edges.map(([from, to]) => ({ from, to, points: graph.edge(from, to).points })),
+    size: { width: graph.graph().width, height: graph.graph().height },
+  };
+}
+
+function connectedLayout(nodes, edges) {
+  const layers = layersOf(nodes, edges);
+  const lengths = edges.map(([from, to]) => Math.max(1, layers.get(to) - layers.get(from)));
+  // Within a cycle all nodes share a layer here, and the library would make a long chain of them.
+  const inCycle = edges.filter(([from, to]) => layers.get(from) === layers.get(to)).length;
+  const crossings = lengths.reduce((sum, length) => sum + length, inCycle * 10);
+  return crossings > mostCrossings ? inLayers(nodes, edges, layers) : byLibrary(nodes, edges);
+}
+
+// Nodes without an edge would make one long column: they fill rows below the others.
+function inRows(nodes, top, width) {
+  const columns = Math.max(1, Math.floor(Math.max(width, 1100) / (nodes[0].width + nodeGap)));
+  return nodes.map((node, at) => ({
+    id: node.id,
+    x: margin + (at % columns) * (node.width + nodeGap) + node.width / 2,
+    y: top + Math.floor(at / columns) * (node.height + nodeGap) + node.height / 2,
+  }));
+}
+
+function layout({ nodes, edges }) {
+  const joined = new Set(edges.flat());
+  const connected = nodes.filter((node) => joined.has(node.id));
+  const single = nodes.filter((node) => !joined.has(node.id));
+  const nothing = { places: [], lines: [], size: { width: 0, height: margin } };
+  const { places, lines, size } = connected.length ? connectedLayout(connected, edges) : nothing;
+  if (single.length) {
+    const rows = inRows(single, size.height + (connected.length ? nodeGap : 0), size.width);
+    places.push(...rows);
+    size.width = Math.max(size.width, ...rows.map((row) => row.x + single[0].width / 2 + margin));
+    size.height = Math.max(...rows.map((row) => row.y)) + single[0].height / 2 + margin;
+  }
+  return { places, lines, size };
+}
+
+self.addEventListener("message", ({ data }) => {
+  self.postMessage({ number: data.number, ...layout(data) });
+});

@@ -1,0 +1,129 @@
+"""The page of lineage, and the edges of other tools on the page of an asset."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.models import Asset, Gateway
+from slicewise_server.lineage.models import (
+    LineageEdge,
+    LineageEvent,
+    LineageReceiver,
+    ReceivedWrite,
+)
+from tests.alerts.conftest import Receiver
+from tests.attempts import begun
+from tests.factories import DAILY_2013, asset, external, together
+
+pytestmark = pytest.mark.django_db
+PAGE = "/lineage/"
+
+
+@pytest.fixture
+def browser(vera: User) -> Client:
+    client = Client()
+    client.force_login(vera, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+@pytest.fixture
+def flights(db: None) -> Asset:
+    return asset("flights", DAILY_2013)
+
+
+def text_of(browser: Client, address: str = PAGE) -> str:
+    answer = browser.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def add_edge(upstream: Asset | None, downstream: Asset | None) -> None:
+    now = timezone.now()
+    LineageEdge.objects.create(
+        digest="1", upstream=upstream, upstream_namespace="kafka://broker", upstream_name="clicks",
+        downstream=downstream, downstream_namespace="bi://tool", downstream_name="dashboard",
+        job_namespace="imports", job_name="nightly", last_run_id=UUID(int=1),
+        first_seen_at=now, last_seen_at=now,
+    )  # fmt: skip
+
+
+def test_an_empty_page_says_how_to_begin(browser: Client) -> None:
+    assert "OPENLINEAGE_URL" in text_of(browser)
+    for tab in ("received", "edges"):
+        assert "POST /api/v1/lineage/" in text_of(browser, f"{PAGE}?tab={tab}")
+    assert text_of(browser, f"{PAGE}?tab=nonsense&state=nonsense&page=-1")
+
+
+def test_events_show_what_waits_and_what_the_receiver_answered(
+    lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
+) -> None:
+    attempt = begun(flights, alice, gateway)
+    text = text_of(browser)
+    for expected in ("Ready", "1\n", "START", "flights", f"Run {attempt.run.pk}", "Waiting"):
+        assert expected in text
+    now = timezone.now()
+    LineageReceiver.objects.create(pk=1, failures=2, error="at postgres://a:s3cret@h", retry_at=now)
+    LineageEvent.objects.update(refusals=1, error="The receiver refused", not_before=now)
+    text = text_of(browser)
+    assert "Failing" in text
+    assert "s3cret" not in text
+    assert "The receiver refused" in text
+    assert "flights" in text_of(browser, f"{PAGE}?state=refused")
+    assert "Run " not in text_of(browser, f"{PAGE}?state=sent")
+    LineageEvent.objects.update(sent_at=now + timedelta(seconds=1))
+    assert "Run " in text_of(browser, f"{PAGE}?state=sent")
+
+
+def test_events_of_a_function_with_several_assets_name_all_of_them(
+    lineage: Receiver, browser: Client, alice: User, gateway: Gateway
+) -> None:
+    train, _, gone = together("split", ["train", "validate", "gone"], DAILY_2013)
+    Asset.objects.filter(pk=gone.pk).update(active=False)
+    begun(train, alice, gateway)
+    text = text_of(browser)
+    assert "/assets/train/" in text
+    assert "/assets/validate/" in text
+    assert "/assets/gone/" not in text
+
+
+def test_an_unchanged_page_is_not_sent_again(
+    lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
+) -> None:
+    begun(flights, alice, gateway)
+    version = browser.get(PAGE).context["version"]
+    assert browser.get(f"{PAGE}listed/", {"version": version}).status_code == 204
+    LineageEvent.objects.update(sent_at=timezone.now())
+    assert browser.get(f"{PAGE}listed/", {"version": version}).status_code == 200
+
+
+def test_received_writes_and_edges_are_listed(browser: Client, flights: Asset) -> None:
+    stock = external("stock")
+    ReceivedWrite.objects.create(
+        asset=stock, run_id=UUID(int=1), selection="", selection_digest="", job_name="nightly",
+        job_namespace="imports", producer="urn:x", problem="names no partitions",
+    )  # fmt: skip
+    add_edge(None, stock)
+    received = text_of(browser, f"{PAGE}?tab=received")
+    for expected in ("stock", "nightly", "Not counted", "names no partitions"):
+        assert expected in received
+    edges = text_of(browser, f"{PAGE}?tab=edges")
+    for expected in ("clicks", "stock", "nightly"):
+        assert expected in edges
+    assert "clicks" in text_of(browser, "/lineage/assets/stock/")
+    assert "clicks" not in text_of(browser, "/lineage/assets/flights/")
+    assert "/lineage/assets/stock/" in text_of(browser, "/assets/stock/?tab=neighbours")
+    assert browser.get("/lineage/assets/nowhere/").status_code == 404
+
+
+@pytest.mark.parametrize("address", [PAGE, f"{PAGE}?tab=received", f"{PAGE}?tab=edges"])
+def test_a_page_takes_few_statements(
+    address: str, browser: Client, django_assert_max_num_queries: object
+) -> None:
+    with django_assert_max_num_queries(12):  # type: ignore[operator]
+        browser.get(address)

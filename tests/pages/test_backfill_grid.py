@@ -1,0 +1,160 @@
+"""The grid on the page of a backfill: zooms, cells that are shares, and chosen partitions alone."""
+
+import re
+from datetime import date
+from html import unescape
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.models import User
+from assets_app.models import Asset
+from backfills_app.models import Backfill
+from partitions_app.models import PartitionDefinition
+from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from slicewise_server.web import kept_counts
+from tests.factories import asset
+from tests.pages.backfill_records import runs_of, skip, written_backfill
+from tests.pages.markup import polled_address
+
+pytestmark = pytest.mark.django_db
+HOURLY = PartitionByInterval("@hourly", start=date(2024, 1, 1), end=date(2025, 1, 1))
+DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2025, 1, 1))
+SHOPS = PartitionBySequence([f"shop_{number}" for number in range(60)])
+
+
+@pytest.fixture
+def year(vera: User) -> Backfill:
+    """Create a backfill of a year of hours, of which some have begun."""
+    asset("hourly", HOURLY)
+    year = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31")
+    runs_of(year, "succeeded", 3)
+    runs_of(year, "failed", 1, error="no")
+    runs_of(year, "running", 2)
+    skip(year, "in_flight", 1)
+    return year
+
+
+def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
+    """Return the page of a backfill."""
+    return browser.get(f"/backfills/{backfill.pk}/?{query}").content.decode()
+
+
+def names(text: str) -> list[str]:
+    """Return the names of the cells."""
+    grid = text.split('<div id="cells"')[1]
+    return [
+        unescape(name)
+        for name in re.findall(r'<a class="[^"]*" href="[^"]*" aria-label="([^"]*)"', grid)
+    ]
+
+
+def following(text: str) -> str | None:
+    """Return the query of the next page in time."""
+    found = re.search(r'rel="next" href="\?([^"#]*)', text)
+    return unescape(found[1]) if found else None
+
+
+def test_zoomed_out_a_cell_has_the_numbers_of_the_backfills_partitions(
+    browser: Client, year: Backfill
+) -> None:
+    text = page_of(browser, year, "zoom=year")
+    cells = names(text)
+    assert len(cells) == 366
+    assert cells[:2] == [
+        "2024-01-01: 3 succeeded, 1 failed, 2 queued or running, 1 skipped, 17 waiting",
+        "2024-01-02: 24 waiting",
+    ]
+    backfill_asset = year.assets.get().pk
+    query = f"zoom=day&amp;at=2024-01-01&amp;backfill_asset={backfill_asset}"
+    assert f'href="?{query}#partitions"' in text
+    years = names(page_of(browser, year, "zoom=all"))
+    assert years[1] == "February 2024: 696 waiting"
+
+
+def test_zooming_in_shows_each_partition_once(browser: Client, year: Backfill) -> None:
+    text = page_of(browser, year, "zoom=month&at=2024-01-01")
+    cells = names(text)
+    assert cells[:4] == [
+        "2024-01-01T00:00Z: succeeded", "2024-01-01T01:00Z: succeeded",
+        "2024-01-01T02:00Z: succeeded", "2024-01-01T03:00Z: failed",
+    ]  # fmt: skip
+    while query := following(text):
+        text = page_of(browser, year, query)
+        cells += names(text)
+    assert len(cells) == len(set(cells)) == 8784
+
+
+def test_the_first_look_is_at_the_next_partition_that_waits(browser: Client, vera: User) -> None:
+    asset("hourly", HOURLY)
+    newest = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31", order="newest")
+    assert "December 2024" in page_of(browser, newest)
+    oldest = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31")
+    oldest.assets.get().partitions.filter(key__lt="2024-03").update(state="succeeded")
+    assert "March 2024" in page_of(browser, oldest)
+
+
+def test_chosen_windows_and_segments_alone_have_cells(browser: Client, vera: User) -> None:
+    asset("sales", PartitionByProduct({"day": DAILY, "shop": SHOPS}))
+    chosen = "day=2024-03-01..2024-03-02 shop=shop_3,shop_50; day=2024-03-05 shop=shop_50"
+    backfill = written_backfill(vera, "sales", selection=chosen)
+    assert names(page_of(browser, backfill, "zoom=month")) == [
+        "2024-03-01|shop_3: waiting",
+        "2024-03-02|shop_3: waiting",
+        "2024-03-01|shop_50: waiting",
+        "2024-03-02|shop_50: waiting",
+        "2024-03-05|shop_50: waiting",
+    ]
+
+
+def test_shares_of_some_segments_count_these_alone(browser: Client, vera: User) -> None:
+    asset("sales", PartitionByProduct({"shop": SHOPS, "day": DAILY}))
+    backfill = written_backfill(vera, "sales", selection="day=2024 shop=*")
+    runs_of(backfill, "failed", 61, error="no")
+    first = names(page_of(browser, backfill, "zoom=year&at=2024-01-01"))
+    assert first[0] == "shop_0, January 2024: 2 failed, 29 waiting"
+    assert first[1] == "shop_0, February 2024: 29 waiting"
+    second = names(page_of(browser, backfill, "zoom=year&at=2024-01-01&page=2"))
+    assert second[0] == "shop_36, January 2024: 1 failed, 30 waiting"
+
+
+def test_the_grid_stays_as_it_was_cut_when_the_asset_is_cut_anew(
+    browser: Client, vera: User
+) -> None:
+    asset("hourly", HOURLY)
+    backfill = written_backfill(vera, "hourly", "2024-05-01", "2024-05-02")
+    daily = PartitionDefinition.of(DAILY.to_json())
+    Asset.objects.update(partition_definition=daily)
+    assert "2024-05-02T23:00Z: waiting" in names(page_of(browser, backfill, "zoom=month"))
+
+
+@pytest.mark.parametrize("zoom", ["day", "month", "year", "all"])
+def test_a_page_costs_a_few_statements_and_bytes_at_any_zoom(
+    browser: Client, year: Backfill, zoom: str
+) -> None:
+    address = f"/backfills/{year.pk}/cells/?zoom={zoom}&at=2024-05-06"
+    with CaptureQueriesContext(connection) as statements:
+        answer = browser.get(address)
+    assert len(answer.content) < 150_000
+    assert len(statements) <= 12
+    assert f"zoom={zoom}" in polled_address(answer.content.decode())
+
+
+def test_shares_that_take_long_to_count_are_counted_once_until_a_partition_changes(
+    browser: Client, year: Backfill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_counts, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(kept_counts, "RESTS", 0)
+
+    def counted() -> int:
+        with CaptureQueriesContext(connection) as statements:
+            page_of(browser, year, "zoom=year")
+        return sum("date_trunc" in query["sql"] for query in statements)
+
+    cache.clear()
+    assert [counted(), counted()] == [1, 0]
+    runs_of(year, "succeeded", 1)
+    assert [counted(), counted()] == [1, 0]

@@ -1,0 +1,75 @@
+"""Open pages that lose their session or their server, and durations that count by themselves."""
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from assets_app.models import RunState
+from tests.factories import DAILY_2013, asset
+from tests.pages.run_records import failed_run, recorded_run
+
+
+@pytest.mark.django_db
+def test_a_script_of_a_page_whose_session_has_ended_gets_no_page_but_the_way_back() -> None:
+    headers = {"hx-request": "true", "hx-current-url": "http://testserver/runs/?state=failed"}
+    answer = Client().get("/runs/listed/?version=1", headers=headers)
+    assert answer.status_code == 401
+    assert answer.content == b""
+    assert answer["Slicewise-Sign-In"] == "/sign-in/?next=/runs/%3Fstate%3Dfailed"
+    elsewhere = {"hx-request": "true", "hx-current-url": "https://elsewhere.example/runs/"}
+    assert Client().get("/runs/listed/", headers=elsewhere)["Slicewise-Sign-In"].endswith("next=/")
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_page_whose_session_has_ended_leads_to_the_sign_in_page_and_back(page: Page) -> None:
+    failed_run(asset("raw_flights", DAILY_2013))
+    page.goto("/runs/?state=failed")
+    Session.objects.all().delete()
+    page.wait_for_url("**/sign-in/?next=/runs/%3Fstate%3Dfailed")
+    expect(page.get_by_label("Username")).to_have_count(1)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_page_says_when_the_server_is_away_and_when_it_is_back(page: Page) -> None:
+    failed_run(asset("raw_flights", DAILY_2013))
+    page.goto("/runs/")
+    notice = page.get_by_text("No answer from the server since")
+    expect(page.get_by_text("no rows")).to_be_visible()
+    expect(notice).to_have_count(0)
+    page.context.set_offline(True)
+    expect(notice).to_be_visible()
+    page.context.set_offline(False)
+    expect(notice).to_have_count(0)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_duration_of_a_run_counts_while_nothing_else_changes(page: Page) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    run = recorded_run(flights, RunState.RUNNING, started_at=timezone.now())
+    for address in (f"/runs/{run.pk}/", "/runs/"):
+        page.goto(address)
+        counted = page.locator("[data-elapsed]").first
+        first = counted.inner_text()
+        page.wait_for_function(
+            "first => document.querySelector('[data-elapsed]').innerText !== first", arg=first
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_dark_pages_stay_dark_after_the_admin_site_has_kept_a_theme(page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto("/")
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    page.evaluate("localStorage.setItem('theme', 'auto')")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    page.get_by_label("Toggle theme").click()
+    page.evaluate("localStorage.setItem('theme', 'dark')")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "light")

@@ -1,0 +1,188 @@
+"""The impact of a change: the downstream partitions that become stale, on the asset's page."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+import slicewise
+from accounts_app.models import User
+from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.queries import impact as impact_module
+from assets_app.queries.impact import impact_of
+from tests.clients import browser_of
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, external, person
+from tests.pages.markup import compact, page_at
+from tests.partition_records import made
+
+pytestmark = pytest.mark.django_db
+MONTHLY_2013 = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
+NOW = datetime(2014, 6, 1, tzinfo=UTC)
+
+
+def reads(
+    downstream: Asset, *upstream: Asset, mapping: slicewise.PartitionMapping | None = None
+) -> Asset:
+    """Let an asset read other assets, and return the asset."""
+    for asset_row in upstream:
+        AssetDependency.objects.create(
+            upstream=asset_row,
+            downstream=downstream,
+            inlet=True,
+            mapping=None if mapping is None else mapping.to_json(),
+        )
+    return downstream
+
+
+@pytest.fixture
+def raw(db: None) -> Asset:
+    """Create an asset by day and airport, with a daily reader, a monthly one and a report."""
+    raw = external("raw", DAY_BY_AIRPORT)
+    daily = reads(asset("daily", DAILY_2013), raw)
+    reads(asset("report"), reads(asset("monthly", MONTHLY_2013), daily))
+    made(raw, "date=2013 airport=*")
+    made(daily, "2013")
+    return raw
+
+
+def stale(of: Asset, selection: str) -> dict[str, str]:
+    """Return the selections that become stale, by asset."""
+    chosen = definition_of(of).select(selection)
+    impact = impact_of(of, chosen, NOW)
+    return {line.asset.name: line.text for line in impact.assets}
+
+
+def test_partitions_that_read_a_changed_one_become_stale(raw: Asset) -> None:
+    assert stale(raw, "date=2013-03-05 airport=JFK") == {
+        "daily": "2013-03-05", "monthly": "", "report": "",
+    }  # fmt: skip
+
+
+def test_a_sync_may_change_a_definition_meanwhile(raw: Asset) -> None:
+    before = Asset.objects.get(name="raw")
+    hourly = slicewise.PartitionByInterval("@hourly", start="2013-01-01")
+    raw.partition_definition = asset("unrelated", hourly).partition_definition
+    raw.save()
+    lines = impact_of(before, None, NOW).assets
+    assert [line.asset.name for line in lines] == ["daily", "monthly", "report"]
+
+
+def test_staleness_follows_over_several_assets_as_far_as_partitions_exist(raw: Asset) -> None:
+    made(Asset.objects.get(name="monthly"), "2013-03..2013-12")
+    found = stale(raw, "date=2013-02-28..2013-03-01 airport=EWR")
+    assert found["daily"] == "2013-02-28..2013-03-01"
+    assert found["monthly"] == "2013-03-01"
+
+
+def test_a_partition_that_does_not_exist_passes_nothing_on(raw: Asset) -> None:
+    made(Asset.objects.get(name="monthly"), "2013")
+    AssetPartition.objects.filter(asset__name="daily", key__startswith="2013-03").delete()
+    assert stale(raw, "date=2013-03 airport=*")["monthly"] == ""
+
+
+def test_a_mapping_reaches_the_windows_that_it_names(raw: Asset) -> None:
+    rolling = reads(
+        asset("rolling", DAILY_2013), Asset.objects.get(name="daily"),
+        mapping=slicewise.Offset(-6, 0),
+    )  # fmt: skip
+    made(rolling, "2013-01..2013-06")
+    assert stale(raw, "date=2013-03-05 airport=JFK")["rolling"] == "2013-03-05..2013-03-11"
+
+
+def test_a_trigger_without_a_read_makes_nothing_stale(raw: Asset) -> None:
+    AssetDependency.objects.filter(downstream__name="daily").update(inlet=False, scheduling=True)
+    assert stale(raw, "date=2013-03-05 airport=JFK") == {}
+
+
+def test_a_diamond_is_counted_once(raw: Asset) -> None:
+    daily = Asset.objects.get(name="daily")
+    left, right = reads(asset("left", DAILY_2013), daily), reads(asset("right", DAILY_2013), daily)
+    bottom = reads(asset("bottom", DAILY_2013), left, right)
+    for of in (left, right, bottom):
+        made(of, "2013-03")
+    assert stale(raw, "date=2013-03-05..2013-03-06 airport=LGA")["bottom"] == (
+        "2013-03-05..2013-03-06"
+    )
+    impact = impact_of(raw, None, NOW)
+    assert [(line.asset.name, line.distance) for line in impact.assets if line.distance > 2] == [
+        ("bottom", 3), ("report", 3),
+    ]  # fmt: skip
+
+
+def test_a_circle_of_readers_ends() -> None:
+    first, second = asset("first", DAILY_2013), asset("second", DAILY_2013)
+    reads(second, first)
+    reads(first, second)
+    made(first, "2013-01")
+    made(second, "2013-01")
+    assert stale(first, "2013-01-05") == {"second": "2013-01-05"}
+
+
+def test_too_many_keys_are_bounded_and_said_so(
+    raw: Asset, monkeypatch: pytest.MonkeyPatch, browser: Client
+) -> None:
+    monkeypatch.setattr(impact_module, "_MOST_KEYS", 3)
+    text = compact(page_at(browser, "/assets/raw/impact/?selection=date=2013-03 airport=JFK"))
+    assert "up to 31" in text
+
+
+def test_the_page_says_what_becomes_stale_and_leads_on(raw: Asset, browser: Client) -> None:
+    address = "/assets/raw/impact/?selection=date=2013-03-05..2013-03-06 airport=JFK"
+    text = compact(page_at(browser, address))
+    assert "2 partitions selected." in text
+    assert '<div class="key">2013-03-05..2013-03-06</div>' in text
+    assert 'href="/assets/monthly/"' in text
+    assert "existing partitions" in text
+
+
+def test_a_backfill_of_the_selection_and_downstream_is_offered(browser: Client) -> None:
+    reads(asset("second", DAILY_2013), asset("first", DAILY_2013))
+    text = page_at(browser, "/assets/first/impact/?selection=2013-03")
+    link = re.search(r'href="(/backfills/new/[^"]*selection[^"]*)"', text)
+    assert link is not None
+    form = page_at(browser, link[1].replace("&amp;", "&"))
+    assert 'value="2013-03-01"' in form
+    assert 'value="2013-03-31"' in form
+    assert re.search(r'value="all"[^>]*checked', form)
+
+
+def test_a_viewer_is_offered_no_action(raw: Asset, db: None) -> None:
+    reads(asset("second", DAILY_2013), asset("first", DAILY_2013))
+    viewer: User = person("vincent")
+    text = page_at(browser_of(viewer), "/assets/first/impact/?selection=2013-03")
+    assert "/backfills/new/" not in text
+    assert "/materialize/" not in text
+
+
+@pytest.mark.parametrize("fragment", ["", "&fragment=panel", "&fragment=impact"])
+def test_a_wrong_selection_is_said_at_its_field(raw: Asset, browser: Client, fragment: str) -> None:
+    text = page_at(browser, f"/assets/raw/impact/?selection=2013-99{fragment}")
+    assert 'class="field-errors"' in text
+    assert "2013-99" in text
+
+
+def test_a_fragment_has_no_frame(raw: Asset, browser: Client) -> None:
+    assert "<html" not in page_at(browser, "/assets/raw/impact/?fragment=panel")
+    impact = page_at(browser, "/assets/raw/impact/?fragment=impact")
+    assert "<html" not in impact
+    assert "<form" not in impact
+
+
+def test_an_asset_without_readers_says_so(raw: Asset, browser: Client) -> None:
+    assert "No asset reads report." in page_at(browser, "/assets/report/impact/")
+
+
+def test_the_statements_grow_by_a_few_with_each_asset(raw: Asset, browser: Client) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page_at(browser, "/assets/raw/impact/?selection=date=2013-03-05 airport=JFK")
+        return len(queries)
+
+    statements()
+    before = statements()
+    for number in range(5):
+        made(reads(asset(f"more_{number}", DAILY_2013), raw), "2013-03")
+    assert statements() - before <= 10

@@ -1,0 +1,257 @@
+"""The overview: tiles, the chart of runs, failures by error, and the way from there to a retry."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts_app.models import User
+from accounts_app.policy import Role
+from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, AssetPartition, Run, RunState
+from assets_app.queries import run_history
+from partitions_app.models import PartitionDefinition
+from slicewise import PartitionByInterval
+from tests.clients import browser_of
+from tests.factories import DAILY_2013, asset, person
+from tests.gateways import record_attempt, record_gateway
+from tests.pages.backfill_records import runs_of, written_backfill
+from tests.pages.markup import compact, page_at, polled_address
+from tests.pages.run_records import failed_partition, recorded_run
+from tests.partition_records import record
+from tests.scheduling.scheduled_assets import DAILY, at, cron, scheduled
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def flights() -> Asset:
+    return asset("raw_flights", DAILY_2013)
+
+
+def tiles(browser: Client) -> dict[str, tuple[str, str]]:
+    """Return number and address of each tile by its label."""
+    page = compact(page_at(browser, "/"))
+    pattern = r'<a class="card tile" href="([^"]*)">.*?</svg>([^<]+)</span><b[^>]*>([^<]+)</b>'
+    return {label: (number, unescape(url)) for url, label, number in re.findall(pattern, page)}
+
+
+def ended(of: Asset, state: RunState, ago: timedelta) -> Run:
+    """Create a run that ended so long ago."""
+    instant = timezone.now() - ago
+    return recorded_run(of, state, started_at=instant, ended_at=instant)
+
+
+def sections(browser: Client, query: str = "") -> str:
+    """Return the overview as one line."""
+    return compact(page_at(browser, f"/{query}"))
+
+
+def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flights: Asset) -> None:
+    record(flights, "2013-01-01..2013-01-03", lambda place: "failed")
+    paused = asset("paused_one", DAILY_2013, paused=True)
+    late = scheduled("late_one", cron("@daily"), DAILY, since=at(2024, 1, 1))
+    assert late.producer
+    late.producer.schedule.next_at = timezone.now() - timedelta(hours=1)
+    late.producer.schedule.save()
+    group = materialize(
+        MaterializeRequest(asset=flights, selection="2013-02-01..2013-02-02"),
+        user=person("eve", is_superuser=True),
+    )
+    begun = group.runs.order_by("id")[0]
+    for state in (RunState.DISPATCHED, RunState.RUNNING):
+        Run.objects.filter(pk=begun.pk).update(state=state)
+    record_attempt(record_gateway("fine"), begun)
+    shown = tiles(browser)
+    assert {label: number for label, (number, _) in shown.items()} == {
+        "Failed": "3", "Overdue ticks": "1", "Stale": "0", "Queued": "1", "Running": "1",
+        "Paused": "1", "Import errors": "0", "Workers": "1",
+    }  # fmt: skip
+    expected = {"Failed": flights, "Overdue ticks": late, "Paused": paused}
+    for label, of in expected.items():
+        listed = set(re.findall(r'id="asset-(\d+)"', page_at(browser, shown[label][1])))
+        assert listed == {str(of.pk)}, label
+    for label, pk in (("Queued", group.runs.order_by("id")[1].pk), ("Running", begun.pk)):
+        listed = set(re.findall(r'id="run-(\d+)"', page_at(browser, shown[label][1])))
+        assert listed == {str(pk)}, label
+    assert "1 of 3 slots in use" in sections(browser)
+
+
+def test_the_chart_has_the_runs_of_the_last_day_by_state_with_links_to_them(
+    browser: Client, flights: Asset
+) -> None:
+    recent = [ended(flights, RunState.SUCCEEDED, timedelta(minutes=1)) for _ in range(3)]
+    failed = ended(flights, RunState.FAILED, timedelta(hours=5))
+    old = ended(flights, RunState.CANCELED, timedelta(days=3))
+    page = sections(browser)
+    assert "Succeeded</span><b>3</b>" in page
+    assert "Failed</span><b>1</b>" in page
+    assert "Canceled</span><b>" not in page
+    links = re.findall(r'<li><a href="(/runs/\?ended_after=[^"]*)"', page)
+    listed = [re.findall(r'id="run-(\d+)"', page_at(browser, unescape(link))) for link in links]
+    assert sorted(int(pk) for pks in listed for pk in pks) == sorted(
+        run.pk for run in [*recent, failed]
+    )
+    week = sections(browser, "?span=7d")
+    assert "Canceled</span><b>1</b>" in week
+    link = re.search(r'href="([^"]*state=canceled[^"]*)"', week)
+    assert link
+    assert f'id="run-{old.pk}"' in page_at(browser, unescape(link[1]))
+
+
+def test_the_chart_reads_the_latest_runs_alone_and_says_so(
+    browser: Client, flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(4):
+        ended(flights, RunState.SUCCEEDED, timedelta(minutes=1))
+    monkeypatch.setattr(run_history, "MOST_RUNS", 3)
+    assert "Succeeded</span><b>3</b>" in sections(browser)
+
+
+def test_failures_are_grouped_by_asset_and_error_with_a_retry_in_the_row(
+    browser: Client, flights: Asset
+) -> None:
+    other = asset("other", DAILY_2013)
+    for day in (1, 2, 3):
+        failed_partition(flights, f"2013-01-0{day}", error=f"ValueError: line {day} is cut")
+    failed_partition(flights, "2013-02-01", error="KeyError: 'dest'")
+    failed_partition(other, "2013-01-01", error="ValueError: line 1 is cut")
+    failed_partition(other, "2013-01-02", error="long ago", ago=timedelta(days=2))
+    page = sections(browser)
+    assert page.count('class="list-group-item failure"') == 3
+    assert '3 runs</span>of<a href="/assets/raw_flights/">' in page
+    assert "Retry all 5" in page
+    assert "long ago" not in page
+    assert "long ago" in sections(browser, "?span=7d")
+
+
+def test_failed_partitions_of_one_error_are_run_again_in_two_clicks(
+    browser: Client, flights: Asset
+) -> None:
+    runs = [failed_partition(flights, f"2013-01-0{day}", error=f"line {day}") for day in (1, 2, 3)]
+    text = sections(browser)
+    assert '<span class="key">2013-01-01</span>\u2013<span class="key">2013-01-03</span>' in text
+    assert "Latest: line 3" in text
+    other = failed_partition(flights, "2013-02-01", error="KeyError: 'dest'")
+    link = re.search(r'<a class="btn btn-sm" href="([^"]*like=[^"]*)"', sections(browser))
+    assert link
+    question = page_at(browser, unescape(link[1]))  # the first click
+    assert "Retry 3 runs?" in question
+    named = re.findall(r'type="hidden" name="run" value="(\d+)"', question)
+    answer = browser.post(unescape(link[1]), {"run": named}, follow=True)  # the second click
+    assert "Retrying 3 runs." in answer.content.decode()
+    states = dict(Run.objects.values_list("pk", "state"))
+    assert [states[run.pk] for run in runs] == ["queued"] * 3
+    assert states[other.pk] == "failed"
+
+
+def test_all_failures_are_run_again_in_two_clicks_and_leave_the_overview(
+    browser: Client, flights: Asset
+) -> None:
+    for day in (1, 2, 3):
+        failed_partition(flights, f"2013-01-0{day}", error=f"error of {'abc'[day - 1]}")
+    link = re.search(r'id="retry-all" href="([^"]*)"', sections(browser))
+    assert link
+    question = page_at(browser, unescape(link[1]))
+    named = re.findall(r'type="hidden" name="run" value="(\d+)"', question)
+    assert len(named) == 3
+    browser.post(unescape(link[1]), {"run": named})
+    assert "No run has failed whose partitions are still failed." in sections(browser)
+
+
+def test_a_failure_is_gone_once_its_partition_is_made_or_is_no_more(
+    browser: Client, flights: Asset
+) -> None:
+    failed_partition(flights, "2013-01-01", error="made since")
+    failed_partition(flights, "2013-01-02", error="held now")
+    failed_partition(flights, "2013-12-31", error="no more defined")
+    failed_partition(flights, "2013-03-01", error="still there")
+    AssetPartition.objects.filter(key="2013-01-01").update(state="materialized", version=1)
+    AssetPartition.objects.filter(key="2013-01-02").update(
+        held_by=recorded_run(flights, RunState.QUEUED, "2013-01-02")
+    )
+    shorter = PartitionByInterval("@daily", start="2013-01-01", end="2013-06-01")
+    flights.partition_definition = PartitionDefinition.of(shorter.to_json())
+    flights.save()
+    page = sections(browser)
+    assert page.count('class="list-group-item failure"') == 1
+    assert "still there" in page
+
+
+def test_who_may_not_make_partitions_is_offered_no_retry(flights: Asset) -> None:
+    failed_partition(flights, "2013-01-01")
+    failed_partition(flights, "2013-01-02")
+    viewer = browser_of(person("ulf", Role.VIEWER))
+    page = sections(viewer)
+    assert "Open run" in page
+    assert "/runs/retry/" not in page
+
+
+@pytest.mark.parametrize(
+    "query", ["?failed_since=x", "?failed_since=2013-01-01&like=x", "?failed_since=", "?like=7"]
+)
+def test_a_nonsense_address_retries_nothing(browser: Client, query: str) -> None:
+    answer = browser.get(f"/runs/retry/{query}", follow=True)
+    assert "No run selected" in answer.content.decode()
+
+
+def test_backfills_in_progress_tell_their_states_apart(browser: Client, vera: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    january = written_backfill(vera)
+    runs_of(january, "succeeded", 2)
+    runs_of(january, "failed", 1)
+    runs_of(january, "running", 3)
+    runs_of(january, "queued", 1)
+    words = " ".join(re.sub("<[^>]*>", "", page_at(browser, "/")).split())
+    assert "2 of 31 materialized, 1 failed, 3 running, 1 queued, 24 waiting" in words
+
+
+def test_the_overview_costs_the_same_for_few_assets_and_for_many(
+    browser: Client, flights: Asset
+) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            page_at(browser, "/")
+        return len(captured)
+
+    failed_partition(flights, "2013-01-01", error="no rows")
+    few = statements()
+    for number in range(12):
+        failed_partition(asset(f"a{number}", DAILY_2013), "2013-01-01", error=f"of {number}")
+    assert statements() == few
+    assert few <= 25
+
+
+def test_failed_and_overdue_partitions_are_counted_once_for_tiles_and_list(
+    browser: Client, flights: Asset
+) -> None:
+    record(flights, "2013-01-01", lambda _: "failed")
+    with CaptureQueriesContext(connection) as captured:
+        page = sections(browser)
+    assert "1 failed" in page
+    texts = [query["sql"] for query in captured]
+    for counted in (
+        "assets_app_latepartition AS late",
+        "FROM bound JOIN assets_app_partitioncount",
+    ):
+        assert sum(counted in text for text in texts) == 1, counted
+
+
+def test_the_overview_answers_nothing_until_something_has_changed(
+    browser: Client, flights: Asset
+) -> None:
+    worker = record_gateway("fine")
+    again = polled_address(page_at(browser, "/?span=7d"))
+    assert "span=7d" in again
+    assert browser.get(again).status_code == 204
+    worker.slots = 7
+    worker.save()
+    answer = browser.get(again)
+    assert "of 7 slots in use" in compact(answer.content.decode())
+    failed_partition(flights, "2013-01-01")
+    assert browser.get(polled_address(answer.content.decode())).status_code == 200

@@ -1,0 +1,74 @@
+"""The page and the drawer of a partition: why it is as it is, and the partitions beside it."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+from django.test import Client
+
+from assets_app.models import Asset, AssetDependency
+from assets_app.queries.adjacent import adjacent_to
+from slicewise import PartitionByInterval, PartitionDefinition
+from tests.clients import api_client_of
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.pages.markup import compact, page_at
+from tests.partition_records import record
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+HOURLY = PartitionByInterval("@hourly", timezone="America/New_York", start=date(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("definition", "key", "previous", "following"),
+    [
+        (DAILY_2013, "2013-01-01", "", "2013-01-02"),
+        (DAILY_2013, "2013-12-31", "2013-12-30", ""),
+        (DAY_BY_AIRPORT, "2013-02-01|JFK", "2013-01-31|JFK", "2013-02-02|JFK"),
+        (
+            HOURLY,
+            "2026-11-01T01:00-05:00",
+            "2026-11-01T01:00-04:00",
+            "2026-11-01T02:00-05:00",
+        ),
+        (AIRPORTS, "JFK", "EWR", "LGA"),
+        (PartitionByInterval("@daily", start=date(2026, 1, 1)), "2026-11-20", "2026-11-19", ""),
+        (DAILY_2013, "1999-01-01", "", ""),
+        (None, "", "", ""),
+    ],
+)
+def test_the_partitions_before_and_after(
+    definition: PartitionDefinition | None, key: str, previous: str, following: str
+) -> None:
+    adjacent = adjacent_to(definition, key, NOW)
+    assert (adjacent.previous, adjacent.following) == (previous, following)
+
+
+def flights_and_months() -> Asset:
+    """Create days, and months that read the days."""
+    days = asset("days", DAILY_2013)
+    months = asset("months", PartitionByInterval("@monthly", start=date(2013, 1, 1)))
+    AssetDependency.objects.create(upstream=days, downstream=months, inlet=True)
+    record(days, "2013-03-01..2013-03-29")
+    return days
+
+
+def test_the_page_and_the_drawer_say_why_and_lead_on(browser: Client) -> None:
+    flights_and_months()
+    for headers in ({}, {"hx-request": "true"}):
+        answer = browser.get("/assets/months/partitions/2013-03-01/", headers=headers)
+        text = compact(answer.content.decode())
+        assert ("<html" in text) == (not headers)
+        assert "Waiting for 2 of 31 of days: days 2013-03-30, days 2013-03-31." in text
+        assert 'rel="prev" href="/assets/months/partitions/2013-02-01/"' in text
+        assert "selection=2013-03-01&amp;downstream=all" in text
+    text = page_at(browser, "/assets/days/partitions/2013-03-30/")
+    assert "The asset has no schedule" in text
+    assert 'href="/assets/months/partitions/2013-03-01/"' in text
+
+
+def test_the_api_says_why() -> None:
+    flights_and_months()
+    client = api_client_of(person("otto"))
+    answer = client.get("/api/v1/assets/months/partitions/?selection=2013-03")
+    (line,) = answer.json()["results"]
+    assert line["reason"].startswith("Waiting for 2 of 31 of days")

@@ -1,0 +1,159 @@
+"""The trigger form in a real browser: clicks, the address, keys of the picker, and no script."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page, Route, expect
+from pytest_django.live_server_helper import LiveServer
+
+from assets_app.models import AssetDependency
+from backfills_app.models import Backfill
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.pages.real_browser import opened_page
+from tests.partition_records import record
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def page(live_server: LiveServer, browser: Client) -> Iterator[Page]:
+    """Open Vera's browser, a real browser."""
+    with opened_page(live_server.url, browser) as opened:
+        yield opened
+
+
+def declare() -> None:
+    """Create the weather by day and airport, which is complete, and delays that read it."""
+    weather = asset("weather", DAY_BY_AIRPORT)
+    delays = asset("delays", DAILY_2013, upstream={"weather": None})
+    AssetDependency.objects.create(upstream=weather, downstream=delays, inlet=True)
+    record(weather, "date=2013")
+    record(delays, "2013")
+
+
+def test_march_for_one_airport_with_downstream_takes_five_clicks(page: Page) -> None:
+    declare()
+    page.goto("/")
+    page.get_by_role("link", name="Assets").first.click()
+    page.get_by_role("link", name="weather").first.click()
+    march = page.locator("section", has_text="March 2013")
+    march.get_by_role("rowheader", name="JFK").click()
+    page.get_by_role("button", name="Backfill with downstream…").click()
+    page.get_by_role("button", name="Run all 62 partitions again").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("backfill_weather")
+    backfill = Backfill.objects.get()
+    assert backfill.logical_dates == "date=2013-03-01..2013-03-31 airport=JFK"
+    assert list(backfill.assets.values_list("asset__name", flat=True)) == ["weather", "delays"]
+
+
+def test_the_address_keeps_the_form_over_reload_and_back(page: Page) -> None:
+    declare()
+    page.goto("/backfills/new/")
+    page.get_by_label("Asset", exact=True).select_option("weather")
+    page.get_by_label("JFK").check()
+    page.locator("#id_start").fill("2013-03-01")
+    page.locator("#id_end").fill("2013-03-31")
+    page.get_by_label("All, including").check()
+    expect(page.locator("#start-backfill")).to_have_text("Start backfill of 31 partitions")
+    expect(page.locator("#count-all")).to_have_text("31")
+    page.wait_for_url("**segment-airport=JFK**")
+    page.reload()
+    expect(page.get_by_label("JFK")).to_be_checked()
+    expect(page.locator("#id_end")).to_have_value("2013-03-31")
+    page.get_by_role("link", name="Runs").first.click()
+    page.go_back()
+    expect(page.get_by_label("All, including")).to_be_checked()
+    expect(page.locator("#start-backfill")).to_have_text("Start backfill of 31 partitions")
+
+
+def test_text_typed_while_the_form_loads_the_fields_of_the_asset_stays(page: Page) -> None:
+    declare()
+    page.goto("/backfills/new/")
+    waiting: list[Route] = []
+    page.route("**/backfills/new/?fragment=dependent**", lambda route: waiting.append(route))
+    page.get_by_label("Asset", exact=True).select_option("weather")
+    page.locator("#id_start").fill("2013-03-01")
+    page.locator("#id_end").fill("2013-03-31")
+    page.get_by_label("All, including").check()
+    page.wait_for_timeout(700)
+    assert len(waiting) == 1
+    waiting[0].continue_()
+    expect(page.get_by_label("JFK")).to_be_visible()
+    expect(page.locator("#id_start")).to_have_value("2013-03-01")
+    expect(page.locator("#id_end")).to_have_value("2013-03-31")
+    expect(page.get_by_label("All, including")).to_be_checked()
+    expect(page.locator("#preview")).to_contain_text("93 partitions")
+    page.wait_for_url("**start=2013-03-01**")
+
+
+def test_the_picker_opens_at_the_data_and_works_by_keys(page: Page) -> None:
+    declare()
+    page.goto("/backfills/new/?asset=delays")
+    page.get_by_role("button", name="Pick a date: From").focus()
+    page.keyboard.press("Enter")
+    months = page.locator(".flatpickr-calendar.open .flatpickr-monthDropdown-months")
+    expect(months).to_have_value("11")
+    expect(page.locator(".flatpickr-calendar.open .flatpickr-weekday").first).to_contain_text("Mon")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator("#id_start")).to_have_value("2013-12-30")
+
+
+# The red, green, blue and alpha of a colour in any notation, from 0 to 255, as it is painted.
+_PAINTED = """colour => {
+        const canvas = document.createElement("canvas").getContext("2d");
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data];
+    }"""
+# The contrast, as WCAG computes it, of an element's text with the background of the calendar, or of
+# the element where it has one.
+_CONTRAST = f"""element => {{
+    const painted = {_PAINTED};
+    const brightness = ([red, green, blue]) => {{
+        const linear = value => value <= 10.31
+            ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4;
+        return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+    }};
+    const backgroundOf = one => painted(getComputedStyle(one).backgroundColor);
+    const own = backgroundOf(element);
+    const calendar = backgroundOf(element.closest(".flatpickr-calendar"));
+    const back = brightness(own[3] === 0 ? calendar : own);
+    const text = brightness(painted(getComputedStyle(element).color));
+    return (Math.max(back, text) + 0.05) / (Math.min(back, text) + 0.05);
+}}"""
+_BRIGHTNESS = f"""element => ({_PAINTED})(getComputedStyle(element).backgroundColor)
+    .slice(0, 3).reduce((sum, value) => sum + value, 0)"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_picker_can_be_read_and_has_the_theme_of_the_page(
+    live_server: LiveServer, browser: Client, dark: bool
+) -> None:
+    declare()
+    with opened_page(live_server.url, browser, dark=dark) as page:
+        page.goto("/backfills/new/?asset=delays&start=2013-11-05")
+        page.get_by_role("button", name="Pick a date: From").click()
+        calendar = page.locator(".flatpickr-calendar.open")
+        for selector in (
+            ".flatpickr-monthDropdown-months", "input.cur-year", ".flatpickr-weekday >> nth=0",
+            ".flatpickr-day.selected", ".flatpickr-day:text-is('20')", ".nextMonthDay >> nth=0",
+        ):  # fmt: skip
+            assert calendar.locator(selector).evaluate(_CONTRAST) >= 4.5, selector
+        assert (calendar.evaluate(_BRIGHTNESS) < 3 * 128) is dark
+
+
+def test_trigger_watch_and_cancel_without_a_script(
+    live_server: LiveServer, browser: Client
+) -> None:
+    asset("delays", DAILY_2013)
+    with opened_page(live_server.url, browser, script=False) as page:
+        page.goto("/backfills/new/?asset=delays&start=2013-03-01&end=2013-03-03")
+        page.get_by_role("button", name="Update preview").click()
+        expect(page.locator("#preview")).to_contain_text("3 partitions in 3 runs")
+        page.get_by_role("button", name="Start backfill").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("backfill_delays")
+        page.get_by_role("link", name="Cancel…").click()
+        page.get_by_role("button", name="Cancel backfill").click()
+        expect(page.locator("#progress")).to_contain_text("ancel")

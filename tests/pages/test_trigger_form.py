@@ -1,0 +1,179 @@
+"""The trigger form: errors at their fields, one backfill for one submission, and nothing to run."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts_app.models import User
+from assets_app.models import AssetDependency
+from backfills_app.models import Backfill
+from slicewise import PartitionByProduct, PartitionBySequence
+from tests.clients import browser_of
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.pages.markup import compact, page_at
+from tests.partition_records import record
+
+pytestmark = pytest.mark.django_db
+
+
+def typed(name: str, **changes: Any) -> dict[str, Any]:
+    """Return the fields that the form sends once an asset is chosen."""
+    return {
+        "asset": name, "shown_for": name, "start": "2013-03-01", "end": "2013-03-31",
+        "max_active_runs": "3", "existing": "missing_and_failed", "order": "oldest",
+        "downstream": "none",
+    } | changes  # fmt: skip
+
+
+def errors(browser: Client, **sent: Any) -> dict[str, list[str]]:
+    """Return the errors of a form that is refused, by field."""
+    answer = browser.post("/backfills/new/", sent)
+    assert answer.status_code == 400
+    return {field: list(messages) for field, messages in answer.context["form"].errors.items()}
+
+
+def test_an_error_stands_at_the_field_that_is_wrong(browser: Client) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    sent = typed("weather") | {"segment-airport": "JFX"}
+    assert list(errors(browser, **sent)) == ["segment-airport"]
+    sent = typed("weather", start="March 1, 2013") | {"segment-airport": "JFK"}
+    assert list(errors(browser, **sent)) == ["start"]
+    sent = typed("weather", end="2013-02-30") | {"segment-airport": "JFX"}
+    assert sorted(errors(browser, **sent)) == ["end", "segment-airport"]
+    answer = browser.post("/backfills/new/", sent)
+    assert 'id="id_segment-airport_error"' in answer.content.decode()
+
+
+def test_upper_and_lower_case_of_segments_are_forgiven(browser: Client) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    sent = typed("weather") | {"segment-airport": "jfk, EWR"}
+    assert browser.post("/backfills/new/", sent).status_code == 302
+    assert Backfill.objects.get().logical_dates == "date=2013-03-01..2013-03-31 airport=EWR,JFK"
+
+
+def test_the_error_of_a_preset_goes_with_the_asset(browser: Client) -> None:
+    record(asset("done", DAILY_2013), "2013")
+    asset("open", DAILY_2013)
+    sent = typed("done", start="", end="")
+    text = browser.get(
+        "/backfills/new/", sent | {"preset": "success"}, headers={"hx-request": "true"}
+    ).content.decode()
+    assert "All partitions of done ended before the last materialized one." in text
+    other = sent | {"asset": "open", "fragment": "dependent"}
+    text = browser.get("/backfills/new/", other, headers={"hx-request": "true"}).content.decode()
+    assert 'name="start"' in text
+    assert "ended before" not in text
+
+
+def test_a_few_segments_are_boxes_and_many_are_searched(browser: Client) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    shops = PartitionBySequence([f"shop-{number}" for number in range(60)])
+    asset("sales", PartitionByProduct({"day": DAILY_2013, "shop": shops}))
+    sent = typed("weather", fragment="dependent") | {"segment-airport": ["EWR", "LGA"]}
+    text = browser.get("/backfills/new/", sent, headers={"hx-request": "true"}).content.decode()
+    assert text.count('type="checkbox" name="segment-airport"') == 3
+    assert 'value="LGA" class="form-check-input" id="id_segment-airport_2" checked' in text
+    sent = typed("sales", fragment="segment-options", dimension="shop") | {
+        "segment-shop": "shop-1,P-59"
+    }
+    text = browser.get("/backfills/new/", sent, headers={"hx-request": "true"}).content.decode()
+    assert text == '<option value="shop-1,shop-59">'
+
+
+def test_with_many_assets_the_asset_is_searched(browser: Client) -> None:
+    for number in range(52):
+        asset(f"raw_{number}", DAILY_2013, group="odd" if number % 2 else "even")
+    assert '<input type="text" name="asset"' in page_at(browser, "/backfills/new/")
+    query = {"fragment": "asset-options", "asset": "RAW_5"}
+    text = browser.get("/backfills/new/", query, headers={"hx-request": "true"}).content.decode()
+    assert text == '<option value="raw_5"><option value="raw_50"><option value="raw_51">'
+    query["asset"] = "even"
+    text = browser.get("/backfills/new/", query, headers={"hx-request": "true"}).content.decode()
+    assert text.count("<option") == 26
+
+
+def test_the_same_form_sent_twice_creates_one_backfill(browser: Client) -> None:
+    asset("daily", DAILY_2013)
+    sent = typed("daily", token="a1")
+    first = browser.post("/backfills/new/", sent)
+    again = browser.post("/backfills/new/", sent)
+    assert first["Location"] == again["Location"]
+    assert "was submitted already" in page_at(browser, again["Location"])
+    # Changed, or from a new page, the form is another submission.
+    for changes in ({"start": "2013-03-02"}, {"token": "b2"}):
+        assert browser.post("/backfills/new/", sent | changes)["Location"] != first["Location"]
+    assert Backfill.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_submissions_at_once_create_one_backfill(vera: User) -> None:
+    asset("daily", DAILY_2013)
+    browsers = [browser_of(vera) for _ in range(4)]
+
+    def send(browser: Client) -> str:
+        try:
+            return str(browser.post("/backfills/new/", typed("daily", token="a1"))["Location"])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        addresses = set(threads.map(send, browsers))
+    assert Backfill.objects.count() == 1
+    assert len(addresses) == 1
+
+
+def test_where_nothing_would_run_start_is_off_and_the_way_out_is_offered(browser: Client) -> None:
+    record(asset("daily", DAILY_2013), "2013")
+    text = browser.get(
+        "/backfills/new/", typed("daily"), headers={"hx-request": "true"}
+    ).content.decode()
+    start = text.split('id="start-backfill"')[1].split("</button>")[0]
+    assert "disabled" in start
+    assert "Run all 31 partitions again" in compact(text)
+    assert list(errors(browser, **typed("daily"))) == ["existing"]
+    assert not Backfill.objects.exists()
+    answer = browser.post("/backfills/new/", typed("daily", run_all="1"))
+    assert answer.status_code == 302
+    assert Backfill.objects.get().existing == "all"
+
+
+def test_each_option_tells_how_many_partitions_it_runs(browser: Client) -> None:
+    states = ["materialized"] * 20 + ["failed"] * 5
+    record(asset("daily", DAILY_2013), "2013-03-01..2013-03-25", states.__getitem__)
+    answer = browser.get(
+        "/backfills/new/", typed("daily", fragment="counts"), headers={"hx-request": "true"}
+    )
+    text = compact(answer.content.decode())
+    for policy, number in (("missing", 6), ("missing_and_failed", 11), ("stale", 11), ("all", 31)):
+        counted = f'<span id="count-{policy}" class="text-secondary" hx-swap-oob="true">{number}<'
+        assert counted in text
+
+
+def test_an_address_fills_in_what_was_typed(browser: Client) -> None:
+    weather = asset("weather", DAY_BY_AIRPORT, params={"limit": 10})
+    delays = asset("delays", DAILY_2013)
+    AssetDependency.objects.create(upstream=weather, downstream=delays, inlet=True)
+    text = page_at(
+        browser,
+        "/backfills/new/?asset=weather&start=2013-03-01&segment-airport=JFK&param-limit=12"
+        "&existing=all&downstream=chosen&downstream_assets=delays&strategy=n&per_run=7",
+    )
+    assert 'value="JFK" class="form-check-input" id="id_segment-airport_1" checked' in text
+    assert 'name="param-limit" value="12"' in text
+    assert 'name="per_run" value="7"' in text
+    (chosen,) = re.findall(r'<input type="radio" name="existing"[^>]*checked[^>]*>', text)
+    assert 'value="all"' in chosen
+    assert 'name="downstream_assets" value="delays"' in text
+    # A rectangle of a grid becomes dates and boxes.
+    text = page_at(
+        browser,
+        "/backfills/new/?asset=weather&selection=date%3D2013-03-01..2013-03-31+airport%3DJFK",
+    )
+    assert 'name="start" value="2013-03-01"' in text
+    assert 'name="end" value="2013-03-31"' in text
+    assert text.count('name="segment-airport"') == 3
+    assert 'value="JFK" class="form-check-input" id="id_segment-airport_1" checked' in text
