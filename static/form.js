@@ -75,3 +75,11 @@ export function keepTyped(form) {
     changed?.dispatchEvent(new Event("input", { bubbles: true }));
   });
 }
+
+// The counts on the options are requested by an element of the preview. When a newer preview has
+// replaced that element, the answer is about an older state of the form.
+export function dropOldAnswers(form) {
+  form.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (!detail.requestConfig.elt.isConnected) detail.shouldSwap = false;
+  });
+}

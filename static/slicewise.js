@@ -3,7 +3,7 @@ import { watchConnection } from "./connection.js";
 import { datePickers } from "./dates.js";
 import { partitionDrawer } from "./drawer.js";
 import { countOn, startCounting } from "./elapsed.js";
-import { keepInAddress, keepTyped } from "./form.js";
+import { dropOldAnswers, keepInAddress, keepTyped } from "./form.js";
 import { arrowKeys, selectable, showNames } from "./grid.js";
 import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
@@ -34,6 +34,7 @@ for (const grid of document.querySelectorAll("[data-select]")) selectable(grid);
 for (const form of document.querySelectorAll("form[data-address]")) {
   keepInAddress(form);
   keepTyped(form);
+  dropOldAnswers(form);
 }
 if (document.querySelector("[data-cells]")) partitionDrawer();
 if (document.querySelector("[data-follow]")) keepAtEnd();

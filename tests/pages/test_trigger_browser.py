@@ -9,11 +9,13 @@ from pytest_django.live_server_helper import LiveServer
 
 from assets_app.models import AssetDependency
 from backfills_app.models import Backfill
+from tests.browser import PATIENCE_MILLISECONDS
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.pages.real_browser import opened_page
 from tests.partition_records import record
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture
@@ -85,6 +87,24 @@ def test_text_typed_while_the_form_loads_the_fields_of_the_asset_stays(page: Pag
     expect(page.get_by_label("All, including")).to_be_checked()
     expect(page.locator("#preview")).to_contain_text("93 partitions")
     page.wait_for_url("**start=2013-03-01**")
+
+
+def test_counts_of_an_older_state_of_the_form_come_too_late(page: Page) -> None:
+    declare()
+    counts: list[Route] = []
+    page.route("**/backfills/new/?fragment=counts**", lambda route: counts.append(route))
+    page.goto("/backfills/new/?asset=delays&start=2013-03-01&end=2013-03-31")
+    expect(page.locator("#preview")).to_contain_text("Nothing to run")
+    page.locator("#id_end").fill("2013-03-02")
+    while len(counts) < 2:
+        page.wait_for_timeout(50)
+    older, newer = counts
+    newer.continue_()
+    expect(page.locator("#count-all")).to_have_text("2")
+    with page.expect_response("**fragment=counts**end=2013-03-31**"):
+        older.continue_()
+    page.wait_for_timeout(200)
+    expect(page.locator("#count-all")).to_have_text("2")
 
 
 def test_the_picker_opens_at_the_data_and_works_by_keys(page: Page) -> None:

@@ -57,6 +57,20 @@ def _encoded(address: str, body: Mapping[str, Any] | None) -> tuple[bytes, str]:
     return urlencode(body, doseq=True).encode(), _FORM
 
 
+def written_rows() -> int:
+    """Return how many rows this transaction has written so far, rows of other tables included that
+    it has taken back since: PostgreSQL's own count.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(sum(pg_stat_get_xact_tuples_inserted(oid)"
+            " + pg_stat_get_xact_tuples_updated(oid) + pg_stat_get_xact_tuples_deleted(oid)), 0)"
+            " FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        )
+        count: int = cursor.fetchone()[0]
+    return count
+
+
 def digest() -> dict[str, tuple[int, str]]:
     """Return for each table the number of its rows, and a hash of all rows."""
     tables = [name for name in connection.introspection.table_names() if name not in _NOT_TOLD]
