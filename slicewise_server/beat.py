@@ -8,58 +8,67 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
+
+from slicewise_server.intervals import AtMultiples
 
 log = logging.getLogger(__name__)
 
 # Beat sends nothing to a queue that is this long: further messages would not be handled earlier.
 MOST_WAITING = 100
-# Between two ticks of beat, a second apart at most, a clock is slewed by less than this.
-_STEP_SECONDS = 0.5
 
 
 class SteadyScheduler(Scheduler):
-    """A scheduler that notices a step of the wall clock and shifts remembered times by it."""
+    """A scheduler of intervals, the first of which begin with beat."""
 
-    def __init__(self, *args: Any, wall: Callable[[], float] = time.time, **kwargs: Any) -> None:
-        self._wall = wall
-        self._offset = wall() - time.monotonic()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # When each message is due, by the monotonic clock.
+        self._due: dict[str, float] = {}
         super().__init__(*args, **kwargs)
+        self._due = {name: _next(entry) for name, entry in self.schedule.items()}
         log.info("beat started", extra={"tasks": len(self.schedule)})
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send the messages that are due; return the seconds until the next tick."""
-        step = self._wall() - time.monotonic() - self._offset
-        if abs(step) > _STEP_SECONDS:
-            self._follow(step)
-        seconds: float = super().tick(*args, **kwargs)
+        now = time.monotonic()
+        waiting: dict[str, int] = {}
+        for name, entry in self.schedule.items():
+            if self._due[name] <= now:
+                self._send(entry, waiting)
+                self._due[name] = _next(entry)
+        first = min(self._due.values(), default=float("inf"))
+        seconds: float = min(max(first - time.monotonic(), 0.0), self.max_interval)
         return seconds
 
-    def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send one message; log one line, not a hundred, when the broker does not answer."""
+    def _send(self, entry: ScheduleEntry, waiting: dict[str, int]) -> None:
+        """Send one message; log one line, not a hundred, when the broker does not answer.
+
+        `waiting` keeps how many messages each queue has, for the next messages of the same tick.
+        """
+        queue = (entry.options or {}).get("queue") or self.app.conf.task_default_queue
         try:
-            if self._waiting(entry, producer or self.producer) < MOST_WAITING:
-                self.apply_async(entry, producer=producer, advance=False)
+            if queue not in waiting:
+                waiting[queue] = self._waiting(queue)
+            if waiting[queue] < MOST_WAITING:
+                self.apply_async(entry, producer=self.producer, advance=False)
+                waiting[queue] += 1
         except Exception as error:  # beat outlives each error of one message
             log.error(
                 "task not sent to the broker", extra={"task": entry.task, "error": str(error)}
             )
 
-    def _waiting(self, entry: ScheduleEntry, producer: Any) -> int:
-        """Return the number of messages in the queue of an entry."""
-        queue = (entry.options or {}).get("queue") or self.app.conf.task_default_queue
-        count: int = producer.channel.queue_declare(queue=queue).message_count
+    def _waiting(self, queue: str) -> int:
+        """Return the number of messages in a queue."""
+        count: int = self.producer.channel.queue_declare(queue=queue).message_count
         return count
 
-    def _follow(self, step: float) -> None:
-        log.warning("the clock was set", extra={"by_seconds": round(step, 1)})
-        self._offset += step
-        for entry in self.schedule.values():
-            if entry.last_run_at is not None:
-                entry.last_run_at += timedelta(seconds=step)
-        # The heap holds next times of the old clock.
-        self._heap = None
+
+def _next(entry: ScheduleEntry) -> float:
+    """Return when a message is due next, by the monotonic clock."""
+    interval = entry.schedule
+    if isinstance(interval, AtMultiples):
+        return time.monotonic() + interval.seconds_until_next(time.time())
+    seconds: float = interval.seconds
+    return time.monotonic() + seconds

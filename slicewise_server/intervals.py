@@ -1,12 +1,11 @@
 """Intervals of Celery's beat that are aligned with the wall clock."""
 
-from datetime import datetime
-from math import floor
-
-from celery.schedules import schedstate, schedule
+from celery.schedules import schedule
 
 # The clock of the host that evaluates a tick may be a little behind the clock of beat's host.
 _AFTER = 0.005
+# A message that was sent this little before its time was sent in time: the wall clock is slewed.
+_MARGIN = 0.001
 
 
 class AtMultiples(schedule):
@@ -16,14 +15,8 @@ class AtMultiples(schedule):
     for the next message: at any other moment, half of the interval on average.
     """
 
-    def is_due(self, last_run_at: datetime) -> schedstate:
-        """Return whether to send now, and the seconds until the next check."""
-        now = self.now().timestamp()
-        due = self._after(last_run_at.timestamp())
-        if now < due:
-            return schedstate(False, due - now)
-        return schedstate(True, self._after(now) - now)
-
-    def _after(self, moment: float) -> float:
+    def seconds_until_next(self, now: float) -> float:
+        """Return the seconds from a wall clock's time, at which a message is sent, to the next."""
         every: float = self.seconds
-        return (floor((moment - _AFTER) / every) + 1) * every + _AFTER
+        seconds = every - (now - _AFTER) % every
+        return seconds if seconds > _MARGIN else seconds + every

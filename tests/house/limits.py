@@ -20,8 +20,10 @@ def read_limits(file: Path = LIMITS) -> dict[str, float]:
 
 
 def violations(measures: Iterable[Measure], limits: Mapping[str, float]) -> Iterator[str]:
-    """Say of each measure above its limit, or without one, how to mend it."""
+    """Say of each measure above its limit, or without one, how to mend it; name limits of none."""
+    left = dict(limits)
     for measure in measures:
+        left.pop(measure.limit_name, None)
         limit = limits.get(measure.limit_name)
         if limit is None:
             yield f"{measure.limit_name} has no limit in {LIMITS.name}."
@@ -30,6 +32,8 @@ def violations(measures: Iterable[Measure], limits: Mapping[str, float]) -> Iter
                 f"{measure.title}: {measure.value:g}, and the limit is {limit:g}. {measure.advice}"
                 f" `python -m tests.house --where {measure.limit_name}` lists the places."
             )
+    for name in left:
+        yield f"{LIMITS.name} has a limit of {name}, which is no measure."
 
 
 def lower_limits(measures: Iterable[Measure], file: Path = LIMITS) -> None:

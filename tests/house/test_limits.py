@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.house import __main__ as command
-from tests.house.checkout import Checkout
 from tests.house.limits import lower_limits, read_limits, violations
 from tests.house.measure import Measure
 
@@ -32,6 +31,11 @@ def test_a_measure_without_a_limit_is_reported() -> None:
     assert message == "long_modules has no limit in limits.toml."
 
 
+def test_a_limit_of_nothing_is_reported() -> None:
+    (message,) = violations([measure(0)], {"long_modules": 0, "long_lines": 3})
+    assert message == "limits.toml has a limit of long_lines, which is no measure."
+
+
 @pytest.mark.parametrize(
     ("old", "value", "new"), [(7.5, 7.11, 7.2), (7.5, 9, 7.5), (None, 7.11, 7.2), (0, 0, 0)]
 )
@@ -54,9 +58,3 @@ def test_the_check_fails_above_a_limit(
     assert "the limit is 7" in capsys.readouterr().err
     monkeypatch.setattr(command, "read_limits", lambda: {"long_modules": 8})
     assert command.main(["--check"]) == 0
-
-
-def test_every_measure_of_this_checkout_has_a_limit_and_no_other_thing_has() -> None:
-    measures = command.all_measures(Checkout())
-    assert [measure.limit_name for measure in measures] == list(read_limits())
-    assert sum(len(measure.places) for measure in measures) > 100
