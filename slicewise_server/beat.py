@@ -23,6 +23,9 @@ MOST_WAITING = 100
 class SteadyScheduler(Scheduler):
     """A scheduler of intervals, the first of which begin with beat."""
 
+    max_interval: int
+    producer: Any
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # When each message is due, by the monotonic clock.
         self._due: dict[str, float] = {}
@@ -39,8 +42,7 @@ class SteadyScheduler(Scheduler):
                 self._send(entry, waiting)
                 self._due[name] = _next(entry)
         first = min(self._due.values(), default=float("inf"))
-        seconds: float = min(max(first - time.monotonic(), 0.0), self.max_interval)
-        return seconds
+        return min(max(first - time.monotonic(), 0.0), self.max_interval)
 
     def _send(self, entry: ScheduleEntry, waiting: dict[str, int]) -> None:
         """Send one message; log one line, not a hundred, when the broker does not answer.
@@ -67,7 +69,7 @@ class SteadyScheduler(Scheduler):
 
 def _next(entry: ScheduleEntry) -> float:
     """Return when a message is due next, by the monotonic clock."""
-    interval = entry.schedule
+    interval: Any = entry.schedule
     if isinstance(interval, AtMultiples):
         return time.monotonic() + interval.seconds_until_next(time.time())
     seconds: float = interval.seconds

@@ -29,7 +29,7 @@ from assets_app.models import (
     RunPartition,
     RunState,
 )
-from assets_app.queries.clock import database_now
+from assets_app.queries.clock import database_now, database_time
 from assets_app.signals import attempt_began
 from slicewise.runner.session import SUBMIT
 
@@ -117,7 +117,7 @@ def note_waiting(run_id: int) -> None:
     as well.
     """
     runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
-    runs.update(dispatched_at=database_now())
+    runs.update(dispatched_at=database_time())
 
 
 def needs_spark_server(run_id: int) -> bool:
@@ -138,7 +138,7 @@ def decline(run_id: int, pause: timedelta) -> bool:
         RunState.DISPATCHED,
         RunState.QUEUED,
         dispatched_at=None,
-        not_before=database_now() + pause,
+        not_before=database_time(pause),
     )
 
 
@@ -148,6 +148,8 @@ def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
     Such an attempt has lost its worker, or has failed with a Spark session. The list ends with the
     latest attempt that had a session: that attempt began by clearing away the attempts before.
     """
+    if attempt.number == 1:
+        return []
     earlier = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
     unstopped = []
     for earlier_attempt in earlier.order_by("-number").defer("error", "traceback"):
@@ -214,10 +216,9 @@ def intend_to_publish(
     """
     if not still_held(attempt):
         return False
-    if Run.objects.filter(pk=attempt.run_id, state=RunState.PUBLISHING).exists():
-        return True  # by this attempt: a worker that takes over gets another token
     if not move(attempt.run_id, RunState.RUNNING, RunState.PUBLISHING):
-        return False
+        # By this attempt: a worker that takes over gets another token.
+        return Run.objects.filter(pk=attempt.run_id, state=RunState.PUBLISHING).exists()
     store_outlets(attempt, outlets)
     if found_keys:
         RunAttempt.objects.filter(pk=attempt.pk).update(found=found_keys)

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution.attempt.leases import end_lease, still_held
-from assets_app.execution.attempt.outputs import DiscoveredKeys, add_discovered_keys
+from assets_app.execution.attempt.leases import end_lease, found_if_held, still_held
+from assets_app.execution.attempt.outputs import add_discovered_keys
 from assets_app.execution.attempt.phases import announce_end
 from assets_app.execution.attempt.retry_pauses import platform_pause, retry_delay
 from assets_app.execution.attempt.steps import settle_steps
@@ -33,7 +33,7 @@ from assets_app.models import (
     RunAttempt,
     RunState,
 )
-from assets_app.queries.clock import database_now
+from assets_app.queries.clock import database_now, database_time
 from assets_app.signals import attempt_ended
 
 # The pause of a run with other runs in its way: as long as the run has been tried, within bounds.
@@ -72,15 +72,14 @@ def succeed(attempt: RunAttempt, totals: Totals | None = None, *, is_clean: bool
     ``totals`` are the measures of partitions that the run has appended to. Unless ``is_clean``,
     staged data is left, for a worker to remove later.
     """
-    if not still_held(attempt):
-        return False
-    if not move(
-        attempt.run_id, RunState.PUBLISHING, RunState.SUCCEEDED, ended_at=database_now(), error=""
+    found_keys = found_if_held(attempt)
+    if found_keys is None or not move(
+        attempt.run_id, RunState.PUBLISHING, RunState.SUCCEEDED, ended_at=database_time(), error=""
     ):
         return False
     record_success(attempt.run_id, attempt.pk)
     record_totals(attempt.run_id, totals or {})
-    add_discovered_keys(_discovered_keys(attempt), attempt.run_id)
+    add_discovered_keys(found_keys, attempt.run_id)
     # A worker that publishes removes its staging, unless an earlier worker may still write there.
     _end(attempt, AttemptOutcome.SUCCEEDED, is_clean=is_clean and attempt.fence == 1)
     leave_hook(attempt, HookOption.ON_SUCCESS)
@@ -101,22 +100,20 @@ def fail_publishing(
     `succeed`. All other partitions have failed, and only discovered keys with data in place are
     added. Returns False if the run no longer belongs to this attempt.
     """
-    if not still_held(attempt):
-        return False
+    found_keys = found_if_held(attempt)
     counter = _COUNTERS[failure.kind]
     failure_fields = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
-    if not move(
+    if found_keys is None or not move(
         attempt.run_id,
         RunState.PUBLISHING,
         RunState.FAILED,
-        ended_at=database_now(),
+        ended_at=database_time(),
         **failure_fields,
     ):
         return False
     record_partial_success(attempt.run_id, attempt.pk, published)
     record_totals(attempt.run_id, totals or {})
-    new_keys = _discovered_keys(attempt)
-    add_discovered_keys(new_keys, attempt.run_id, only=published_keys(attempt.run_id))
+    add_discovered_keys(found_keys, attempt.run_id, only=published_keys(attempt.run_id))
     _end(attempt, AttemptOutcome.FAILED, failure)
     leave_hook(attempt, HookOption.ON_FAILURE)
     nudge_dispatch()
@@ -188,7 +185,7 @@ def cancel(attempt: RunAttempt) -> bool:
     """End a run as canceled, after its work has been stopped."""
     if not still_held(attempt):
         return False
-    if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_now()):
+    if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_time()):
         return False
     release_canceled([attempt.run_id])
     _end(attempt, AttemptOutcome.CANCELED)
@@ -205,7 +202,7 @@ def cancel_cleared(run_id: int) -> bool:
     attempts = RunAttempt.objects.filter(run=run_id)
     if run is None or attempts.filter(Q(ended_at__isnull=True) | Q(may_go_on=True)).exists():
         return False
-    if not move(run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_now()):
+    if not move(run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_time()):
         return False
     release_canceled([run_id])
     nudge_dispatch()
@@ -245,13 +242,6 @@ def requeue_lost(
     return moved
 
 
-def _discovered_keys(attempt: RunAttempt) -> DiscoveredKeys:
-    found_keys: DiscoveredKeys = RunAttempt.objects.values_list("found", flat=True).get(
-        pk=attempt.pk
-    )
-    return found_keys
-
-
 def _end(
     attempt: RunAttempt,
     outcome: AttemptOutcome,
@@ -261,8 +251,8 @@ def _end(
 ) -> None:
     RunAttempt.objects.filter(pk=attempt.pk).update(
         outcome=outcome,
-        ended_at=database_now(),
-        clear_at=None if is_clean else database_now() + CLEAR_AFTER,
+        ended_at=database_time(),
+        clear_at=None if is_clean else database_time(CLEAR_AFTER),
         error=failure.error if failure else "",
         traceback=failure.traceback if failure else "",
     )

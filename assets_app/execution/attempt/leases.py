@@ -4,15 +4,18 @@ The database's clock decides, and a token names the present holder of an attempt
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.db.models.expressions import Combinable
 
+from assets_app.execution.attempt.outputs import DiscoveredKeys
 from assets_app.models import Lease, RunAttempt
-from assets_app.queries.clock import database_now
+from assets_app.queries.clock import database_time
 
 # An attempt that is being ended has locked its lease: other attempts do not wait for the lease, nor
 # does recovery take the attempt. A worker that loses its attempt at this very moment learns of the
@@ -37,7 +40,7 @@ SELECT token, state FROM held
 
 def begin_lease(attempt: RunAttempt) -> None:
     """Create the lease of an attempt that has just begun."""
-    Lease.objects.create(attempt=attempt, until=_lease_end())
+    Lease.objects.bulk_create([Lease(attempt=attempt, until=_lease_end())])
 
 
 def end_lease(attempt: RunAttempt) -> None:
@@ -47,10 +50,21 @@ def end_lease(attempt: RunAttempt) -> None:
 
 def still_held(attempt: RunAttempt) -> bool:
     """Return whether the attempt has not ended and still has its token; lock the attempt if so."""
-    current = RunAttempt.objects.select_for_update().filter(
+    return _locked(attempt).exists()
+
+
+def found_if_held(attempt: RunAttempt) -> DiscoveredKeys | None:
+    """Return the keys that the attempt has discovered, and lock the attempt as `still_held` does.
+
+    Returns None if the attempt is no longer held.
+    """
+    return _locked(attempt).values_list("found", flat=True).first()
+
+
+def _locked(attempt: RunAttempt) -> QuerySet[RunAttempt]:
+    return RunAttempt.objects.select_for_update().filter(
         pk=attempt.pk, token=attempt.token, ended_at__isnull=True
     )
-    return current.exists()
 
 
 @transaction.atomic
@@ -76,5 +90,5 @@ def renew_all(attempts: Iterable[RunAttempt]) -> dict[UUID, str]:
         return dict(cursor.fetchall())
 
 
-def _lease_end() -> datetime:
-    return database_now() + timedelta(seconds=settings.LEASE_SECONDS)
+def _lease_end() -> Combinable:
+    return database_time(timedelta(seconds=settings.LEASE_SECONDS))

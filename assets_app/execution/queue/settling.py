@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from assets_app.execution.queue.awaited_partitions import wake_dependents
 from assets_app.execution.queue.messages import nudge_process_outbox
-from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
+from assets_app.models import PartitionState, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
 # Comes after a query "held" of locked partitions, with their old and new state.
@@ -84,6 +84,20 @@ FROM settled JOIN maker ON maker.id = settled.run_id
 """,
 )
 
+# A run that is recorded in two parts may be in the outbox already. A transaction that evaluates the
+# first part has not seen the second part: the insert waits for that transaction, where a lookup
+# does not.
+_WRITE_OUTBOX = """
+WITH evaluated AS MATERIALIZED (
+    SELECT id FROM assets_app_run WHERE id = %(run)s AND trigger <> %(backfill)s
+), written AS (
+    INSERT INTO assets_app_outbox (run_id, created_at)
+    SELECT id, clock_timestamp() FROM evaluated
+    ON CONFLICT DO NOTHING
+)
+SELECT EXISTS (SELECT FROM evaluated)
+"""
+
 
 def record_success(run_id: int, attempt_id: int) -> None:
     """Record that the run's data is published: each partition gets a new version."""
@@ -123,11 +137,10 @@ def _write_outbox(run_id: int) -> None:
 
     A backfill makes nothing due: only partitions that the backfill includes follow its runs.
     """
-    if Run.objects.filter(pk=run_id).exclude(trigger=Trigger.BACKFILL).exists():
-        # A run that is recorded in two parts may be in the outbox already. A transaction that
-        # evaluates the first part has not seen the second part: the insert waits for that
-        # transaction, where a lookup does not.
-        Outbox.objects.bulk_create([Outbox(run_id=run_id)], ignore_conflicts=True)
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITE_OUTBOX, {"run": run_id, "backfill": Trigger.BACKFILL})
+        is_evaluated = bool(cursor.fetchone()[0])
+    if is_evaluated:
         nudge_process_outbox()
 
 
