@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import DurationField, F, Value
 from django.db.models.functions import Cast
 
-from assets_app.models import Asset, Bundle, FreshnessWatch, LatePartition
+from assets_app.models import Asset, Bundle, FreshnessWatch, LatePartition, Schedule
 from assets_app.queries.keys import still_known
 from slicewise.declaring import ExternalSpec, Freshness, ProducerSpec
 from slicewise.partitions import ticks_after_windows
@@ -24,8 +24,10 @@ def store_watches(
 ) -> None:
     """Bring the watches of a bundle's declared assets up to date; call in a transaction.
 
-    A new watch is about windows that are not late yet: a declaration makes no history overdue. A
-    watch with a changed freshness goes on from its last window.
+    A new watch is about windows that are not late yet: a declaration makes no history overdue. Of
+    an asset with a schedule, the windows count that have ended since the schedule began: no tick
+    takes an earlier one. A watch with a changed freshness goes on from its last window. Call before
+    the schedules are stored: a schedule that is not stored yet begins now.
     """
     declared = _freshness_by_asset(producers, external)
     watches = {
@@ -38,11 +40,15 @@ def store_watches(
     undeclared_ids = set(assets.exclude(name__in=declared).values_list("pk", flat=True))
     ended = watches.keys() - {asset.pk for asset in watched} - undeclared_ids
     _end_watches(ended)
+    producers_watched = [asset.producer_id for asset in watched if asset.producer_id]
+    schedules = Schedule.objects.filter(producer__in=producers_watched, rule__isnull=False)
+    began_by_producer = dict(schedules.values_list("producer", "began_at"))
     created: list[FreshnessWatch] = []
     changed: list[FreshnessWatch] = []
     for asset in watched:
         watch = watches.get(asset.pk)
-        row = _watch_of(asset, declared[asset.name] or {}, watch, now)
+        began_at = began_by_producer.get(asset.producer_id, now) if asset.schedule else None
+        row = _watch_of(asset, declared[asset.name] or {}, watch, now, began_at)
         (created if watch is None else changed).append(row)
     FreshnessWatch.objects.bulk_create(created, batch_size=_BATCH_SIZE)
     FreshnessWatch.objects.bulk_update(
@@ -81,14 +87,19 @@ def _end_watches(asset_ids: set[int]) -> None:
 
 
 def _watch_of(
-    asset: Asset, freshness: dict[str, Any], watch: FreshnessWatch | None, now: datetime
+    asset: Asset,
+    freshness: dict[str, Any],
+    watch: FreshnessWatch | None,
+    now: datetime,
+    began_at: datetime | None,
 ) -> FreshnessWatch:
-    """Return the watch of an asset as it is to be stored."""
+    """Return the watch of an asset as it is to be stored; `began_at` is that of its schedule."""
     if watch is None or watch.identity != asset.identity:
         LatePartition.objects.filter(asset=asset).delete()
         new = watch or FreshnessWatch(asset=asset)
         new.identity, new.freshness = asset.identity, freshness
-        new.watched_until = now - earliest_mark(freshness)
+        not_late_since = now - earliest_mark(freshness)
+        new.watched_until = max(not_late_since, began_at or not_late_since)
         new.next_at = next_late_at(asset, new)
         return new
     if watch.freshness != freshness:

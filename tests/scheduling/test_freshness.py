@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.freshness_watches import store_watches
-from assets_app.models import Asset, FreshnessWatch, Gateway, LatePartition
+from assets_app.models import Asset, FreshnessWatch, Gateway, LatePartition, Schedule
 from assets_app.queries.overdue import (
     LateCounts,
     late_counts,
@@ -23,7 +23,7 @@ from slicewise.declaring import ExternalSpec
 from slicewise_server.events.models import Event, EventKind
 from tests.factories import asset
 from tests.query_plans import rows_read
-from tests.scheduling.scheduled_assets import at, write
+from tests.scheduling.scheduled_assets import at, cron, scheduled, write
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -73,6 +73,24 @@ def test_windows_that_were_late_before_the_declaration_are_not() -> None:
     watch_freshness(now)
     assert overdue_keys(sales, now) == []
     assert FreshnessWatch.objects.get().next_at == at(2024, 7, 2, 2)
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+@pytest.mark.parametrize(
+    ("began", "first"),
+    [(at(2024, 7, 1, 9), "2024-07-01T09"), (at(2024, 7, 1, 11, 45), "2024-07-01T11")],
+)
+def test_a_window_that_ended_before_the_schedule_began_is_never_late(
+    began: datetime, first: str, is_stored: bool
+) -> None:
+    hourly = PartitionByInterval("@hourly", start="2024-01-01")
+    sales = scheduled("sales", cron("@hourly"), hourly, since=began)
+    if not is_stored:  # as in the sync that declares the asset
+        Schedule.objects.all().delete()
+        first = "2024-07-01T11"
+    declare(sales, freshness=TWO_HOURS, when=at(2024, 7, 1, 11, 45))
+    watch_freshness(at(2024, 7, 1, 14))
+    assert overdue_keys(sales, at(2024, 7, 1, 14))[0].startswith(first)
 
 
 def test_a_materialized_window_is_not_late(alice: User, gateway: Gateway) -> None:
