@@ -42,7 +42,9 @@ def store_watches(
     _end_watches(ended)
     producers_watched = [asset.producer_id for asset in watched if asset.producer_id]
     schedules = Schedule.objects.filter(producer__in=producers_watched, rule__isnull=False)
-    began_by_producer = dict(schedules.values_list("producer", "began_at"))
+    began_by_producer: dict[int | None, datetime] = dict(
+        schedules.values_list("producer", "began_at")
+    )
     created: list[FreshnessWatch] = []
     changed: list[FreshnessWatch] = []
     for asset in watched:

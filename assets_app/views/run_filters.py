@@ -22,7 +22,7 @@ FILTERS = (
     *_BOUNDS,
 )  # fmt: skip
 # Fields of the form that are folded in until one of them is used.
-_MORE_FILTERS = ("id", "partition", "person", "error", *_BOUNDS)
+_MORE_FILTERS = ("id", "partition", "person", *_BOUNDS)
 SPANS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Run, RunState
+from assets_app.models import Asset, AssetPartition, Gateway, Run, RunState
 from assets_app.queries import run_history
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
@@ -79,7 +79,11 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
     for label, pk in (("Queued", group.runs.order_by("id")[1].pk), ("Running", begun.pk)):
         listed = set(re.findall(r'id="run-(\d+)"', page_at(browser, shown[label][1])))
         assert listed == {str(pk)}, label
-    assert "1 of 3 slots in use" in sections(browser)
+    record_gateway("other", queue="backfill")
+    page = sections(browser)
+    assert "backfill: 0 of 3 slots in use, scheduled: 1 of 3 slots in use" in page
+    Gateway.objects.filter(name="fine").update(slots=1)
+    assert "scheduled: all 1 of 1 slots in use" in sections(browser)
 
 
 def test_the_chart_has_the_runs_of_the_last_day_by_state_with_links_to_them(

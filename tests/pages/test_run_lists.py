@@ -74,10 +74,11 @@ def test_runs_are_found_by_time(browser: Client, flights: Asset) -> None:
 
 def test_a_filter_in_use_is_shown_and_kept_by_the_poll(browser: Client, flights: Asset) -> None:
     failed_run(flights, error="no rows")
-    page = page_at(browser, "/runs/?error=rows&since=24h")
+    page = compact(page_at(browser, "/runs/?error=rows&since=24h&person=vera"))
     assert '<details class="more-filters" open>' in page
     assert 'name="error" value="rows"' in page
-    assert "/runs/listed/?since=24h&amp;error=rows&amp;version=" in page
+    assert "/runs/listed/?since=24h&amp;person=vera&amp;error=rows&amp;version=" in page
+    assert '<details class="more-filters">' in page_at(browser, "/runs/?error=rows")
     assert '<details class="more-filters">' in page_at(browser, "/runs/")
 
 
