@@ -46,8 +46,9 @@ THIEF = """
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect("channel")
             token = {"token": values["SLICEWISE_CHANNEL_TOKEN"]}
-            connection.sendall(json.dumps(token).encode() + b"\\n")
+            # The door may be closed before the token is sent, or afterwards.
             try:
+                connection.sendall(json.dumps(token).encode() + b"\\n")
                 data, descriptors, _, _ = socket.recv_fds(connection, 100_000, 2)
             except ConnectionError:
                 data, descriptors = b"", []
