@@ -142,9 +142,9 @@ def _manage(words: list[str]) -> int:
 
 def _show(words: list[str]) -> int:
     """Run a command of `COMMANDS`; Django loads only the apps with tables."""
-    from slicewise_server.stack.running import find_settings
+    from slicewise_server.stack.running import find_settings_for
 
-    find_settings(os.environ)
+    find_settings_for(words, os.environ)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
     os.environ["SLICEWISE_COMMAND"] = words[0]
     import django

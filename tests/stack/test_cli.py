@@ -28,6 +28,21 @@ def test_a_command_without_a_running_stack_says_how_to_start_one(tmp_path: Path)
         running.find_settings({"SLICEWISE_DATA": str(tmp_path)})
 
 
+@pytest.mark.parametrize("words", [["assets", "--help"], ["backfill", "create", "-h"]])
+def test_the_help_of_a_command_needs_no_running_stack(words: list[str], tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "slicewise_server.stack.cli", *words],
+        env={"PATH": os.environ["PATH"], "SLICEWISE_DATA": str(tmp_path)},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith(f"usage: slicewise {words[0]}")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_settings_that_are_given_need_no_running_stack(tmp_path: Path) -> None:
     env = dict.fromkeys(running.NEEDED, "given")
     running.find_settings(env)
