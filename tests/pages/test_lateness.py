@@ -94,7 +94,11 @@ def test_the_overview_and_the_catalogue_count_overdue_partitions(browser: Client
     watched("sales")
     watched("visits", warn=True)
     asset("plain", DAILY)
-    assert "2 overdue" in browser.get("/").content.decode()
+    overview = browser.get("/").content.decode()
+    assert "2 overdue" in overview
+    assert '/assets/sales/?select=overdue"' in overview
+    selected = browser.get("/assets/sales/?select=overdue").content.decode()
+    assert f'value="{day(2)}..{day(1)}"' in selected
     listed = browser.get("/assets/").content.decode()
     assert "2 overdue" in listed
     assert "2 late" in listed
