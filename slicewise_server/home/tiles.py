@@ -14,7 +14,6 @@ from assets_app.queries.gateways import GatewayStatus
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.stale_counts import StaleCount, stale_counts
 from assets_app.queries.ticks import late_schedules
-from partitions_app.state_badges import waits_for_slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +37,16 @@ class RunNumbers:
     by_state: Mapping[str, int]
     oldest: datetime | None
 
-    @property
-    def waiting(self) -> int:
-        """The number of runs that have not begun."""
-        return sum(number for state, number in self.by_state.items() if waits_for_slot(state))
+    def of(self, state: RunState) -> int:
+        """Return the number of runs in a state."""
+        return self.by_state.get(state.value, 0)
 
-    @property
-    def running(self) -> int:
-        """The number of runs that have begun."""
-        return sum(self.by_state.values()) - self.waiting
+    def beside(self, *states: RunState) -> str:
+        """Say how many runs are in each of these states: ``runs, 2 dispatched``."""
+        numbers = [
+            f"{self.of(state):,} {state.label.lower()}" for state in states if self.of(state)
+        ]
+        return ", ".join(["runs", *numbers])
 
 
 def run_numbers() -> RunNumbers:
@@ -92,6 +92,7 @@ def tiles_of(
     failed, stale = problems.failed, stale_of_all()
     paused = Asset.objects.filter(active=True, paused=True).count()
     errors = sum(_error_count(bundle) for bundle in broken)
+    queued = runs.of(RunState.QUEUED)
     stale_number = sum(count.number for count in stale.values())
     is_cut = any(count.is_cut for count in stale.values())
     return [
@@ -100,9 +101,11 @@ def tiles_of(
         _overdue_tile(assets, sum(problems.overdue.values()), now),
         Tile("Stale", f"{stale_number:,}{'+' if is_cut else ''}", f"{assets}?show=stale", "rotate",
              "warn" if stale_number else "neutral", _of_assets(len(stale), "partitions")),
-        Tile("Queued", f"{runs.waiting:,}", f"{all_runs}?state=queued", "hourglass",
-             "info" if runs.waiting else "neutral", "runs", runs.oldest),
-        _tile("Running", runs.running, f"{all_runs}?state=running", "loader-2", "info", "runs"),
+        Tile("Queued", f"{queued:,}", f"{all_runs}?state=queued", "hourglass",
+             "info" if queued else "neutral",
+             runs.beside(RunState.WAITING, RunState.DISPATCHED), runs.oldest),
+        _tile("Running", runs.of(RunState.RUNNING), f"{all_runs}?state=running", "loader-2", "info",
+              runs.beside(RunState.PUBLISHING, RunState.CANCELING)),
         _tile("Paused", paused, f"{assets}?show=paused", "player-pause", "warn",
               "asset" if paused == 1 else "assets"),
         _tile("Import errors", errors, reverse("assets:bundles"), "package", "bad", "in bundles"),

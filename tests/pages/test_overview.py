@@ -79,6 +79,11 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
     for label, pk in (("Queued", group.runs.order_by("id")[1].pk), ("Running", begun.pk)):
         listed = set(re.findall(r'id="run-(\d+)"', page_at(browser, shown[label][1])))
         assert listed == {str(pk)}, label
+    moved = group.runs.order_by("id")[1]
+    for state, number in ((RunState.DISPATCHED, "0"), (RunState.QUEUED, "1")):
+        Run.objects.filter(pk=moved.pk).update(state=state)
+        assert tiles(browser)["Queued"][0] == number
+        assert ("runs, 1 dispatched" in sections(browser)) == (state == RunState.DISPATCHED)
     record_gateway("other", queue="backfill")
     page = sections(browser)
     assert "backfill: 0 of 3 slots in use, scheduled: 1 of 3 slots in use" in page
