@@ -140,14 +140,14 @@ def _workers_tile(workers: Sequence[GatewayStatus]) -> Tile:
     online = [worker for worker in workers if worker.state == GatewayState.WORKING]
     lost = sum(worker.state == GatewayState.LOST for worker in workers)
     queues = [_slots_text(queue, online) for queue in sorted({one.gateway.queue for one in online})]
-    notes = [*queues, *([f"{lost:,} offline"] if lost else [])]
-    note = ", ".join(notes) if notes else "no slots"
+    notes = [f"slots: {', '.join(queues)}" if queues else "no slots"]
+    note = "; ".join(notes + [f"{lost:,} offline"] * (lost > 0))
     tone = "bad" if not online else "warn" if lost else "good"
     return Tile("Workers", f"{len(online):,}", reverse("assets:gateways"), "server", tone, note)
 
 
 def _slots_text(queue: str, online: Sequence[GatewayStatus]) -> str:
-    """Return the slots of one queue: a run never takes a slot of another queue."""
+    """Say how many slots of a queue are in use: no run takes a slot of another queue."""
     workers = [worker for worker in online if worker.gateway.queue == queue]
     slots, used = sum(worker.gateway.slots for worker in workers), sum(one.used for one in workers)
-    return f"{queue}: {'all ' if used >= slots else ''}{used:,} of {slots:,} slots in use"
+    return f"{queue} full" if used >= slots else f"{queue} {used:,} of {slots:,}"

@@ -86,9 +86,9 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
         assert ("runs, 1 dispatched" in sections(browser)) == (state == RunState.DISPATCHED)
     record_gateway("other", queue="backfill")
     page = sections(browser)
-    assert "backfill: 0 of 3 slots in use, scheduled: 1 of 3 slots in use" in page
+    assert "slots: backfill 0 of 3, scheduled 1 of 3" in page
     Gateway.objects.filter(name="fine").update(slots=1)
-    assert "scheduled: all 1 of 1 slots in use" in sections(browser)
+    assert "scheduled full" in sections(browser)
 
 
 def test_the_chart_has_the_runs_of_the_last_day_by_state_with_links_to_them(
