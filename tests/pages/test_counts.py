@@ -196,7 +196,7 @@ def test_failures_that_the_definition_still_has_are_shown_with_their_number(
 ) -> None:
     redefined(daily(), daily(start="2013-12-24", exclude=[date(2013, 12, 31)]))
     overview = compact(browser.get("/").content.decode())
-    assert "1 failed</span>partition of" in overview
+    assert "1 failed</a>partition of" in overview
     assert "/assets/cut/" in overview
     assert "/assets/cut/" in browser.get("/assets/?show=failed").content.decode()
 
