@@ -74,6 +74,11 @@ class RunChart:
         return sum(number for _, number, _ in self.sums) >= self.most_runs
 
     @property
+    def highest(self) -> int:
+        """The number of runs of the highest column: the scale of the drawing."""
+        return max(sum(column.counts.values()) for column in self.columns)
+
+    @property
     def version(self) -> object:
         """A value that changes with the drawing."""
         return (self.start, [column.counts for column in self.columns])

@@ -119,7 +119,9 @@ def test_the_chart_reads_the_latest_runs_alone_and_says_so(
     for _ in range(4):
         ended(flights, RunState.SUCCEEDED, timedelta(minutes=1))
     monkeypatch.setattr(run_history, "MOST_RUNS", 3)
-    assert "Succeeded</span><b>3</b>" in sections(browser)
+    page = sections(browser)
+    assert "Succeeded</span><b>3</b>" in page
+    assert "Highest bar: 3 runs." in page
 
 
 def test_failures_are_grouped_by_asset_and_error_with_a_retry_in_the_row(
