@@ -107,6 +107,8 @@ def test_whatever_a_plugin_raises_is_said_and_not_tried_again_at_once(
 ) -> None:
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
+    # Longer than a slow machine takes for three rounds.
+    monkeypatch.setattr(advancing, "_SHORTEST_PAUSE", timedelta(hours=1))
     tries: list[int] = []
 
     def failing(backfill_id: int) -> None:
@@ -142,6 +144,8 @@ def test_a_worker_that_lacks_a_plugin_for_a_while_ends_no_backfill(
 ) -> None:
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
+    # Longer than a slow machine takes for two rounds.
+    monkeypatch.setattr(advancing, "_SHORTEST_PAUSE", timedelta(minutes=3))
     tries: list[int] = []
 
     def lacking(backfill_id: int) -> None:
