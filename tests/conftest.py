@@ -42,10 +42,15 @@ SERVER_FIXTURES = ("services", "db", "transactional_db", "live_server", "stack",
 # These start servers of their own, or processes that live for long.
 WITH_SERVERS = (*STACK, "tests/runtime/", "tests/attacks/", "tests/docs/test_samples.py")
 
-# An example that takes long says something of the machine, and nothing of what is tested.
-settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+# An example that takes long says something of the machine, and nothing of what is tested. The same
+# commit has the same result: `--hypothesis-profile=search` takes examples that no run has tried.
+for _profile, _is_same in {"any machine": True, "search": False}.items():
+    settings.register_profile(
+        _profile,
+        deadline=None,
+        derandomize=_is_same,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile("any machine")
 
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -29,13 +30,19 @@ LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--built
 
 
 class PostgreSQL:
-    """One cluster below the data folder, on one port of loopback."""
+    """One cluster below the data folder, on one port of loopback.
+
+    `options` are settings of the server beside the settings of this class.
+    """
 
     name = "postgresql"
 
-    def __init__(self, folder: DataFolder, port: int) -> None:
+    def __init__(
+        self, folder: DataFolder, port: int, options: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = folder.path / "postgresql"
         self.port = port
+        self._options = dict(options or {})
         self._credentials = folder.credentials()
         self._account = server_account()
 
@@ -78,6 +85,7 @@ class PostgreSQL:
             "max_wal_size": "4GB",
             "timezone": "UTC",
             "log_timezone": "UTC",
+            **self._options,
         }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return Process(

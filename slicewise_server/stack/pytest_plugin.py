@@ -26,6 +26,8 @@ DRIVER_NAMES = ("postgresql", "scram-client", "scram-common", "saslprep", "strin
 # Processes that live for minutes: a better compilation takes longer than the time saved.
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 BRIEF = {"SLICEWISE_RUNNER_ENV": "JDK_JAVA_OPTIONS", "JDK_JAVA_OPTIONS": BRIEF_JAVA}
+# No test outlives a loss of power, and each of thousands of commits would wait for the disk.
+NO_DURABILITY = {"fsync": "off", "full_page_writes": "off"}
 DATABASE_SERVERS = ("postgresql", "redis")
 
 
@@ -44,7 +46,8 @@ def settle(env: MutableMapping[str, str]) -> Services:
     # PostgreSQL's user must enter the folder when the tests run as root.
     data.chmod(0o711)
     given = {name: env[name] for name in NAMED if name in env}
-    services = Services(data, env={**scrubbed(env), **BRIEF, **given})
+    own = {**scrubbed(env), **BRIEF, **given}
+    services = Services(data, env=own, database_options=NO_DURABILITY)
     services.reserve()
     if not given:
         env[OURS] = str(data)

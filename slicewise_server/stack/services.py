@@ -39,13 +39,20 @@ class Services:
     """The servers that our own processes need, below one data folder.
 
     `env` names servers to use instead (DATABASE_URL, REDIS_URL, SPARK_REMOTE); by default `env` is
-    this process's environment. URLs are known before any server is started.
+    this process's environment. URLs are known before any server is started. `database_options` are
+    further settings of the embedded PostgreSQL.
     """
 
-    def __init__(self, data: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        env: Mapping[str, str] | None = None,
+        database_options: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = DataFolder(data)
         self.env = dict(os.environ if env is None else env)
         self.supervisor = Supervisor(self.folder)
+        self._database_options = database_options
         self._servers: dict[str, Server] = {}
         self._settled: set[str] = set()
         self._urls: dict[str, str] = {}
@@ -57,7 +64,7 @@ class Services:
         self.folder.take()
         database, broker, spark, spark_ui = ports.pick(4)
         embedded: dict[str, Server] = {
-            "DATABASE_URL": PostgreSQL(self.folder, database),
+            "DATABASE_URL": PostgreSQL(self.folder, database, self._database_options),
             "REDIS_URL": RedisServer(self.folder, broker),
             "SPARK_REMOTE": self._spark_server(spark, spark_ui),
         }
