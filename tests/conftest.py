@@ -141,7 +141,9 @@ def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     if is_marked or {"db", "transactional_db"} & set(request.fixturenames):
         for module in (
             "assets_app.execution.queue.dispatch",
+            "assets_app.models.gateways",
             "backfills_app.services.request.estimates",
+            "slicewise_server.events.feed",
         ):
             monkeypatch.setattr(f"{module}.GATEWAY_SILENCE", timedelta(seconds=50))
 

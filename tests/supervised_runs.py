@@ -85,10 +85,25 @@ class Worker:
             raise WarmParentError("it did not end")
 
 
+@contextmanager
+def played_spark() -> Iterator[socket.socket]:
+    """Open a port as a Spark server does; a check for Spark looks at the port alone.
+
+    A second socket keeps the port from other programs after the server is closed. Nobody accepts
+    the connections of checks, so that the server needs room for all of them.
+    """
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=4096, reuse_port=True) as server,
+        socket.socket() as holder,
+    ):
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(server.getsockname())
+        yield server
+
+
 @pytest.fixture
 def spark(settings: Any) -> Iterator[socket.socket]:
-    """Open a port as a Spark server does; a check for Spark looks at the port alone."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with played_spark() as server:
         settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
         yield server
 

@@ -5,9 +5,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from assets_app.models import Asset, AssetPartition
+from tests.waiting import wait_until
+
+# The wait for a row names no database, and another lock of the same transaction does.
+_IS_WAITED_FOR_A_LOCK = """
+SELECT EXISTS (
+    SELECT FROM pg_locks AS wanted JOIN pg_locks AS held USING (pid)
+    WHERE NOT wanted.granted AND held.database = (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+    )
+)
+"""
 
 
 def elsewhere(work: Callable[[], Any]) -> threading.Thread:
@@ -22,6 +33,19 @@ def elsewhere(work: Callable[[], Any]) -> threading.Thread:
     thread = threading.Thread(target=run)
     thread.start()
     return thread
+
+
+def wait_for_end_or_lock(thread: threading.Thread) -> None:
+    """Wait until the thread has ended, or a transaction of this database waits for a lock."""
+
+    def is_over() -> bool:
+        if not thread.is_alive():
+            return True
+        with connection.cursor() as cursor:
+            cursor.execute(_IS_WAITED_FOR_A_LOCK)
+            return bool(cursor.fetchone()[0])
+
+    assert wait_until(is_over, 120)
 
 
 @contextmanager

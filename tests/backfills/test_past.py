@@ -69,6 +69,8 @@ def runs_of(backfill: Backfill) -> dict[str, str]:
 
 def step(worker: Gateway, *, except_days: tuple[str, ...] = ()) -> list[str]:
     """Bring the runs of one tick to their end, and return the keys."""
+    # Heard of, however slow the machine is.
+    Gateway.objects.update(last_seen=timezone.now())
     wake_waiting(timezone.now())
     advance()
     dispatch()

@@ -83,6 +83,7 @@ def test_a_range_that_is_none_is_refused(
     assert message in errors[field][0]
 
 
+@pytest.mark.usefixtures("same_day")
 def test_the_future_is_refused(alice: User) -> None:
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
     tomorrow = (timezone.now() + timedelta(days=1)).date()
@@ -150,6 +151,7 @@ def test_a_selection_may_name_segments_and_have_gaps(alice: User) -> None:
     assert (plan.total, plan.runs) == (31, 31)
 
 
+@pytest.mark.usefixtures("same_day")
 def test_of_a_selection_partitions_that_have_not_ended_are_skipped_and_counted(alice: User) -> None:
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
     today = timezone.now().date()
@@ -232,6 +234,7 @@ def test_an_asset_that_depends_on_its_past_is_materialized_oldest_first(alice: U
     assert request_from_text("balances", "2013-01-01", "2013-01-03").order == "oldest"
 
 
+@pytest.mark.usefixtures("same_day")
 def test_a_range_that_ends_today_is_cut_and_says_so(alice: User) -> None:
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
     asset("hours", slicewise.PartitionByInterval("@hourly", start="2020-01-01"))

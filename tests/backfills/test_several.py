@@ -399,6 +399,7 @@ def test_an_asset_that_begins_later_is_made_from_then_on(alice: User) -> None:
     assert plan.start_date == datetime(2013, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.usefixtures("same_day")
 def test_an_unfinished_window_of_one_asset_does_not_block_the_other_assets(alice: User) -> None:
     today = datetime.now(UTC).date()
     asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))

@@ -23,6 +23,7 @@ from slicewise_server.events.models import Event, EventKind, FailedPartition, Re
 from tests.attempts import begin_next, begun, publish
 from tests.backfills.driven_backfills import run_all
 from tests.factories import DAILY_2013, asset
+from tests.threads import wait_for_end_or_lock
 
 pytestmark = pytest.mark.django_db
 NO_ROWS = Failure(error="ValueError: no rows")
@@ -229,7 +230,7 @@ def test_runs_that_end_at_the_same_time_tell_the_end_once(alice: User, gateway: 
     threads[0].start()
     assert has_ended.wait(60)
     threads[1].start()
-    threads[1].join(1)
+    wait_for_end_or_lock(threads[1])
     may_commit.set()
     for thread in threads:
         thread.join(60)

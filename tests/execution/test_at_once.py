@@ -24,7 +24,7 @@ from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, person
-from tests.threads import elsewhere, locked_partitions
+from tests.threads import elsewhere, locked_partitions, wait_for_end_or_lock
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,7 +42,7 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
         # The cancel looks for queued runs several times; the attempt fails once.
         if old == RunState.QUEUED and not threads:
             threads.append(elsewhere(fail))
-            threads[0].join(1)
+            wait_for_end_or_lock(threads[0])
         return moved
 
     with patch.object(control, "move_all", move_all):
@@ -141,7 +141,7 @@ def test_a_backfill_that_is_being_canceled_keeps_no_other_from_its_slots() -> No
     assert is_held.wait(120)
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SET lock_timeout = '3s'")
+            cursor.execute("SET lock_timeout = '60s'")
         assert dispatch() == 2 * gateway.slots
         sent = Run.objects.filter(state=RunState.DISPATCHED)
         assert set(sent.values_list("asset__name", flat=True)) == {"weather"}

@@ -100,7 +100,7 @@ def test_a_call_that_takes_long_is_relieved_by_one_other_thread_at_a_time() -> N
 
 def test_a_call_that_is_about_to_begin_is_not_taken_for_one_that_takes_long() -> None:
     calls: list[int] = []
-    looks = Coalesced(calls.append, relieved_after=10.0)
+    looks = Coalesced(calls.append, relieved_after=3600.0)
     take_next = looks._next
 
     def ask_before(number: int) -> None:

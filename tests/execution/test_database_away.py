@@ -275,9 +275,10 @@ def test_who_lost_the_run_meanwhile_concludes_nothing(run: Run, played: Worker, 
 
 
 def test_twenty_quiet_runs_of_one_worker_need_no_connection_each(
-    gateway: Gateway, settings: Any, tmp_path: Path
+    gateway: Gateway, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DATA_FOLDER = tmp_path
+    let_threads_wait_for_connections(monkeypatch)
     assert connection.settings_dict["OPTIONS"]["pool"]["max_size"] < 20
     Gateway.objects.update(slots=20)
     flights = asset("raw_flights", DAILY_2013)
@@ -303,6 +304,12 @@ def test_twenty_quiet_runs_of_one_worker_need_no_connection_each(
 
 def void(_: object) -> None:
     """Return None: this function replaces functions without a result."""
+
+
+def let_threads_wait_for_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let threads wait for a connection of the pool as long as a slow machine takes to give all."""
+    pool = connection.pool  # type: ignore[attr-defined]  # of PostgreSQL alone
+    monkeypatch.setattr(pool, "timeout", 120.0)
 
 
 @pytest.fixture
@@ -341,11 +348,12 @@ def is_heard(seconds: float = 120) -> bool:
 
 
 def test_the_heart_beats_while_all_connections_of_the_pool_are_taken(
-    heart: Callable[[], GatewayWorker],
+    heart: Callable[[], GatewayWorker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A new pool: the event loop of a browser of an earlier test keeps a connection of the old one.
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # of PostgreSQL alone
+    let_threads_wait_for_connections(monkeypatch)
     heart()
     size = connection.settings_dict["OPTIONS"]["pool"]["max_size"]
     everyone, enough = threading.Barrier(size), threading.Event()

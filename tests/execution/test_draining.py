@@ -22,6 +22,7 @@ from assets_app.models.gateways import GatewayState
 from tests.attempts import begun
 from tests.execution.conftest import lose_the_worker
 from tests.factories import DAILY_2013, asset
+from tests.supervised_runs import played_spark
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,8 +43,7 @@ def hear(beats: int = 2) -> None:
 
 @pytest.fixture
 def spark(settings: Any) -> Iterator[socket.socket]:
-    """Open a port as a Spark server does; a check for Spark looks at the port alone."""
-    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as server:
+    with played_spark() as server:
         settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
         settings.SPARK_CHECK_SECONDS = 0.05
         yield server

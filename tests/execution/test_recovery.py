@@ -127,6 +127,8 @@ def test_attempts_that_cannot_be_seen_to_keep_no_later_one_from_its_turn(
         raise ValueError("no")
 
     monkeypatch.setattr(recovery, "_ask_for_help", fail)
+    # Longer than a slow machine takes for hundreds of failures.
+    monkeypatch.setattr(recovery, "_PAUSE_SECONDS", 3600.0)
     recover()
     recover()
     assert Run.objects.get(pk=later_run.pk).state == RunState.QUEUED

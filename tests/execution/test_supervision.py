@@ -351,7 +351,8 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
         assert (run.platform_failures, run.code_failures) == (0, 0)
         assert run.error == str(refusal)
         assert run.not_before is not None
-        assert run.not_before > timezone.now() + timedelta(seconds=3)
+        assert run.queued_at is not None
+        assert run.not_before >= run.queued_at + timedelta(seconds=5)
         Run.objects.update(
             started_at=timezone.now() - timedelta(hours=7),
             platform_failures=1_000_000,
@@ -493,7 +494,7 @@ def test_a_runner_is_told_the_time_of_the_database(run: Run, worker: Worker) -> 
     clock, passed_since = request["clock"], time.monotonic() - request["clock"]["monotonic"]
     assert 0 <= passed_since < 60
     now = datetime.fromisoformat(clock["database"]) + timedelta(seconds=passed_since)
-    assert abs(now - database_now()) < timedelta(seconds=5)
+    assert abs(now - database_now()) < timedelta(minutes=1)
 
 
 def void(_: object) -> None:

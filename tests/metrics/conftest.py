@@ -15,6 +15,15 @@ from tests.supervised_runs import root, run, spark, worker
 __all__ = ["alice", "gateway", "root", "run", "sent", "spark", "worker"]
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a statement of a collector take as long as a busy machine needs.
+
+    Another test shows that a statement that takes long is ended.
+    """
+    monkeypatch.setattr("slicewise_server.metrics.scraping._STATEMENT_MILLISECONDS", 120_000)
+
+
 @pytest.fixture
 def scrape(db: None) -> Callable[[], Scraped]:
     """Return a function that counts what has changed, and collects all metrics anew."""

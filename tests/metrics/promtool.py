@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,8 +15,10 @@ from urllib.parse import urlencode
 import pytest
 import requests
 
+from slicewise_server.stack import ports
+
 _PROJECT = Path(__file__).resolve().parents[2]
-_START_SECONDS = 60.0
+_START_SECONDS = 300.0
 
 
 @cache
@@ -51,7 +52,7 @@ class Prometheus:
 
     def ask(self, path: str, **query: str) -> Any:
         """Return the data of an answer of the API."""
-        answer = requests.get(f"{self._address}/api/v1/{path}?{urlencode(query)}", timeout=10)
+        answer = requests.get(f"{self._address}/api/v1/{path}?{urlencode(query)}", timeout=60)
         body = answer.json()
         assert body["status"] == "success", body
         return body["data"]
@@ -77,8 +78,7 @@ def scraping(target: str, token: str, folder: Path) -> Iterator[Prometheus]:
         ],
     }
     (folder / "prometheus.yml").write_text(json.dumps(config))
-    with socket.create_server(("127.0.0.1", 0)) as place:
-        port = place.getsockname()[1]
+    (port,) = ports.pick(1)
     process = subprocess.Popen(
         [
             programs() / "prometheus",
@@ -98,11 +98,11 @@ def scraping(target: str, token: str, folder: Path) -> Iterator[Prometheus]:
 
 
 def _wait_for_scrapes(server: Prometheus) -> None:
-    """Wait until the target was scraped four times, for rates."""
+    """Wait until the target was scraped four times with success, for rates."""
     latest = time.monotonic() + _START_SECONDS
     while time.monotonic() < latest:
         try:
-            samples = server.result_of("count_over_time(up[1m])")
+            samples = server.result_of("sum_over_time(up[1m])")
             if samples and float(samples[0]["value"][1]) >= 4:
                 return
         except requests.RequestException:

@@ -39,7 +39,7 @@ from tests.scheduling.scheduled_assets import (
     waiting,
     write,
 )
-from tests.threads import elsewhere, locked_partitions
+from tests.threads import elsewhere, locked_partitions, wait_for_end_or_lock
 
 __all__ = ["bundle"]
 
@@ -60,7 +60,7 @@ def declare_anew(of: Asset, meanwhile: Callable[[], Any]) -> None:
     def read_and_wait(*args: Any) -> set[int]:
         paused = read(*args)
         threads.append(elsewhere(meanwhile))
-        threads[0].join(1)
+        wait_for_end_or_lock(threads[0])
         return paused
 
     with patch.object(timetables, "_paused_producers", read_and_wait), transaction.atomic():
@@ -103,7 +103,7 @@ def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_a
         assert has_read.wait(120)
         # The rest of its partitions, by a later attempt.
         record = elsewhere(lambda: _write_outbox(run.pk))
-        record.join(1)
+        wait_for_end_or_lock(record)
         may_end.set()
         evaluation.join(120)
         record.join(120)
@@ -118,7 +118,7 @@ def locked(of: Asset) -> Iterator[None]:
     thread = locked_partitions(of, may_end)
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SET lock_timeout = '3s'")
+            cursor.execute("SET lock_timeout = '60s'")
         yield
     finally:
         may_end.set()

@@ -35,7 +35,7 @@ from tests.scheduling.scheduled_assets import at, cron, scheduled
 __all__ = ["bundle"]
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_day")]
 
 
 @pytest.fixture(params=[timedelta(days=-3), timedelta(days=3)], ids=["slow", "fast"])

@@ -124,6 +124,7 @@ def test_a_new_pause_begins_a_new_list_and_an_old_one_is_forgotten(
     assert missed(daily) is None
 
 
+@pytest.mark.usefixtures("same_day")
 def test_windows_that_ended_before_a_segment_was_written_are_missed(
     gateway: Gateway, alice: User
 ) -> None:

@@ -154,6 +154,7 @@ def test_each_of_many_partitions_has_counts_of_its_own(alice: User) -> None:
     assert set(recorded) == counts
 
 
+@pytest.mark.usefixtures("same_day")
 def test_an_unfinished_window_is_refused(alice: User) -> None:
     today = f"{timezone.now():%Y-%m-%d}"
     with pytest.raises(InvalidRequest):
