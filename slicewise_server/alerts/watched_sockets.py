@@ -40,24 +40,24 @@ class _Watched(HTTPAdapter):
     """Knows the sockets of all connections."""
 
     def __init__(self) -> None:
-        self.sockets: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
         self.is_shut_down = False
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make pools whose connections note each socket."""
         super().init_poolmanager(*args, **options)
-        sockets = self.sockets
+        note = self._note
 
         class Plain(HTTPConnection):
             def connect(self) -> None:
                 super().connect()
-                sockets.append(self.sock)
+                note(self.sock)
 
         class Secure(HTTPSConnection):
             def connect(self) -> None:
                 super().connect()
-                sockets.append(self.sock)
+                note(self.sock)
 
         class PlainPool(HTTPConnectionPool):
             ConnectionCls = Plain
@@ -70,7 +70,19 @@ class _Watched(HTTPAdapter):
     def shut_down(self) -> None:
         """End all reads and writes."""
         self.is_shut_down = True
-        for opened in self.sockets:
-            with suppress(OSError):
-                # The method of TLS sockets changes state that the reading thread uses.
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)
+        for opened in self._sockets:
+            _shut_down(opened)
+
+    def _note(self, opened: socket.socket) -> None:
+        """Note a new socket; shut it down at once where the time is over: the name of a host may
+        take that long.
+        """
+        self._sockets.append(opened)
+        if self.is_shut_down:
+            _shut_down(opened)
+
+
+def _shut_down(opened: socket.socket) -> None:
+    with suppress(OSError):
+        # The method of TLS sockets changes state that the reading thread uses.
+        socket.socket.shutdown(opened, socket.SHUT_RDWR)
