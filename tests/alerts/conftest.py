@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from aiosmtpd.controller import Controller
 
 from accounts_app.models import User
 from accounts_app.policy import Role
+from slicewise_server.stack import ports
 from tests.api.conftest import api, olga, stranger_api, vera, viewer_api
 from tests.backfills.conftest import worker
 from tests.catalogue.conftest import bundle
@@ -109,9 +109,9 @@ class Mailbox:
 def mailbox() -> Iterator[tuple[Mailbox, str]]:
     """A mailbox, and Apprise's address for mails to it."""
     box = Mailbox()
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    controller = Controller(box, hostname="127.0.0.1", port=port)
+    # No port of the range from which the kernel gives ports to connections of other tests.
+    (port,) = ports.pick(1)
+    controller = Controller(box, hostname="127.0.0.1", port=port, ready_timeout=60.0)
     controller.start()
     yield box, f"mailto://127.0.0.1:{port}?from=slicewise@example.com&to=oncall@example.com"
     controller.stop()

@@ -173,7 +173,7 @@ def test_a_channel_is_not_deleted_while_a_sync_adds_its_rule(admin: User) -> Non
             with pytest.raises(TimeoutError):
                 deletion.result(1)
         with pytest.raises(ConflictingRequest, match="Alert rules use the channel"):
-            deletion.result(30)
+            deletion.result(120)
     assert Channel.objects.get().rules.count() == 1
 
 

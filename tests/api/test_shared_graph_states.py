@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from assets_app.queries import shared_graph_states
 from tests.factories import asset
 
 pytestmark = pytest.mark.django_db
@@ -18,8 +19,10 @@ ADDRESS = "/api/v1/asset-graph/states/"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_shared() -> Iterator[None]:
-    """Begin and end without shared numbers."""
+def _nothing_shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin and end without shared numbers, which are shared for longer than a test may take."""
+    monkeypatch.setattr(shared_graph_states, "SHARED_SECONDS", 600)
+    monkeypatch.setattr(shared_graph_states, "_KEPT_SECONDS", 3600)
     names = [key("graph-states"), key("graph-states-counted")]
     cache.delete_many(names)
     yield
@@ -61,7 +64,7 @@ def test_one_poll_counts_when_the_time_is_over_and_the_others_get_the_numbers_be
     ask(api, age="max-age=5")
     asset("second")
     cache.delete(key("graph-states-counted"))  # as after five seconds
-    assert cache.add(key("graph-states-counted"), 1, 5)  # another process counts
+    assert cache.add(key("graph-states-counted"), 1, 600)  # another process counts
     assert ask(api, age="max-age=5") == (["first"], False)
     cache.delete(key("graph-states-counted"))
     assert ask(api, age="max-age=5") == (["first", "second"], True)

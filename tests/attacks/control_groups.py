@@ -12,6 +12,7 @@ from slicewise.runner.parent_client import WarmParent
 from slicewise.runner.run_groups import RunGroups
 from tests.attacks.users import environment, open_folder, other_user
 from tests.runtime.runs import Runs
+from tests.waiting import wait_until
 
 MOUNTS = [mount.point for mount in cgroup_mounts() if os.access(mount.point, os.W_OK)]
 
@@ -30,7 +31,7 @@ def workers_folder() -> Iterator[Path]:
     try:
         yield path
     finally:
-        assert Cgroup(path).remove()
+        assert wait_until(Cgroup(path).remove)
 
 
 @contextmanager

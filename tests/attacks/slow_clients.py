@@ -42,7 +42,7 @@ class Crowd:
         client = socket.socket()
         # So little that the kernel cannot take the file for a reader who does not.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        client.settimeout(10)
+        client.settimeout(60)
         client.connect(("127.0.0.1", self.port))
         client.sendall(_BEGINNINGS[kind])
         client.setblocking(False)

@@ -108,7 +108,7 @@ def test_three_hundred_megabytes_are_refused_by_their_first_line(
     web: tuple[int, Path], address: str
 ) -> None:
     port, temporary = web
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(
             f"POST {address} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 314572800\r\n"
             "Cookie: csrftoken=0123456789abcdefghijklmnopqrstuv\r\n"

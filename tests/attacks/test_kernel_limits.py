@@ -95,7 +95,7 @@ GREEDY = """
 
     @asset()
     def by_threads():
-        start_threads(60)
+        start_threads(600)
 
     @asset()
     def by_threads_for_a_second():
@@ -159,7 +159,7 @@ def test_a_run_that_fills_the_memory_is_stopped_with_all_its_processes(
 def test_a_run_that_starts_too_many_processes_is_stopped_at_once(runs: Runs, how: str) -> None:
     begun = time.monotonic()
     assert excess(runs.run(how, limits=PROCESSES)) == PROCESSES_SENTENCE
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 120
 
 
 def test_shared_memory_counts_once_and_a_modest_run_ends_well(runs: Runs) -> None:

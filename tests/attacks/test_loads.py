@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from slicewise.process.own_folders import ensure_folder
 from slicewise.runner import loader_users
 from slicewise.runner.loader_users import LOADER_USERS, loader_user
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, slot_users
@@ -22,14 +23,20 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root loads as another user")
 
 # A server, in which other users reach Python: loads bundles, one after the other, and prints the
-# reports.
+# reports. Its loads have the named user, or the users that all servers of the host share.
 LOADS = """
 import json, os, sys
 from pathlib import Path
 from slicewise.loading.archives import archive
+from slicewise.runner import loader_users
 from slicewise.runner.loader_process import LoaderOptions, load_archive
+from slicewise.runner.slot_users import SlotUsers
 
-for folder in sys.argv[1:]:
+uid, slots, *folders = sys.argv[1:]
+if int(uid):
+    users = SlotUsers([int(uid)], int(uid), Path(slots))
+    loader_users._users = lambda: users
+for folder in folders:
     packed = archive(Path(folder), limit=10**6)[1]
     report = load_archive(packed, LoaderOptions(env={"PATH": os.environ["PATH"]}))
     print(json.dumps(report.declared["files"]), flush=True)
@@ -45,8 +52,10 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-def server(folder: Path, mount: Path, *bundles: str) -> "subprocess.Popen[str]":
-    """Start a server that loads bundles of one file each."""
+def server(folder: Path, mount: Path, *bundles: str, user: int = 0) -> "subprocess.Popen[str]":
+    """Start a server that loads bundles of one file each, under a user of its own if one is
+    named.
+    """
     paths = []
     for number, text in enumerate(bundles):
         path = folder / f"bundle-{number}"
@@ -55,7 +64,9 @@ def server(folder: Path, mount: Path, *bundles: str) -> "subprocess.Popen[str]":
         (path / "a.py").write_text(text)
         paths.append(str(path))
     mount.mkdir(exist_ok=True)
-    command = [*reaching_python(mount), sys.executable, "-c", LOADS, *paths]
+    slots = ensure_folder(folder / "slots", mode=0o711)
+    options = [str(user), str(slots)]
+    command = [*reaching_python(mount), sys.executable, "-c", LOADS, *options, *paths]
     return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
 
 
@@ -80,6 +91,7 @@ def test_a_load_reaches_no_load_of_another_server(folder: Path, tmp_path: Path) 
     )
     other_server = server(folder / "other", tmp_path / "other", waiting)
     victim = pid_in(folder)
+    assert os.stat(f"/proc/{victim}").st_uid in LOADER_USERS
     killing = f"import os\nos.kill({victim}, 9)\n"
     (file,) = reported(server(folder, tmp_path / "own", killing))
     (folder / "done").touch()
@@ -123,17 +135,15 @@ def test_a_user_with_processes_of_another_program_has_no_load(
 def test_a_process_of_a_killed_server_s_load_ends_before_the_user_has_another_load(
     folder: Path, tmp_path: Path
 ) -> None:
+    # A user of the test alone: loads of other tests would take turns at the users of the host.
+    user = FIRST_USER + 1
     staying = DETACHED.format(file=str(folder / "pid")) + "time.sleep(600)\n"
-    killed_server = server(folder, tmp_path, staying)
+    killed_server = server(folder, tmp_path, staying, user=user)
     detached = pid_in(folder)
-    uid = os.stat(f"/proc/{detached}").st_uid
-    assert uid in LOADER_USERS
+    assert os.stat(f"/proc/{detached}").st_uid == user
     killed_server.kill()
     killed_server.wait()
     telling = "import os\nraise ValueError(os.getuid())\n"
-    # The first free user is taken: this one, if no other load of this host has just ended.
-    for _ in range(10):
-        (file,) = reported(server(folder, tmp_path, telling))
-        if file["error"]["message"] == f"ValueError: {uid}":
-            break
+    (file,) = reported(server(folder, tmp_path, telling, user=user))
+    assert file["error"]["message"] == f"ValueError: {user}"
     assert not is_alive(detached)

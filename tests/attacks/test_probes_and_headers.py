@@ -77,7 +77,8 @@ def test_a_locked_account_says_when_to_come_back(known_user: User, settings: Any
     ask("wrong")
     answer = ask()
     assert answer.status_code == 429
-    assert answer["Retry-After"] == "900"
+    # Less the time since the failure, which may be seconds on a slow machine.
+    assert 840 < int(answer["Retry-After"]) <= 900
 
 
 def test_too_many_requests_say_when_to_come_back(known_user: User) -> None:

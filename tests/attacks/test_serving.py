@@ -73,7 +73,7 @@ def test_a_long_answer_begins_before_it_is_complete() -> None:
     def long(environ: dict[str, Any], start: Callable[..., Any]) -> Iterator[bytes]:
         start("200 OK", [])
         yield b"x" * 100_000
-        assert goes_on.wait(30)
+        assert goes_on.wait(120)
         yield b"y"
 
     exchange = Reader(goes_on, after=3)
@@ -88,7 +88,7 @@ def test_a_long_answer_that_breaks_has_no_last_piece() -> None:
     def long(environ: dict[str, Any], start: Callable[..., Any]) -> Iterator[bytes]:
         start("200 OK", [])
         yield b"x" * 100_000
-        assert breaks.wait(30)
+        assert breaks.wait(120)
         raise RuntimeError("the database is away")
 
     exchange = Reader(breaks, after=1)
@@ -134,7 +134,7 @@ def test_health_and_files_answer_while_every_place_is_taken() -> None:
 
     def application(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         if environ["PATH_INFO"] == "/page/":
-            assert others_are_done.wait(30)
+            assert others_are_done.wait(120)
         elif environ["PATH_INFO"].startswith("/static/"):
             others_are_done.set()
         start("200 OK", [])

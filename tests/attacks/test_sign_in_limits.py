@@ -81,7 +81,8 @@ def test_a_locked_name_is_refused_at_every_door_with_the_time_to_wait(
     tried = checks()
     answer = attempt("vera", RIGHT, door=door)
     assert answer.status_code == 429
-    assert 595 <= int(answer["Retry-After"]) <= 600
+    # Some of the 600 s have passed; a wait of less than 541 s would be told as 9 minutes.
+    assert 540 < int(answer["Retry-After"]) <= 600
     assert checks() == tried
     text = answer.content.decode()
     assert "10 minutes" in text

@@ -24,7 +24,7 @@ UPDATE assets_app_schedule SET handled_until = %s, next_at = %s
 WHERE producer_id = (SELECT id FROM assets_app_producer WHERE name = %s)
 """
 
-_LONGEST_TEST = timedelta(minutes=2)
+_LONGEST_TEST = timedelta(minutes=4)
 
 
 class Trial:

@@ -89,7 +89,7 @@ def test_a_run_that_takes_too_long(api: Client, lake: Path) -> None:
     run = run_of(api, "guarded_dawdler")
     ended_run = ended(api, run)
     assert (ended_run["state"], ended_run["error_kind"]) == ("failed", "code")
-    assert "timeout of 3 s" in ended_run["error"]
+    assert "timeout of 20 s" in ended_run["error"]
     assert traces(lake, run)[-1] == "teardown 4 timed_out"
 
 

@@ -46,6 +46,13 @@ def assert_never_twice_at_once(marks: list[Mark]) -> None:
         assert mark.last < next_mark.first, (mark, next_mark)
 
 
+def let_end(lake: Path, name: str) -> None:
+    """Let the code end that waits until the file of this name exists."""
+    may_end = lake / "faults" / name
+    may_end.parent.mkdir(parents=True, exist_ok=True)
+    may_end.touch()
+
+
 def number_of(address: str) -> int:
     """Return the number of a run from the run's address."""
     return int(address.rstrip("/").rpartition("/")[2])

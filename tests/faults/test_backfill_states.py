@@ -13,7 +13,7 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.marks import assert_never_twice_at_once, let_end, marks_of
 from tests.faults.runs import running_runs
 from tests.faults.stack_processes import Crew, until
 from tests.processes import is_alive
@@ -34,22 +34,20 @@ WHERE backfill_asset.backfill_id = %s GROUP BY 1
 _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
 
 
-def create_backfill(
-    api: Client, year: int, *, seconds: float, last: str = "01-06"
-) -> dict[str, Any]:
-    """Create a backfill of the first days of a year."""
+def create_backfill(api: Client, year: int, *, may_end: str, last: str = "01-06") -> dict[str, Any]:
+    """Create a backfill of the first days of a year, whose code ends once a file exists."""
     backfill: dict[str, Any] = api.post(
         "/backfills/", asset="patient", start=f"{year}-01-01", end=f"{year}-{last}",
-        params={"seconds": seconds}, max_active_runs=3, existing="all",
+        params={"seconds": 0.2, "until": may_end}, max_active_runs=3, existing="all",
     )  # fmt: skip
     return backfill
 
 
 def three_at_work(
-    crew: Crew, api: Client, lake: Path, year: int, seconds: float
+    crew: Crew, api: Client, lake: Path, year: int, may_end: str
 ) -> tuple[dict[str, Any], list[int]]:
     """Create such a backfill, and return its runs whose code has begun."""
-    backfill = create_backfill(api, year, seconds=seconds)
+    backfill = create_backfill(api, year, may_end=may_end)
     runs: list[int] = until(
         lambda: running_runs(crew, lake, backfill["group"], 3), "three of it are at work"
     )
@@ -82,10 +80,11 @@ def kill_all(crew: Crew) -> None:
 def test_killed_while_running_each_partition_is_made_once(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    # They run at one time, also where each begins seconds after the other.
-    backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, 4.0)
+    may_end = f"running backfill {fault_round}"
+    backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, may_end)
     kill_all(crew)
     killed = time.monotonic()
+    let_end(lake, may_end)
     ended_backfill = ended(api, f"/backfills/{backfill['id']}/")
     recovered("kill -9 of a backfill's workers while it runs", time.monotonic() - killed)
     assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == ("succeeded", 6)
@@ -101,7 +100,7 @@ def test_killed_while_running_each_partition_is_made_once(
 def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    backfill, running = three_at_work(crew, api, lake, 2015 + fault_round, 600.0)
+    backfill, running = three_at_work(crew, api, lake, 2015 + fault_round, "never")
     address = f"/backfills/{backfill['id']}/"
     pids = [mark.pid for run in running for mark in marks_of(lake, run)]
     worker = crew.pid("worker-backfill")
@@ -134,10 +133,12 @@ def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
 def test_killed_while_paused_it_stays_paused_and_resumes(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    backfill, _ = three_at_work(crew, api, lake, 2020 + fault_round, 2.0)
+    may_end = f"paused backfill {fault_round}"
+    backfill, _ = three_at_work(crew, api, lake, 2020 + fault_round, may_end)
     address = f"/backfills/{backfill['id']}/"
     api.post(f"{address}pause/")
     kill_all(crew)
+    let_end(lake, may_end)
     crew.ready()
     # Those that ran are tried again only once it goes on: nothing of a paused one starts.
     attempts = (

@@ -17,7 +17,13 @@ from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.marks import Mark, assert_never_twice_at_once, await_attempts, marks_of
+from tests.faults.marks import (
+    Mark,
+    assert_never_twice_at_once,
+    await_attempts,
+    let_end,
+    marks_of,
+)
 from tests.faults.runs import request_run
 from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
@@ -184,10 +190,11 @@ def test_a_database_that_is_away_for_longer_than_a_lease_costs_no_loss(
     crew.halt("worker-scheduled")
     crew.hire_gateway("brief", env=SHORT_LEASE)
     lease = float(SHORT_LEASE["LEASE_SECONDS"])
+    may_end = f"lease that ended {fault_round}"
     (run,) = api.post(
         "/assets/patient/materialize/",
         selection=f"2003-01-{fault_round:02}",
-        params={"seconds": 1.5 * lease},
+        params={"seconds": 0.2, "until": may_end},
     )["runs"]
     (first,) = await_attempts(lake, run, 1)
     crew.halt("postgresql")
@@ -197,6 +204,7 @@ def test_a_database_that_is_away_for_longer_than_a_lease_costs_no_loss(
     until(lambda: crew.rows("SELECT 1"), "it answers", every=0.02)
     back_at = time.monotonic()
     await_attempts(lake, run, 2)
+    let_end(lake, may_end)
     recovered("PostgreSQL away for longer than a lease: its runs", time.monotonic() - back_at)
     assert crew.await_run(run) == "succeeded"
     unrenewed = (

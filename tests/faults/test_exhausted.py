@@ -18,7 +18,7 @@ from slicewise_server.stack import machine
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
-from tests.faults.crash_points import arm, has_fallen
+from tests.faults.crash_points import ANY, arm, has_fallen
 from tests.faults.page_visits import Pages
 from tests.faults.runs import request_run
 from tests.faults.stack_processes import PROJECT, SHORT_LEASE, Crew, until
@@ -57,11 +57,12 @@ def test_a_disk_that_is_full_while_publishing_is_waited_for(
 ) -> None:
     crew.halt("worker-scheduled")
     folder = tmp_path / "moments"
-    run = request_run(api, "nested", _KEY, said="new")
-    arm(folder, run, "after:running-publishing", signal.SIGSTOP)
+    arm(folder, ANY, "after:running-publishing", signal.SIGSTOP)
     crew.hire_frail("frail", folder, "scheduled", env=SHORT_LEASE)
-    until(lambda: has_fallen(folder, run), "all is staged")
+    # Before it stops: a worker that is stopped counts as away a few seconds later.
     stopped = crew.await_gateway("frail")
+    run = request_run(api, "nested", _KEY, said="new")
+    until(lambda: has_fallen(folder, ANY), "all is staged")
     fill(disk / "filling")
     crew.thaw(stopped)
 

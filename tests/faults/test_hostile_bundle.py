@@ -36,9 +36,9 @@ MANNERS = (
 )
 LINKING, LINK = ("links", "finishes"), "hostile-link"
 FUZZ_SECONDS = 60.0 if ROUNDS > 1 else 8.0
-# What a run takes that fails by itself: its start, its end, and what a busy machine adds. A run
-# that is lost eight times takes minutes.
-FAILS_WITHIN_SECONDS = 60.0
+# `make faults` measures. One round is run on any machine, beside other tests: hostile code stays
+# for ten minutes, if the worker does not end the run.
+FAILS_WITHIN_SECONDS = 60.0 if ROUNDS > 1 else 240.0
 # What servers write all the time, and the folders of the runs themselves.
 VOLATILE = ("postgresql", "redis", "spark", "logs", "processes", "running.json", "tmp")
 

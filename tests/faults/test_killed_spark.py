@@ -74,7 +74,7 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     before = crew.materializations("ranged")
     reader = Reader(lake / "faults" / "ranged")
     reader.start()
-    run = request_run(api, "ranged", SELECTION, said="new", seconds=5)
+    run = request_run(api, "ranged", SELECTION, said="new", seconds=120)
     until(lambda: jobs_of(crew.stack, run, 1), "Spark is at work")
     crew.kill("spark", number)
     killed_at = time.monotonic()

@@ -19,9 +19,11 @@ from tests.spark_jobs import jobs_of
 pytestmark = pytest.mark.fault(1)
 
 # `make faults` measures. One round is run on any machine, beside other tests: the code stops before
-# a lease, of 15 s, can end, and another worker takes over at some time.
+# a lease, of 15 s, can end, and another worker takes over at some time. Spark would be busy for ten
+# minutes.
 _TAKEN_OVER_SECONDS = 30.0 if ROUNDS > 1 else 240.0
 _STOPPED_SECONDS = 2.0 if ROUNDS > 1 else 8.0
+_SPARK_STOPPED_SECONDS = 2.0 if ROUNDS > 1 else 240.0
 
 
 def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
@@ -54,7 +56,11 @@ def test_runs_of_a_killed_worker_stop_and_are_executed_by_another_worker(
     until(lambda: not is_alive(lost.pid), "its code has stopped", seconds=_STOPPED_SECONDS)
     until(lambda: len(marks_of(lake, run)) == 2, "another has begun", seconds=_TAKEN_OVER_SECONDS)
     # Spark tells its pages of the end of a job a moment after it has ended.
-    until(lambda: not jobs_of(crew.stack, run, 1), "Spark has stopped", seconds=_STOPPED_SECONDS)
+    until(
+        lambda: not jobs_of(crew.stack, run, 1),
+        "Spark has stopped",
+        seconds=_SPARK_STOPPED_SECONDS,
+    )
     recovered(f"kill -9 of the {victim}", time.monotonic() - began)
     assert crew.await_run(run) == "succeeded"
 

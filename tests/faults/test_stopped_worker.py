@@ -11,7 +11,7 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crash_points import arm, has_fallen
-from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
+from tests.faults.marks import assert_never_twice_at_once, await_attempts, let_end, marks_of
 from tests.faults.runs import request_run, steady_texts
 from tests.faults.stack_processes import SHORT_LEASE, Crew, until
 from tests.processes import is_alive
@@ -96,17 +96,20 @@ def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
 
 
 def test_the_code_of_a_stopped_worker_ends_before_another_takes_over(
-    crew: Crew, api: Client, lake: Path, recovered: Recovered
+    crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
     day = "2024-02-04"
     before = crew.materializations("steady").get(day, (0, 0))
     stopped = crew.pid("worker-scheduled")
-    # It is stopped before its code ends by itself.
-    run = request_run(api, "steady", day, said="older", seconds=5)
+    # The code does not end by itself before another worker has begun.
+    may_end = f"stopped worker {fault_round}"
+    run = request_run(api, "steady", day, said="older", until=may_end)
     (first,) = await_attempts(lake, run, 1)
     stopped_at = time.time()
     crew.freeze(stopped)
     crew.hire_gateway("second")
+    await_attempts(lake, run, 2)
+    let_end(lake, may_end)
     assert crew.await_run(run) == "succeeded"
     recovered("SIGSTOP of the worker in the middle of a run", time.time() - stopped_at)
     assert not is_alive(first.pid)

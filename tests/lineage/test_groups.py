@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -19,6 +18,7 @@ from tests.attempts import begun, publish
 from tests.factories import DAILY_2013, asset
 from tests.lineage.conftest import one_try
 from tests.threads import elsewhere
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,15 +57,13 @@ def test_events_that_others_have_locked_are_recorded_later_and_hold_no_others(
         with transaction.atomic():
             LineageEvent.objects.select_for_update().get(pk=first.pk)
             is_locked.set()
-            may_end.wait(20)
+            may_end.wait(120)
 
     locking = elsewhere(lock)
-    is_locked.wait(20)
+    assert is_locked.wait(60)
     sending = elsewhere(send_due)
     sent = LineageEvent.objects.filter(sent_at__isnull=False)
-    deadline = time.monotonic() + 20
-    while sent.count() < len(others) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert wait_until(lambda: sent.count() == len(others))
     assert first.pk not in sent.values_list("pk", flat=True)
     may_end.set()
     locking.join()

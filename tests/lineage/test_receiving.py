@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from pathlib import Path
-from time import monotonic
+from time import thread_time
 from typing import Any
 from uuid import UUID
 
@@ -346,10 +346,11 @@ def test_a_name_that_is_hard_to_match_takes_no_longer_than_others(
 ) -> None:
     uri = "s3://lake/in/{a}/{b}/{c}/data.csv"
     external("cube", DAY_BY_AIRPORT, uri=uri, canonical_uri=normalize_uri(uri))
-    began = monotonic()
+    # Of this thread alone: other tests may keep the machine busy.
+    began = thread_time()
     answer = api.post(ADDRESS, [{**completed(), **datasets}] * 4, format="json")
     assert answer.status_code == 200, answer.content
-    assert monotonic() - began < 5
+    assert thread_time() - began < 5
 
 
 def test_a_viewer_and_a_stranger_report_nothing(

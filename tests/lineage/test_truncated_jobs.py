@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from time import monotonic
+from time import thread_time
 from typing import Any
 from uuid import UUID
 
@@ -89,9 +89,10 @@ def test_a_million_pairs_in_each_event_take_no_longer_than_others(
         external(f"asset-{number}")
     inputs = [dataset(f"asset-{number}", "slicewise") for number in range(999)]
     one = completed(*others(1_000), inputs=inputs)
-    began = monotonic()
+    # Of this thread alone: other tests may keep the machine busy.
+    began = thread_time()
     assert unstored_edges(api, [one] * 3) == 999 * 1_000 - 1_000
-    assert monotonic() - began < 10
+    assert thread_time() - began < 10
 
 
 def test_old_numbers_are_deleted(api: APIClient, raw: Asset) -> None:

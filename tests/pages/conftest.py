@@ -1,17 +1,41 @@
 """A person who is signed in, in a browser of Django's and in a real one."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
 from accounts_app.policy import Role
+from slicewise_server.web import kept_counts
 from tests.browser import PATIENCE_MILLISECONDS, chromium
 from tests.clients import browser_of
 from tests.factories import person
+
+_HOUR_SECONDS = 60 * 60
+# Longer than a test of some requests takes.
+_BEFORE_SECONDS = 60
+
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
+
+
+@pytest.fixture(autouse=True)
+def no_kept_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep no count, however long a busy machine takes: a test counts again after a change."""
+    monkeypatch.setattr(kept_counts, "CHEAP_SECONDS", 3600.0)
+
+
+@pytest.fixture
+def same_hour() -> None:
+    """Wait for the next hour, if the hour is about to end: columns of the chart of runs begin with
+    an hour.
+    """
+    passed = time.time() % _HOUR_SECONDS
+    if passed > _HOUR_SECONDS - _BEFORE_SECONDS:
+        time.sleep(_HOUR_SECONDS - passed + 1)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from tests.cli.commands import json_of, output_of
 from tests.clients import api_client_of
 from tests.execution.conftest import make_gateway, sent
 from tests.factories import asset, person
+from tests.midnight import same_day
 from tests.scheduling.beats import look, written
 from tests.scheduling.scheduled_assets import (
     after,
@@ -34,9 +35,9 @@ from tests.scheduling.scheduled_assets import (
     write,
 )
 
-__all__ = ["sent"]
+__all__ = ["same_day", "sent"]
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_day", "sent")]
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

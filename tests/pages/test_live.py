@@ -19,6 +19,7 @@ _SHOW_AGAIN = """() => {
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("same_hour")
 @pytest.mark.parametrize("address", ["/", "/runs/", "/runs/?asset=raw&state=failed"])
 def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: str) -> None:
     flights = asset("raw_flights", DAILY_2013)

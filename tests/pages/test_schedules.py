@@ -31,6 +31,7 @@ from slicewise import PartitionByInterval
 from tests.clients import browser_of
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, external, person
+from tests.midnight import same_day
 from tests.pages.markup import compact, page_at
 from tests.scheduling.scheduled_assets import (
     DAILY,
@@ -43,6 +44,8 @@ from tests.scheduling.scheduled_assets import (
     scheduled,
     write,
 )
+
+__all__ = ["same_day"]
 
 pytestmark = pytest.mark.django_db
 MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
@@ -257,6 +260,7 @@ def test_pausing_needs_the_token_of_a_form(editor: Client) -> None:
     assert not Asset.objects.get().paused
 
 
+@pytest.mark.usefixtures("same_day")
 def test_unpausing_makes_nothing_of_what_was_missed_and_offers_a_backfill(editor: Client) -> None:
     scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     editor.post("/assets/daily/pause/")

@@ -2,15 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.test import Client
 
 from slicewise_server.static_collection import collect_static_files
 
-FOLDER = Path(settings.STATIC_ROOT)
 KEPT = "max-age=31536000, public, immutable"
 
 
@@ -57,11 +56,14 @@ def test_modules_name_each_other_by_their_hashed_names() -> None:
         assert Client().get(f"/static/{name}")["Cache-Control"] == KEPT, name
 
 
-def test_files_are_collected_anew_when_a_source_has_changed() -> None:
-    manifest = FOLDER / "staticfiles.json"
+def test_files_are_collected_anew_when_a_source_has_changed(settings: Any, tmp_path: Path) -> None:
+    # Not in the folder of all tests: files of pages would be away while they are collected.
+    settings.STATIC_ROOT = tmp_path
+    collect_static_files()
+    manifest = tmp_path / "staticfiles.json"
     before = manifest.stat().st_mtime_ns
     collect_static_files()
     assert manifest.stat().st_mtime_ns == before
-    (FOLDER / ".sources").write_text("of another day")
+    (tmp_path / ".sources").write_text("of another day")
     collect_static_files()
     assert manifest.stat().st_mtime_ns != before

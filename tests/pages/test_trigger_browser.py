@@ -9,13 +9,11 @@ from pytest_django.live_server_helper import LiveServer
 
 from assets_app.models import AssetDependency
 from backfills_app.models import Backfill
-from tests.browser import PATIENCE_MILLISECONDS
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.pages.real_browser import opened_page
 from tests.partition_records import record
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture
@@ -78,6 +76,9 @@ def test_text_typed_while_the_form_loads_the_fields_of_the_asset_stays(page: Pag
     page.locator("#id_start").fill("2013-03-01")
     page.locator("#id_end").fill("2013-03-31")
     page.get_by_label("All, including").check()
+    while not waiting:
+        page.wait_for_timeout(50)
+    # No other request follows.
     page.wait_for_timeout(700)
     assert len(waiting) == 1
     waiting[0].continue_()

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.db import transaction
 from django.test import Client
 
@@ -29,9 +28,8 @@ CAST = [(role, KEPT) for role in sorted(EVERYBODY)]
 
 
 @pytest.fixture
-def site(db: None) -> World:
+def site(tokens_asked_for_anew: None) -> World:
     """Make the world, with no recent request for tokens: requests are limited by address."""
-    cache.delete("throttle-tokens-127.0.0.1")
     return make_world()
 
 

@@ -23,6 +23,14 @@ def slow(spark, context):
     return spark.sql(f"SELECT '{key}' AS day, {attempt} AS attempt")
 
 
+@asset(partition=DAILY)
+def held():
+    """Waits until a test lets it end."""
+    end = time.monotonic() + 600
+    while not (HERE / "held-may-end").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 @asset(uri=HERE / "endless")
 def endless(spark):
     """Keeps Spark busy for longer than any test waits."""

@@ -3,7 +3,7 @@
 import time
 from datetime import date, timedelta
 
-from marks import marked
+from marks import marked, take_time
 
 from slicewise import PartitionByInterval, asset
 
@@ -42,11 +42,11 @@ def days():
     """Made in no time."""
 
 
-@asset(partition=DAILY, params={"seconds": 1.0})
+@asset(partition=DAILY, params={"seconds": 1.0, "until": ""})
 def patient(context):
     """Takes its time."""
     with marked(context):
-        time.sleep(context["params"]["seconds"])
+        take_time(context["params"])
 
 
 @asset(partition=DAILY, max_active_runs=1)

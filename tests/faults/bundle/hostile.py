@@ -51,9 +51,9 @@ def say(data):
             continue
 
 
-def stay(seconds=_SECONDS):
+def stay():
     """Do not end by itself."""
-    time.sleep(seconds)
+    time.sleep(_SECONDS)
 
 
 @manner
@@ -173,7 +173,7 @@ def forks(params):
         if os.fork() == 0:
             os.setsid()
     if os.getpid() != run:
-        stay(60)
+        stay()
         os._exit(0)
     raise ValueError("they are many")
 
@@ -206,7 +206,7 @@ def descriptors(params):
         pass
     if os.fork() == 0:
         os.setsid()
-        stay(60)
+        stay()
     for number in descriptors:
         os.close(number)
     raise ValueError("the child keeps them")

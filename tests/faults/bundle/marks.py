@@ -8,6 +8,16 @@ from pathlib import Path
 
 HERE = Path(os.environ["LAKE"]) / "faults"
 _EVERY_SECONDS = 0.05
+# Longer than any test waits.
+_LONGEST_SECONDS = 600.0
+
+
+def take_time(params):
+    """Take so many seconds, and wait then until the file exists that `until` names, if any."""
+    time.sleep(params["seconds"])
+    end = time.monotonic() + _LONGEST_SECONDS
+    while params["until"] and not (HERE / params["until"]).exists() and time.monotonic() < end:
+        time.sleep(_EVERY_SECONDS)
 
 
 @contextmanager
