@@ -70,7 +70,7 @@ class Cluster:
 
     def state(self) -> dict[str, Any]:
         """Return the master's account of workers and applications."""
-        with urllib.request.urlopen(f"{self.page}/json/", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.page}/json/", timeout=60) as answer:
             state: dict[str, Any] = json.load(answer)
             return state
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from slicewise.io import session_sql
 from slicewise.runner.parent_client import WarmParent
 from slicewise_server.stack.machine import jdbc_jars
 from slicewise_server.stack.services import Services
@@ -63,8 +64,14 @@ def engine_runs(request: pytest.FixtureRequest, warm_parent: WarmParent, tmp_pat
 
 
 @pytest.fixture
-def shop(services: Services) -> Iterator[Shop]:
-    """Create a schema for the test on a real PostgreSQL."""
+def shop(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    """Create a schema for the test on a real PostgreSQL.
+
+    Publications of the test's own process wait for a lock, and for the server, longer than a busy
+    machine takes.
+    """
+    monkeypatch.setattr(session_sql, "_PATIENCE", "60s")
+    monkeypatch.setattr(session_sql, "_CONNECT_SECONDS", 60)
     open_shop = Shop(services.environment()["DATABASE_URL"])
     yield open_shop
     open_shop.database.execute("DROP SCHEMA shop CASCADE")

@@ -165,7 +165,8 @@ def test_killing_a_run_or_its_parent_ends_all_its_processes_and_its_application(
     """)
     env = {"PATH": os.environ["PATH"]}
     doomed = WarmParent(env=env, cache=tmp_path / "cache")
-    requests = [submitted_runs.request("slow", watchdog=120) for _ in range(2)]
+    # No ping is sent while the two applications start.
+    requests = [submitted_runs.request("slow", watchdog=600) for _ in range(2)]
     first = submitted_runs.parent.launch(requests[0])
     second = doomed.launch(requests[1])
     try:

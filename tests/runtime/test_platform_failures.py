@@ -2,7 +2,7 @@
 
 import socket
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from unittest.mock import Mock
 
 import grpc
@@ -18,12 +18,12 @@ from tests.runtime.errors import raised_by
 
 
 @pytest.fixture
-def closed_port() -> int:
-    """Return a port on which no server listens."""
+def closed_port() -> Iterator[int]:
+    """Return a port on which no server listens, and none can while the test lasts."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]
-        return port
+        yield port
 
 
 def ask_a_service(port: int) -> None:

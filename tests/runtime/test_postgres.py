@@ -93,7 +93,7 @@ def test_a_server_that_does_not_answer_is_tried_again(shop: Shop) -> None:
 
 def test_options_of_the_connection_are_the_users_to_say(shop: Shop) -> None:
     shop.connection["libpq"] = {
-        "connect_timeout": 5,
+        "connect_timeout": 60,
         "options": "-c search_path=shop",
         "application_name": "mine",
     }

@@ -25,7 +25,8 @@ from slicewise_server.stack.services import Services
 from tests.runtime.errors import raised_by
 from tests.runtime.switched_address import Door
 
-_SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
+# Longer than a busy machine takes to replace the server; the session is interrupted afterwards.
+_SLEEP = "reflect('java.lang.Thread', 'sleep', 60000L)"
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def session(door: Door, spark_remote: str) -> Iterator[Any]:
 
 
 def a_job(session: Any) -> object:
-    """Keep Spark busy for some seconds."""
+    """Keep Spark busy until the session is interrupted, or for a minute."""
     return session.range(0, 1, 1, 1).selectExpr(_SLEEP).collect()
 
 

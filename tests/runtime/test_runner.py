@@ -9,6 +9,7 @@ import sys
 import time
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -267,18 +268,19 @@ def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
     """)
     started = time.monotonic()
     messages = list(runs.launch("hanger", watchdog=1).messages(LONG))
+    # The last number is the limit that the runner exceeded: its own, and no default.
     assert messages[-1] == {"type": "exited", "status": -9, "signal": 9, "no_renewal": 1.0}
-    # Well before DEFAULT_WATCHDOG_SECONDS and a second more, had it not heard of its own.
-    assert 0.9 < time.monotonic() - started < 10
+    assert time.monotonic() - started > 0.9
 
 
 def test_a_runner_that_hears_pings_goes_on(runs: Runs) -> None:
     runs.define("""
         @asset()
         def slow():
-            time.sleep(6)
+            time.sleep(18)
     """)
-    assert runs.run("slow", watchdog=4).types == ["started", "finished", "exited"]
+    # On a busy machine the test sends no ping for some seconds.
+    assert runs.run("slow", watchdog=15).types == ["started", "finished", "exited"]
 
 
 def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
@@ -326,14 +328,15 @@ def test_the_death_of_a_worker_ends_parent_and_runner(runs: Runs, tmp_path: Path
             print(os.getpid(), flush=True)
             time.sleep(300)
     """)
-    request = json.dumps(runs.request("hanger", watchdog=60))
+    # No ping is missed for so long that the runner ends for want of pings.
+    request = json.dumps(runs.request("hanger", watchdog=600))
     command = [sys.executable, "-c", WORKER, str(tmp_path / "cache"), request]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         pids = [int(text) for text in worker.stdout.readline().split()]
         assert len(pids) == 2
         worker.kill()
-    assert wait_until(lambda: not any(map(is_alive, pids)), 30)
+    assert wait_until(lambda: not any(map(is_alive, pids)))
 
 
 def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: Path) -> None:
@@ -343,13 +346,14 @@ def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: P
             print(os.getpid(), flush=True)
             time.sleep(300)
     """)
-    request = json.dumps(runs.request("hanger", watchdog=3))
+    # A busy machine may stop the worker for some seconds before the test does.
+    request = json.dumps(runs.request("hanger", watchdog=15))
     command = [sys.executable, "-c", WORKER, str(tmp_path / "cache"), request]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         _, pid = (int(text) for text in worker.stdout.readline().split())
         worker.send_signal(signal.SIGSTOP)
-        assert wait_until(lambda: not is_alive(pid))
+        assert wait_until(lambda: not is_alive(pid), 120)
         worker.kill()
 
 
@@ -454,7 +458,8 @@ def test_a_runner_that_was_stopped_before_it_could_begin_is_no_fault_of_its_code
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moments = chain([0.0], repeat(2.0))
-    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    # Of the parent alone: another thread of this process may look at the clock meanwhile.
+    monkeypatch.setattr(parent, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     ours, runner_end = socket.socketpair()
     channel, channel_end = socket.socketpair()
     loop = WarmParentLoop(ours, lambda *_: 0)
@@ -475,13 +480,13 @@ def test_a_runner_without_pings_lives_no_longer_than_the_lease_it_was_asked_unde
     runs.define("""
         @asset()
         def hanger():
-            time.sleep(300)
+            time.sleep(600)
     """)
-    # Of 120 s between pings all but five had gone by when the runner was asked for.
-    runner = runs.launch("hanger", watchdog=120, not_after=time.monotonic() + 5)
+    # Of 600 s between pings all but fifteen had gone by when the runner was asked for.
+    runner = runs.launch("hanger", watchdog=600, not_after=time.monotonic() + 15)
     started_at = time.monotonic()
     assert list(runner.messages(LONG))[-1]["signal"] == signal.SIGKILL
-    assert time.monotonic() - started_at < 60
+    assert time.monotonic() - started_at < 120
 
 
 def test_where_memory_is_short_the_kernel_ends_a_run_before_its_worker(runs: Runs) -> None:
@@ -523,7 +528,7 @@ def _is_reaped_by(loop: WarmParentLoop, pid: int) -> bool:
 def test_orphans_that_others_follow_for_ever_do_not_hold_up_the_parent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    until = time.monotonic() + 15
+    until = time.monotonic() + 120
 
     def one_more() -> list[int]:
         if time.monotonic() > until:
@@ -539,7 +544,7 @@ def test_orphans_that_others_follow_for_ever_do_not_hold_up_the_parent(
         loop = WarmParentLoop(ours, lambda operation, channel, log: 0)
         started_at = time.monotonic()
         loop._end_orphans()
-        assert time.monotonic() - started_at < 10
+        assert time.monotonic() - started_at < 60
         looked: list[bool] = []
 
         def none_left() -> list[int]:
@@ -560,7 +565,7 @@ def test_a_user_that_stops_what_is_to_end_it_does_not_hold_up_the_parent(
 
     monkeypatch.setattr(processes, "become", lambda user: os.kill(os.getpid(), signal.SIGSTOP))
     previous = signal.signal(signal.SIGALRM, too_slow)
-    signal.alarm(10)
+    signal.alarm(60)
     try:
         assert processes.end_all_of((1_999_999_999, 1_999_999_999)) is False
     finally:

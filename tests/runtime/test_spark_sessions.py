@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from slicewise import spark
+from slicewise.runner import parent_client
 from slicewise.runner.parent_client import WarmParent
 from tests.runtime.runs import Runs
+
+
+@pytest.fixture
+def patient_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give interrupts the time that they take on a busy machine."""
+    monkeypatch.setattr(parent_client, "INTERRUPT_TIMEOUT_SECONDS", 120.0)
 
 
 def test_spark_is_not_opened_for_a_function_that_does_not_ask(spark_runs: Runs) -> None:
@@ -63,9 +70,11 @@ def test_a_server_that_is_not_there_is_a_failure_of_the_platform(
     unreachable.define("@asset()\ndef asks(spark): spark.range(1).count()")
     started = time.monotonic()
     assert unreachable.run("asks").failure["kind"] == "platform"
-    assert time.monotonic() - started < 120
+    # pyspark by itself would try for ten minutes.
+    assert time.monotonic() - started < 300
 
 
+@pytest.mark.usefixtures("patient_interrupts")
 def test_interrupting_a_session_ends_the_spark_work_of_a_killed_run(
     spark_runs: Runs, spark_remote: str
 ) -> None:
@@ -74,23 +83,26 @@ def test_interrupting_a_session_ends_the_spark_work_of_a_killed_run(
         def slow(spark):
             from pyspark.sql import functions as F
             sleep = F.udf(lambda n: __import__("time").sleep(0.5) or n, "long")
-            frame = spark.range(0, 400, 1, 2).select(F.expr("java_method('java.lang.Thread',"
+            frame = spark.range(0, 2400, 1, 2).select(F.expr("java_method('java.lang.Thread',"
                 "'sleep', 500L)"), "id")
             print("begins", flush=True)
             return frame
     """)
     request = spark_runs.request("slow")
     runner = spark_runs.parent.launch(request)
+    log = ""
     for message in runner.messages(5):
         runner.ping()
-        if message["type"] == "idle":
+        log += message.get("text", "")
+        # Spark has begun to write by the time that the runner has been silent for 5 s.
+        if message["type"] == "idle" and "begins" in log:
             break
     runner.kill()
     started = time.monotonic()
     session_id = request["spark"]["session_id"]
     spark_runs.parent.interrupt(spark_remote, session_id)
-    # The work would take 100 s more.
-    assert time.monotonic() - started < 60
+    # The work would take 600 s more.
+    assert time.monotonic() - started < 200
     staging = list(spark_runs.lake.glob("_slicewise-staging-*"))
     time.sleep(1.5)
     assert not [path for folder in staging for path in folder.glob("*.parquet")]
@@ -98,6 +110,7 @@ def test_interrupting_a_session_ends_the_spark_work_of_a_killed_run(
         spark.open_session(spark_remote, session_id).range(1).count()
 
 
+@pytest.mark.usefixtures("patient_interrupts")
 def test_a_session_that_was_never_opened_can_be_interrupted(
     spark_runs: Runs, spark_remote: str
 ) -> None:

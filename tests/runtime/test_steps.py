@@ -353,7 +353,8 @@ def test_a_tear_down_after_a_stop_has_the_runs_own_session(spark_runs: Runs) -> 
     began = time.monotonic()
     outcome = run_steps(spark_runs, "flights", outcome="canceled", stop_at="at work")
     assert outcome.log.splitlines()[-1] == "3 canceled"
-    assert time.monotonic() - began < 120
+    # The function by itself would take 600 s.
+    assert time.monotonic() - began < 300
 
 
 def test_a_submitted_run_is_stopped_and_torn_down(submitted_runs: Runs) -> None:

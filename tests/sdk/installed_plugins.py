@@ -25,7 +25,7 @@ def install(source: Path, target: Path) -> Path:
         command = [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
         command += ["--python", sys.executable]
     command += ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(target)]
-    subprocess.run([*command, str(copy)], check=True, capture_output=True, text=True, timeout=120)
+    subprocess.run([*command, str(copy)], check=True, capture_output=True, text=True, timeout=600)
     return target
 
 
@@ -37,7 +37,7 @@ def run(script: str, *path: Path) -> Any:
         env=os.environ | {"PYTHONPATH": python_path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)

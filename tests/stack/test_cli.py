@@ -15,6 +15,7 @@ from slicewise_server import command_urls
 from slicewise_server.stack import cli, ports, running, up
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT, default_folder
+from tests.processes import START_SECONDS
 
 
 def test_help_is_no_error_and_nothing_said_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +83,7 @@ def test_a_port_that_is_named_and_taken_is_refused_before_anything_is_started(
             cwd=PROJECT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=START_SECONDS,
             check=False,
         )
     assert result.returncode == 1

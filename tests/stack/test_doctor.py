@@ -10,13 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import doctor, machine, ports, redis_release
+from slicewise_server.stack import doctor, machine, ports, redis_cache, redis_release
 from slicewise_server.stack.services import Services
 
 PROJECT = Path(__file__).resolve().parents[2]
 SUBJECTS = [
     "Python", "Java", "Spark", "PostgreSQL", "Redis", "User code", "Run limits", "Disk", "Chromium",
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for Redis, and for its program, longer than a busy machine takes."""
+    for module in (redis_cache, redis_release):
+        monkeypatch.setattr(module, "_PATIENCE_SECONDS", 60)
 
 
 def test_it_looks_at_everything_and_gives_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from django.db import connection
 from slicewise_server.stack import ports
 from slicewise_server.stack.commands import COMMANDS
 from slicewise_server.stack.services import Services
+from tests.processes import START_SECONDS
 
 PROJECT = Path(__file__).resolve().parents[2]
 # A part of the line by which each process says that it works.
@@ -46,7 +47,7 @@ class Output:
 
     def wait_for(self, text: str) -> None:
         """Wait for a line with the text."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + START_SECONDS
         while not any(text in line for line in self.lines):
             assert self._process.poll() is None, self.lines
             assert time.monotonic() < deadline, self.lines
@@ -56,7 +57,7 @@ class Output:
         """End the process as a supervisor does, and wait for its last line."""
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(60)
+            self._process.wait(START_SECONDS)
         finally:
             self._process.kill()
             self._reader.join(60)

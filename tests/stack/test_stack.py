@@ -19,7 +19,7 @@ from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.stack import Stack
 from slicewise_server.stack.supervision import wait_for
 from tests.health import is_healthy
-from tests.processes import are_gone, descendants, is_alive, read_until
+from tests.processes import START_SECONDS, are_gone, descendants, is_alive, read_until
 
 pytestmark = pytest.mark.slow
 SLICEWISE = [sys.executable, "-m", "slicewise_server.stack.cli"]
@@ -128,7 +128,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     processes = descendants(second.pid)
     assert not any(b"SparkConnectServer" in _command(pid) for pid in processes)
     second.send_signal(signal.SIGINT)
-    assert second.wait(timeout=120) == 0
+    assert second.wait(timeout=START_SECONDS) == 0
     assert are_gone(processes)
 
 

@@ -67,7 +67,8 @@ def receiver() -> Iterator[Receiver]:
 def traced(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """Switch traces on, to the receiver."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.address)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
+    # Spans that a busy receiver has not confirmed in time are lost, or sent once more.
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "120")
     receivers.exporter.cache_clear()
     receivers.connect()
     yield receiver

@@ -145,6 +145,7 @@ def test_a_receiver_that_is_away_delays_no_run(
     worker: Worker, bundle: Bundle, traced: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
     assert tick_and_execute(bundle).state == RunState.SUCCEEDED
 
 
