@@ -20,13 +20,14 @@ class PublicationMarkers:
         one transaction has created the table and not committed, the other assets of the schema
         wait.
         """
-        from psycopg.errors import UniqueViolation
+        from psycopg.errors import DuplicateObject, DuplicateTable, UniqueViolation
 
         if self._sql.has(_MARKERS):
             return
-        # IF NOT EXISTS does not see a table that another session is creating. When the error comes,
+        # IF NOT EXISTS does not see a table that another session is creating. Whichever of its
+        # rows in the catalogs PostgreSQL meets first (table, row type, index), when the error comes
         # that table exists.
-        with suppress(UniqueViolation):
+        with suppress(UniqueViolation, DuplicateTable, DuplicateObject):
             self._sql.run(
                 "CREATE TABLE IF NOT EXISTS {} (asset text NOT NULL,"
                 ' "partition" text NOT NULL, attempt text NOT NULL, published_at timestamptz'

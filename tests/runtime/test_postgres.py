@@ -3,11 +3,12 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Thread
+from threading import Barrier, Thread
 
 import pytest
 
 from slicewise.io import Writer
+from slicewise.io.publishing_sql import Tables
 from slicewise.storage import StagingLostError, StorageError, TryAgainError
 from tests.runtime.postgres_schema import PATHS, Shop
 from tests.runtime.runs import Runs
@@ -149,13 +150,28 @@ def test_the_shared_table_of_a_schema_is_created_once(shop: Shop) -> None:
     assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("mon", 2)])
 
 
+def test_sessions_that_create_the_shared_table_at_once_all_find_it(shop: Shop) -> None:
+    sessions = 6
+    meet = Barrier(sessions, timeout=60)
+
+    def make_table(number: int) -> None:
+        with Tables(shop.storage().table, shop.connection, f"session{number}") as session:
+            for _ in range(40):
+                if meet.wait() == 0:
+                    shop.database.execute("DROP TABLE IF EXISTS shop._slicewise_published")
+                meet.wait()
+                session._markers.make_table()
+
+    with ThreadPoolExecutor(sessions) as pool:
+        created = [pool.submit(make_table, number) for number in range(sessions)]
+    assert [future.exception() for future in created] == [None] * sessions
+
+
 def test_two_that_publish_at_once_are_done_one_after_the_other(shop: Shop) -> None:
     writers = [shop.stage(run_id, [("mon", run_id), ("tue", run_id)]) for run_id in range(1, 5)]
-    threads = [Thread(target=shop.publish, args=(writer, "mon", "tue")) for writer in writers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        for future in [pool.submit(shop.publish, writer, "mon", "tue") for writer in writers]:
+            future.result()
     (first, first_number), (second, second_number) = shop.rows()
     assert (first, second) == ("mon", "tue")
     assert first_number == second_number, "half of each"
