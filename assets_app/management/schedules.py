@@ -95,7 +95,7 @@ def _tick_line(words: ScheduleDescription, tick: ScheduleTick) -> tuple[object, 
     tick_time = words.local(tick.at)
     return (
         tick_time if tick.at == tick.last_at else f"{tick_time} to {words.local(tick.last_at)}",
-        tick.count, tick.queued, tick.existing, tick.in_flight, tick.passed_over,
+        tick.count, tick.queued, tick.existing, tick.in_flight, tick.superseded,
         tick.get_reason_display(),
     )  # fmt: skip
 

@@ -124,7 +124,7 @@ class ScheduleTick(models.Model):
     existing = models.PositiveIntegerField(default=0)
     in_flight = models.PositiveIntegerField(default=0)
     # The number of partitions skipped, since only the latest partition is wanted.
-    passed_over = models.PositiveIntegerField(default=0)
+    superseded = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ("-at",)

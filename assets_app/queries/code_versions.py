@@ -13,7 +13,7 @@ _MOST_LINES = 2000
 
 
 class DiffLine(NamedTuple):
-    """A line of a difference; ``kind`` is added, removed, place, or empty for an unchanged line."""
+    """A line of a difference; ``kind``: added, removed, header, or empty for an unchanged line."""
 
     kind: str
     text: str
@@ -39,5 +39,5 @@ def _lines(version: ProducerVersion) -> list[str]:
 
 def _kind(line: str) -> str:
     if line.startswith(("+++", "---", "@@")):
-        return "place"
+        return "header"
     return {"+": "added", "-": "removed"}.get(line[:1], "")

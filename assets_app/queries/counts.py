@@ -19,8 +19,8 @@ WITH bound AS (
         %(widths)s::int[]
     ) AS bound(asset_id, identity, first, last, width)
 ), listed AS (
-    SELECT * FROM unnest(%(listing)s::bigint[], %(places)s::int[], %(texts)s::text[])
-        AS listed(asset_id, place, text)
+    SELECT * FROM unnest(%(listing)s::bigint[], %(positions)s::int[], %(texts)s::text[])
+        AS listed(asset_id, position, text)
 ), counted AS ({counted})
 SELECT asset_id, state, sum(number), min(first), max(last) FROM counted
 WHERE {is_listed} GROUP BY asset_id, state
@@ -73,8 +73,9 @@ _IN_GAPS = _in_gaps(
     "WHERE partition.state <> 'missing' AND partition.state = ANY(%(states)s)",
 )
 _HELD_IN_GAPS = _in_gaps("run.state", _HELD_BY_RUN)
-_IS_LISTED = """(width < {place} OR (asset_id, {place}, split_part(segment, '|', {place})) IN (
-    SELECT asset_id, place, text FROM listed
+_IS_LISTED = """(width < {number}
+    OR (asset_id, {number}, split_part(segment, '|', {number})) IN (
+    SELECT asset_id, position, text FROM listed
 ))"""
 
 
@@ -181,7 +182,7 @@ def _counts_of(
 
 def _counted(counted: str, bounds: Sequence[Bounds], values: dict[str, Any]) -> list[Any]:
     widest = max((bound.width for bound in bounds), default=0)
-    is_listed = " AND ".join(_IS_LISTED.format(place=position) for position in range(1, widest + 1))
+    is_listed = " AND ".join(_IS_LISTED.format(number=number) for number in range(1, widest + 1))
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED.format(counted=counted, is_listed=is_listed or "true"), values)
         rows: list[Any] = cursor.fetchall()
@@ -197,7 +198,7 @@ def _values(assets: Sequence[Asset], bounds: Sequence[Bounds]) -> dict[str, Any]
         "lasts": [bound.last for bound in bounds],
         "widths": [bound.width for bound in bounds],
         "listing": [segment.asset_id for segment in listed],
-        "places": [segment.place for segment in listed],
+        "positions": [segment.position for segment in listed],
         "texts": [segment.text for segment in listed],
     }
 

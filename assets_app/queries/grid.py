@@ -101,8 +101,8 @@ def _counts(asset: Asset, page: Layout, now: datetime) -> Bucketed:
         states = counts.setdefault((bucket, segment), {})
         states[state] = states.get(state, 0) - number
         states["held"] = states.get("held", 0) + number
-    for place, number in overdue_shares(asset, page, now).items():
-        counts.setdefault(place, {})["overdue"] = number
+    for cell, number in overdue_shares(asset, page, now).items():
+        counts.setdefault(cell, {})["overdue"] = number
     return counts
 
 

@@ -34,7 +34,7 @@ WITH split AS (
       ))
 ), overdue AS (
     SELECT key, window_start, array_to_string(
-        parts[:%(place)s::int - 1] || parts[%(place)s::int + 1:], %(separator)s
+        parts[:%(position)s::int - 1] || parts[%(position)s::int + 1:], %(separator)s
     ) AS segment
     FROM split
 )
@@ -59,7 +59,7 @@ def overdue_shares(asset: Asset, page: Layout, now: datetime) -> dict[tuple[date
     # Computed here: the time zones of the database may be of another year.
     edges = [midnight(start, time_definition.timezone) for start in starts]
     rows = _rows(_COUNTS, asset, page, now, edges=edges)
-    return {(starts[place - 1], segment): number for place, segment, number in rows}
+    return {(starts[cell - 1], segment): number for cell, segment, number in rows}
 
 
 def overdue_keys(asset: Asset, page: Layout, now: datetime, most: int) -> list[str]:
@@ -83,7 +83,7 @@ def _rows(
         "first": midnight(period.first, time_definition.timezone),
         "stop": midnight(period.stop, time_definition.timezone),
         "separator": SEPARATOR,
-        "place": names.index(time_name or "") + 1,
+        "position": names.index(time_name or "") + 1,
         "segments": list(page.segments),
     }
     with connection.cursor() as cursor:

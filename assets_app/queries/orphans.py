@@ -42,7 +42,7 @@ WHERE partition.asset_id = %(asset)s AND partition.version > 0
 ORDER BY partition.window_start, partition.segment, partition.id
 LIMIT %(limit)s
 """
-_IS_UNLISTED = "split_part(partition.segment, '|', {place}) <> ALL(%(listed{place})s::text[])"
+_IS_UNLISTED = "split_part(partition.segment, '|', {position}) <> ALL(%(listed{position})s::text[])"
 
 
 class OrphanRow(NamedTuple):
@@ -88,9 +88,9 @@ def orphan_rows(
     for position in range(1, width + 1):
         values[f"listed{position}"] = []
     for segment in listed_segments([asset]):
-        values[f"listed{segment.place}"].append(segment.text)
+        values[f"listed{segment.position}"].append(segment.text)
     is_unlisted = " OR ".join(
-        _IS_UNLISTED.format(place=position) for position in range(1, width + 1)
+        _IS_UNLISTED.format(position=position) for position in range(1, width + 1)
     )
     with connection.cursor() as cursor:
         cursor.execute(_ORPHANS.format(is_unlisted=is_unlisted or "false"), values)

@@ -33,7 +33,7 @@ class ListedSegment(NamedTuple):
     """A text that the definition lists, and the number of the sequence, from 1 on."""
 
     asset_id: int
-    place: int
+    position: int
     text: str
 
 

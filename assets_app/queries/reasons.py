@@ -181,7 +181,7 @@ def _tick_reason(
         text = (
             "An earlier tick of the schedule did not queue the partition, and later ticks do not."
         )
-        return Reason("passed_over", text, needs=needs)
+        return Reason("not_queued", text, needs=needs)
     if next_at is None:
         return Reason("schedule_ended", "The schedule has no further ticks.", needs=needs)
     return Reason("waiting_for_tick", f"Due at the next tick at {_utc(next_at)}.", needs=needs)

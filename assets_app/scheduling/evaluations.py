@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from assets_app.models import LateEffect, LateReason
-from assets_app.scheduling.expressions import News, Tick, Way, ways_met
+from assets_app.scheduling.expressions import Match, News, Tick, matches_by_moment
 from assets_app.scheduling.late_inputs import LateStatus
 from assets_app.scheduling.tick_terms import PresentVersion, TickTerms
 from slicewise.declaring import fresh_names, schedule_terms
@@ -48,7 +48,7 @@ class UpstreamStatus(NamedTuple):
 
 NOTHING = UpstreamStatus(0, 0, False)
 Leaf = Mapping[str, Any]
-OfLeaf = Callable[[datetime | None, Leaf], set[Way]]
+OfLeaf = Callable[[datetime | None, Leaf], set[Match]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +91,24 @@ class Case:
     def evaluate(self) -> Evaluation:
         """Return the evaluation."""
         is_open = self._is_open
-        due = [way for way in self._present_ways(self._at_present) if way.is_due(is_open=is_open)]
+        due = [
+            match
+            for match in self._present_matches(self._at_present)
+            if match.is_due(is_open=is_open)
+        ]
         if self.times is None:
-            expected = self._present_ways(self._at_present)
+            expected = self._present_matches(self._at_present)
         else:
-            expected = self._ways(self._at_next_tick, self.times.moments(self.row))
+            expected = self._matches(self._at_next_tick, self.times.moments(self.row))
         has_fresh = bool(fresh_names(self.schedule))
         is_tolerant = self.times is not None or has_fresh
         return Evaluation(
             self.row,
             self.statuses,
-            is_ready=any(not way.is_spent for way in expected),
+            is_ready=any(not match.is_spent for match in expected),
             is_due=bool(due),
-            is_due_by_tick=any(way.tick is not Tick.NO_TIME for way in due),
-            waits_for_tick=not due and any(way.is_due(is_open=is_open) for way in expected),
+            is_due_by_tick=any(match.tick is not Tick.NO_TIME for match in due),
+            waits_for_tick=not due and any(match.is_due(is_open=is_open) for match in expected),
             is_made=self.present.version > 0,
             waits_for_fresh=has_fresh and not due and self._waits_for_fresh(),
             late=self._late() if due and is_tolerant else (),
@@ -118,29 +122,29 @@ class Case:
         began_at = None if self.times is None else self.times.began_at
         return self.present.version == 0 and (began_at is None or self.row.end > began_at)
 
-    def _present_ways(self, of_leaf: OfLeaf) -> set[Way]:
+    def _present_matches(self, of_leaf: OfLeaf) -> set[Match]:
         moments = [] if self.times is None else self.times.moments(self.row)
-        return self._ways(of_leaf, [moment for moment in moments if moment <= self.now])
+        return self._matches(of_leaf, [moment for moment in moments if moment <= self.now])
 
-    def _ways(self, of_leaf: OfLeaf, moments: Sequence[datetime]) -> set[Way]:
-        return ways_met(self.schedule, of_leaf, moments)
+    def _matches(self, of_leaf: OfLeaf, moments: Sequence[datetime]) -> set[Match]:
+        return matches_by_moment(self.schedule, of_leaf, moments)
 
-    def _at_present(self, after: datetime | None, leaf: Leaf) -> set[Way]:
+    def _at_present(self, after: datetime | None, leaf: Leaf) -> set[Match]:
         if "name" in leaf:
-            return self._asset_ways(leaf)
+            return self._asset_matches(leaf)
         if self.times is None:
             return set()
-        return self.times.ways(leaf, self.row, self.present, after)
+        return self.times.matches(leaf, self.row, self.present, after)
 
-    def _at_next_tick(self, after: datetime | None, leaf: Leaf) -> set[Way]:
+    def _at_next_tick(self, after: datetime | None, leaf: Leaf) -> set[Match]:
         if "name" in leaf:
-            return self._asset_ways(leaf)
+            return self._asset_matches(leaf)
         if self.times is None:
             return set()
-        return self.times.ways_at_next(leaf, self.row, self.present, after)
+        return self.times.matches_at_next(leaf, self.row, self.present, after)
 
-    def _asset_ways(self, leaf: Leaf) -> set[Way]:
-        """Return the way in which an asset meets the schedule; no way while the asset is not ready,
+    def _asset_matches(self, leaf: Leaf) -> set[Match]:
+        """Return the match of an asset with the schedule; no match while the asset is not ready,
         or not fresh.
         """
         status = self.statuses.get(leaf["name"], NOTHING)
@@ -149,26 +153,26 @@ class Case:
                 return set()
             # A run that was late may have read the version that came before the run began.
             is_back = leaf["name"] in self.remade_by and status.is_newer
-            return {Way(Tick.NO_TIME, News.NEWER if is_back else News.FRESH)}
+            return {Match(Tick.NO_TIME, News.NEWER if is_back else News.FRESH)}
         if not status.is_ready:
             return set()
-        return {Way(Tick.NO_TIME, News.NEWER if status.is_newer else News.OLD)}
+        return {Match(Tick.NO_TIME, News.NEWER if status.is_newer else News.OLD)}
 
     def _waits_for_fresh(self) -> bool:
         """Return whether the partition were due, now or at the next tick, with all assets fresh."""
 
         def if_fresh(of_leaf: OfLeaf) -> OfLeaf:
-            def of_fresh_leaf(after: datetime | None, leaf: Leaf) -> set[Way]:
+            def of_fresh_leaf(after: datetime | None, leaf: Leaf) -> set[Match]:
                 is_fresh_term = leaf["kind"] == "fresh"
-                return {Way(Tick.NO_TIME, News.FRESH)} if is_fresh_term else of_leaf(after, leaf)
+                return {Match(Tick.NO_TIME, News.FRESH)} if is_fresh_term else of_leaf(after, leaf)
 
             return of_fresh_leaf
 
-        expected = self._present_ways(if_fresh(self._at_present))
+        expected = self._present_matches(if_fresh(self._at_present))
         if self.times is not None:
             moments = self.times.moments(self.row)
-            expected |= self._ways(if_fresh(self._at_next_tick), moments)
-        return any(way.is_due(is_open=self._is_open) for way in expected)
+            expected |= self._matches(if_fresh(self._at_next_tick), moments)
+        return any(match.is_due(is_open=self._is_open) for match in expected)
 
     def _late(self) -> list[LateStatus]:
         """Return the inputs of the schedule that are missing or old."""
@@ -201,10 +205,10 @@ class Case:
         return list(late.values())
 
 
-def _late_effect(due: Sequence[Way]) -> LateEffect:
+def _late_effect(due: Sequence[Match]) -> LateEffect:
     """Return the effect of a late input when the input comes: as the schedule says, unless only
     terms `After` have made the partition due.
     """
-    if any(way.after is None for way in due):
+    if any(match.after is None for match in due):
         return LateEffect.SCHEDULE
-    return LateEffect.REMAKE if any(way.remakes for way in due) else LateEffect.STALE
+    return LateEffect.REMAKE if any(match.remakes for match in due) else LateEffect.STALE

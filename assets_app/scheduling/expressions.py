@@ -1,4 +1,4 @@
-"""Schedule expressions over assets and times: the ways in which an expression is met."""
+"""Schedule expressions over assets and times: the matches by which an expression is met."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -31,25 +31,25 @@ class News(IntEnum):
     NEWER = 3
 
 
-class Way(NamedTuple):
-    """One way in which an expression is met: by the assets and times of this way, and no others."""
+class Match(NamedTuple):
+    """One set of assets and times that meets an expression: the tick and the news of the set."""
 
     tick: Tick
     news: News
-    # The latest moment of the terms `After` in the way: the way is met from then on.
+    # The latest moment of the terms `After` in the match: the match begins then.
     after: datetime | None = None
     # Whether such a term asks to make the partition again once missing inputs have come.
     remakes: bool = False
 
     @property
     def is_spent(self) -> bool:
-        """Whether the way has only times, all past the first tick: a time makes a partition due
+        """Whether the match has only times, all past the first tick: a time makes a partition due
         once.
         """
         return self.news is News.NO_ASSET and self.tick is not Tick.FIRST
 
     def is_due(self, *, is_open: bool) -> bool:
-        """Return whether the way makes a partition due; ``is_open``: by times and fresh assets
+        """Return whether the match makes a partition due; ``is_open``: by times and fresh assets
         alone the partition may still be made, unlike a window that has data already.
         """
         if self.tick is Tick.PAST or self.is_spent:
@@ -60,48 +60,50 @@ class Way(NamedTuple):
 Leaf = Mapping[str, Any]
 
 
-def ways(expression: Mapping[str, Any], of_leaf: Callable[[Leaf], set[Way]]) -> set[Way]:
-    """Return all ways in which an expression is met, given the ways in which each of its assets and
-    times is met: at most a dozen, whatever the size of the expression.
+def matches(expression: Mapping[str, Any], of_leaf: Callable[[Leaf], set[Match]]) -> set[Match]:
+    """Return all matches of an expression, given the matches of each asset and time in the
+    expression: at most a dozen, whatever the size of the expression.
     """
     return evaluate_schedule(
         expression, of_leaf, of_any=lambda operands: set().union(*operands), of_all=_combined
     )
 
 
-def ways_met(
+def matches_by_moment(
     expression: Mapping[str, Any],
-    of_leaf: Callable[[datetime | None, Leaf], set[Way]],
+    of_leaf: Callable[[datetime | None, Leaf], set[Match]],
     moments: Iterable[datetime],
-) -> set[Way]:
-    """Return all ways in which an expression with terms `After` is met.
+) -> set[Match]:
+    """Return all matches of an expression with terms `After`.
 
     ``moments`` are the moments of these terms that count. A time beside `After` is met by its first
     tick from the moment of `After` on: the expression is examined once for each moment, and the
-    ways are kept whose latest moment is that one. ``of_leaf`` gets the moment and a term.
+    matches are kept whose latest moment is that one. ``of_leaf`` gets the moment and a term.
     """
-    all_ways: set[Way] = set()
+    all_matches: set[Match] = set()
     for moment in (None, *moments):
-        moment_ways = ways(expression, partial(of_leaf, moment))
-        all_ways |= {way for way in moment_ways if way.after == moment}
-    return all_ways
+        moment_matches = matches(expression, partial(of_leaf, moment))
+        all_matches |= {match for match in moment_matches if match.after == moment}
+    return all_matches
 
 
-def _combined(operand_ways: Sequence[set[Way]]) -> set[Way]:
-    """Return the ways in which all operands are met together."""
-    combined_ways = {Way(Tick.NO_TIME, News.NO_ASSET)}
-    for right_ways in operand_ways:
-        combined_ways = {
-            _both(left_way, right_way) for left_way in combined_ways for right_way in right_ways
+def _combined(operand_matches: Sequence[set[Match]]) -> set[Match]:
+    """Return the matches of all operands together."""
+    combined_matches = {Match(Tick.NO_TIME, News.NO_ASSET)}
+    for right_matches in operand_matches:
+        combined_matches = {
+            _both(left_match, right_match)
+            for left_match in combined_matches
+            for right_match in right_matches
         }
-    return combined_ways
+    return combined_matches
 
 
-def _both(left_way: Way, right_way: Way) -> Way:
-    moments = [moment for moment in (left_way.after, right_way.after) if moment is not None]
-    return Way(
-        max(left_way.tick, right_way.tick),
-        max(left_way.news, right_way.news),
+def _both(left_match: Match, right_match: Match) -> Match:
+    moments = [moment for moment in (left_match.after, right_match.after) if moment is not None]
+    return Match(
+        max(left_match.tick, right_match.tick),
+        max(left_match.news, right_match.news),
         max(moments, default=None),
-        left_way.remakes or right_way.remakes,
+        left_match.remakes or right_match.remakes,
     )

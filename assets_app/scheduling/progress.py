@@ -99,7 +99,7 @@ class Progress:
         """Needed and materialized partitions by upstream asset, and the first missing keys."""
         return {
             status.asset.name: {
-                "needed": status.needed, "there": status.materialized,
+                "needed": status.needed, "materialized": status.materialized,
                 "missing": list(status.missing),
                 "nonexistent": nonexistent_json(status.nonexistent), "excluded": status.excluded,
             }

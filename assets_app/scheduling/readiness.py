@@ -33,14 +33,14 @@ _MOST_NAMED, _MOST_RECORDED = 3, 1_000
 # not read, the first missing keys, whether one is newer than a version that was read, and when the
 # newest was materialized.
 _UPSTREAM_STATUS = """
-SELECT pair.place, pair.upstream_id, count(*), count(partition.id),
+SELECT pair.position, pair.upstream_id, count(*), count(partition.id),
        coalesce(bool_or(partition.version > coalesce(read.version, 0)), false),
        (array_agg(pair.needed ORDER BY pair.number)
            FILTER (WHERE partition.id IS NULL))[1:%(most)s],
        coalesce(bool_or(partition.version > read.version), false), max(partition.materialized_at)
-FROM unnest(%(places)s::int[], %(keys)s::text[],
+FROM unnest(%(positions)s::int[], %(keys)s::text[],
             %(upstreams)s::bigint[], %(identities)s::text[], %(needed)s::text[])
-     WITH ORDINALITY AS pair(place, key, upstream_id, identity, needed, number)
+     WITH ORDINALITY AS pair(position, key, upstream_id, identity, needed, number)
 LEFT JOIN assets_app_assetpartition AS partition
     ON partition.asset_id = pair.upstream_id AND partition.identity = pair.identity COLLATE "C"
    AND partition.key = pair.needed COLLATE "C" AND partition.version > 0
@@ -51,7 +51,7 @@ LEFT JOIN assets_app_materialization AS made
     ON made.partition_id = own.id AND made.version = own.version
 LEFT JOIN assets_app_attemptinput AS read
     ON read.attempt_id = made.attempt_id AND read.partition_id = partition.id
-GROUP BY pair.place, pair.upstream_id
+GROUP BY pair.position, pair.upstream_id
 """
 
 # For a partition without a window, also when the run of the present version began, since such a
@@ -253,7 +253,7 @@ def _read_statuses(
             {
                 "asset": target.asset.pk,
                 "identity": target.identity,
-                "places": positions,
+                "positions": positions,
                 "keys": keys,
                 "upstreams": upstream_ids,
                 "identities": identities,

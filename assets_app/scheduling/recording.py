@@ -19,13 +19,13 @@ _MOST_STEPS = 20
 
 _INSERT = """
 INSERT INTO assets_app_scheduletick
-    (id, schedule_id, at, last_at, count, reason, queued, existing, in_flight, passed_over)
+    (id, schedule_id, at, last_at, count, reason, queued, existing, in_flight, superseded)
 SELECT coalesce(id, nextval(pg_get_serial_sequence('assets_app_scheduletick', 'id'))),
-       schedule_id, at, at, count, reason, queued, existing, in_flight, passed_over
+       schedule_id, at, at, count, reason, queued, existing, in_flight, superseded
 FROM unnest(
     %s::bigint[], %s::bigint[], %s::timestamptz[], %s::int[], %s::text[], %s::int[], %s::int[],
     %s::int[], %s::int[]
-) AS tick(id, schedule_id, at, count, reason, queued, existing, in_flight, passed_over)
+) AS tick(id, schedule_id, at, count, reason, queued, existing, in_flight, superseded)
 """
 _JOIN = """
 UPDATE assets_app_scheduletick AS tick
@@ -59,7 +59,7 @@ class TickResult:
     wanted: Sequence[PartitionRow] = field(default_factory=list)
     existing: int = 0
     in_flight: int = 0
-    passed_over: int = 0
+    superseded: int = 0
     # Partitions for which the rest of the schedule is not met.
     waiting: int = 0
 
@@ -81,7 +81,7 @@ class TickResult:
 
     def values(self) -> tuple[object, ...]:
         """Return the tick as the columns of a new row."""
-        counts = self.queued, self.existing, self.in_flight, self.passed_over
+        counts = self.queued, self.existing, self.in_flight, self.superseded
         return (self.pk, self.schedule.pk, self.at, self.count, str(self.reason), *counts)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import slicewise
 from assets_app.catalogue.timetables import next_tick, term_rules, term_text
 from assets_app.models import Schedule
-from assets_app.scheduling.expressions import News, Tick, Way
+from assets_app.scheduling.expressions import Match, News, Tick
 from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_after, time_terms
 from slicewise.keys import WHOLE
@@ -104,44 +104,44 @@ class TickTerms:
         """Return from when on ticks are examined for a partition; None where no tick is."""
         return self.since_by_key.get(key, self.since)
 
-    def ways(
+    def matches(
         self,
         term: Mapping[str, Any],
         row: PartitionRow,
         present: PresentVersion,
         after: datetime | None = None,
-    ) -> set[Way]:
-        """Return the way in which the ticks so far meet a time; empty where they do not.
+    ) -> set[Match]:
+        """Return the match of the ticks so far with a time; an empty set without such a tick.
 
         Ticks before ``after`` do not count, and later moments of terms `After` do not either.
         """
         since = self.since_of(row.key)
         if is_after(term):
-            return self._ways_after(term, row, after, since)
+            return self._matches_after(term, row, after, since)
         text = term_text(term)
         first, last = self._first(self._rules[text], row, present, after), self._last[text]
         if first is None or last is None or first > self.now:
             return set()
         if since is None or last < since:
-            return {Way(Tick.PAST, News.NO_ASSET)}
+            return {Match(Tick.PAST, News.NO_ASSET)}
         is_first = row.end is None or (first >= since and row.end > self.began_at)
-        return {Way(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
+        return {Match(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
 
-    def ways_at_next(
+    def matches_at_next(
         self,
         term: Mapping[str, Any],
         row: PartitionRow,
         present: PresentVersion,
         after: datetime | None = None,
-    ) -> set[Way]:
-        """Return the way in which the next tick will meet a time; empty without a next tick."""
+    ) -> set[Match]:
+        """Return the match of the next tick with a time; an empty set without a next tick."""
         if is_after(term):
-            return self._ways_after(term, row, after, self.now + MOMENT)
+            return self._matches_after(term, row, after, self.now + MOMENT)
         first = self._first(self._rules[term_text(term)], row, present, after)
         if first is None:
             return set()
         is_first = row.end is None or (first > self.now and row.end > self.began_at)
-        return {Way(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
+        return {Match(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
 
     def ticks_after(self, handled_until: datetime) -> Ticks:
         """Return the ticks of all times after a moment; there must be at least one."""
@@ -174,14 +174,14 @@ class TickTerms:
             sets.append(ended_between(definition, since, last - span))
         return reduce(or_, sets)
 
-    def _ways_after(
+    def _matches_after(
         self,
         term: Mapping[str, Any],
         row: PartitionRow,
         after: datetime | None,
         since: datetime | None,
-    ) -> set[Way]:
-        """Return the way in which a window meets a term `After` by a moment: as by a first tick if
+    ) -> set[Match]:
+        """Return the match of a window with a term `After` by a moment: as by a first tick if
         the moment is examined now.
         """
         moment = None if row.end is None else row.end + self._spans[term_text(term)]
@@ -189,7 +189,7 @@ class TickTerms:
             return set()
         is_first = since is not None and moment >= since and row.end > self.began_at
         tick = Tick.FIRST if is_first else Tick.NO_TIME
-        return {Way(tick, News.NO_ASSET, moment, bool(term.get("remake")))}
+        return {Match(tick, News.NO_ASSET, moment, bool(term.get("remake")))}
 
     def _first(
         self,

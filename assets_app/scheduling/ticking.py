@@ -268,7 +268,7 @@ def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:
         count=ended.count,
         wanted=[*refreshed_rows, *missing_rows],
         existing=len(ended.due) - len(missing_rows),
-        passed_over=len(ended.superseded),
+        superseded=len(ended.superseded),
     )
 
 

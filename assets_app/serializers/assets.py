@@ -106,7 +106,7 @@ class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
         model = ScheduleTick
         fields: tuple[str, ...] = (
             "id", "at", "last_at", "count", "reason", "queued", "existing", "in_flight",
-            "passed_over", "runs_url",
+            "superseded", "runs_url",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 

@@ -54,7 +54,7 @@ def _tick_line(
         "row": tick,
         "at": schedule.local(tick.at),
         "last_at": schedule.local(tick.last_at) if tick.last_at != tick.at else "",
-        "unqueued_counts": (tick.existing, tick.in_flight, tick.passed_over),
+        "unqueued_counts": (tick.existing, tick.in_flight, tick.superseded),
         "outcomes": [(state, outcomes[state]) for state in RunState.values if state in outcomes],
         "runs": f"{reverse('assets:runs')}?tick={tick.pk}",
     }

@@ -89,7 +89,7 @@ PLAN_EXAMPLE = OpenApiExample(
                 "missing_upstream": 0,
                 "nonexistent_upstream": 0,
                 "upstream_gaps": [],
-                "not_over": 0,
+                "not_ended": 0,
                 "materialized": 1,
                 "failed": 0,
                 "stale": 0,

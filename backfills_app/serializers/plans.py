@@ -120,8 +120,7 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
         many=True,
         help_text="Upstream assets with nonexistent or excluded partitions.",
     )
-    not_over = serializers.IntegerField(
-        source="not_ended",
+    not_ended = serializers.IntegerField(
         help_text="Number of partitions whose window has not ended. `total` does not count"
         " these partitions.",
     )

@@ -38,8 +38,8 @@ def collect_gateways() -> Iterable[Metric]:
     )
     at_work = [gateway for gateway in gateways if gateway.state_at(now) is GatewayState.WORKING]
     names = {
-        gateway.pk: gateway.name if place < MOST_GATEWAYS else OTHER_GATEWAYS
-        for place, gateway in enumerate(at_work)
+        gateway.pk: gateway.name if rank < MOST_GATEWAYS else OTHER_GATEWAYS
+        for rank, gateway in enumerate(at_work)
     }
     open_attempts = RunAttempt.objects.filter(ended_at__isnull=True).order_by()
     used = dict(open_attempts.values_list("gateway").annotate(Count("id")))

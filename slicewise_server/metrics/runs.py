@@ -15,12 +15,12 @@ NO_GROUP, OTHER_GROUPS = "none", "other"
 # value to a newer group.
 _COUNTS = """
 WITH ranked AS (
-    SELECT "group", row_number() OVER (ORDER BY min(id)) AS place
+    SELECT "group", row_number() OVER (ORDER BY min(id)) AS rank
     FROM assets_app_asset WHERE "group" <> '' GROUP BY "group"
 )
 SELECT counted.state, counted.queue,
        CASE WHEN asset."group" = '' THEN %(none)s
-            WHEN ranked.place <= %(most)s THEN asset."group"
+            WHEN ranked.rank <= %(most)s THEN asset."group"
             ELSE %(other)s END AS asset_group,
        sum(counted.runs), sum(counted.entered)
 FROM metrics_runcount AS counted

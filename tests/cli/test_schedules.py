@@ -74,7 +74,7 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
     assert "hourly 23 of 24" in schedule_text("daily")
     hours = {
         "needed": 24,
-        "there": 23,
+        "materialized": 23,
         "missing": ["2024-07-01T23:00Z"],
         "nonexistent": None,
         "excluded": 0,

@@ -151,7 +151,7 @@ def test_nonexistent_and_excluded_upstream_partitions_are_shown_with_their_numbe
     assert month.text == sentence
     assert month.counts == {
         "workdays": {
-            "needed": 23, "there": 3, "missing": ["2024-01-11", "2024-01-12", "2024-01-15"],
+            "needed": 23, "materialized": 3, "missing": ["2024-01-11", "2024-01-12", "2024-01-15"],
             "nonexistent": {"partitions": 5, "first": "2024-01-01", "last": "2024-01-05"},
             "excluded": 8,
         }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import slicewise
-from assets_app.scheduling.expressions import News, Tick, Way, ways
+from assets_app.scheduling.expressions import Match, News, Tick, matches
 from partitions_app.edges import Edge, mapping_of
 from slicewise.declaring import evaluate_schedule
 
@@ -89,6 +89,6 @@ def test_an_expression_is_evaluated_from_its_leaves() -> None:
         )
 
     assert [is_met("a"), is_met("a", "c"), is_met("b", "c")] == [False, True, False]
-    newer, older = Way(Tick.NO_TIME, News.NEWER), Way(Tick.NO_TIME, News.OLD)
-    ways_by_name: dict[str, set[Way]] = {"a": {older}, "b": {newer}, "c": set()}
-    assert ways(expression, lambda leaf: ways_by_name[leaf["name"]]) == {newer}
+    newer, older = Match(Tick.NO_TIME, News.NEWER), Match(Tick.NO_TIME, News.OLD)
+    matches_by_name: dict[str, set[Match]] = {"a": {older}, "b": {newer}, "c": set()}
+    assert matches(expression, lambda leaf: matches_by_name[leaf["name"]]) == {newer}

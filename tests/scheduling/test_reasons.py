@@ -53,7 +53,7 @@ def test_a_missing_partition_tells_the_first_cause_that_holds() -> None:
     )  # fmt: skip
     assert why(days, "2024-07-03")[0] == "waiting_for_tick"
     Schedule.objects.update(handled_until=at(2024, 7, 5))
-    assert why(days, "2024-07-03")[0] == "passed_over"
+    assert why(days, "2024-07-03")[0] == "not_queued"
     Asset.objects.update(paused=True)
     assert why(days, "2024-07-03")[0] == "paused"
     Asset.objects.update(active=False)

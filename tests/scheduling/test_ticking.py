@@ -234,7 +234,7 @@ def test_only_the_latest_is_made_where_that_is_wanted_and_the_others_are_skipped
     skipped = AssetPartition.objects.filter(state="skipped").values_list("key", flat=True)
     assert sorted(skipped) == ["2024-07-01", "2024-07-02", "2024-07-03"]
     assert PartitionCount.objects.get(state="skipped").count == 3
-    assert ScheduleTick.objects.get().passed_over == 3
+    assert ScheduleTick.objects.get().superseded == 3
 
 
 def test_a_range_asset_makes_all_that_ended_in_one_run() -> None:

@@ -108,15 +108,15 @@ def _inputs() -> list[InputEntry]:
 def _ticks() -> list[TickEntry]:
     rows = ScheduleTick.objects.values_list(
         "schedule__producer__name", "at", "last_at", "count", "reason", "queued", "existing",
-        "in_flight", "passed_over",
+        "in_flight", "superseded",
     )  # fmt: skip
     return [
         (
             # A function that makes several assets has a name of its own.
             *(name.removeprefix("make_"), at.astimezone(UTC), last_at.astimezone(UTC)),
-            *(count, reason, (queued, existing, in_flight, passed_over)),
+            *(count, reason, (queued, existing, in_flight, superseded)),
         )
-        for name, at, last_at, count, reason, queued, existing, in_flight, passed_over in rows
+        for name, at, last_at, count, reason, queued, existing, in_flight, superseded in rows
     ]
 
 

@@ -537,7 +537,7 @@ class Reference:
             self.state(name, partition).due_again = True
         self.ticks.add(
             name, moments, queued=len(wanted) - len(held), existing=existing,
-            in_flight=len(held), passed_over=superseded,
+            in_flight=len(held), superseded=superseded,
         )  # fmt: skip
 
     def _ended(

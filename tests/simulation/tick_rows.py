@@ -26,7 +26,7 @@ class TickRows:
         queued: int,
         existing: int = 0,
         in_flight: int = 0,
-        passed_over: int = 0,
+        superseded: int = 0,
         waiting: int = 0,
     ) -> None:
         """Add the row of the ticks that were handled together, or join it to the row before, if
@@ -46,5 +46,5 @@ class TickRows:
             _, first, _, count, _, numbers = rows.pop()
             rows.append((name, first, at, count + len(moments), reason, numbers))
             return
-        numbers = queued, existing, in_flight, passed_over
+        numbers = queued, existing, in_flight, superseded
         rows.append((name, at, at, len(moments), reason, numbers))

@@ -1,9 +1,11 @@
 """The ends of attempts at runs: success, failure, cancellation, or a requeue of the run."""
 
 import random
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -42,6 +44,8 @@ _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
 _LONGEST_CONFLICT = timedelta(hours=6)
 # The time after an attempt at which a worker looks for remaining work and data.
 CLEAR_AFTER = timedelta(minutes=2)
+_REQUEUE = RunState.RUNNING, RunState.QUEUED
+_CANCEL = RunState.CANCELING, RunState.CANCELED
 _COUNTERS = {
     FailureKind.CODE: "code_failures",
     FailureKind.PLATFORM: "platform_failures",
@@ -73,18 +77,20 @@ def succeed(attempt: RunAttempt, totals: Totals | None = None, *, is_clean: bool
     staged data is left, for a worker to remove later.
     """
     found_keys = found_if_held(attempt)
-    if found_keys is None or not move(
-        attempt.run_id, RunState.PUBLISHING, RunState.SUCCEEDED, ended_at=database_time(), error=""
-    ):
+    if found_keys is None:
         return False
-    record_success(attempt.run_id, attempt.pk)
-    record_totals(attempt.run_id, totals or {})
-    add_discovered_keys(found_keys, attempt.run_id)
+
+    def settle() -> None:
+        record_success(attempt.run_id, attempt.pk)
+        record_totals(attempt.run_id, totals or {})
+        add_discovered_keys(found_keys, attempt.run_id)
+
     # A worker that publishes removes its staging, unless an earlier worker may still write there.
-    _end(attempt, AttemptOutcome.SUCCEEDED, is_clean=is_clean and attempt.fence == 1)
-    leave_hook(attempt, HookOption.ON_SUCCESS)
-    nudge_dispatch()
-    return True
+    end = _End(AttemptOutcome.SUCCEEDED, is_clean=is_clean and attempt.fence == 1)
+    transition = RunState.PUBLISHING, RunState.SUCCEEDED
+    return _conclude(
+        attempt, transition, end, settle, HookOption.ON_SUCCESS, ended_at=database_time(), error=""
+    )
 
 
 @transaction.atomic
@@ -101,23 +107,18 @@ def fail_publishing(
     added. Returns False if the run no longer belongs to this attempt.
     """
     found_keys = found_if_held(attempt)
-    counter = _COUNTERS[failure.kind]
-    failure_fields = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
-    if found_keys is None or not move(
-        attempt.run_id,
-        RunState.PUBLISHING,
-        RunState.FAILED,
-        ended_at=database_time(),
-        **failure_fields,
-    ):
+    if found_keys is None:
         return False
-    record_partial_success(attempt.run_id, attempt.pk, published)
-    record_totals(attempt.run_id, totals or {})
-    add_discovered_keys(found_keys, attempt.run_id, only=published_keys(attempt.run_id))
-    _end(attempt, AttemptOutcome.FAILED, failure)
-    leave_hook(attempt, HookOption.ON_FAILURE)
-    nudge_dispatch()
-    return True
+
+    def settle() -> None:
+        record_partial_success(attempt.run_id, attempt.pk, published)
+        record_totals(attempt.run_id, totals or {})
+        add_discovered_keys(found_keys, attempt.run_id, only=published_keys(attempt.run_id))
+
+    end = _End(AttemptOutcome.FAILED, failure)
+    transition = RunState.PUBLISHING, RunState.FAILED
+    changes = _failure_changes(failure) | {"ended_at": database_time()}
+    return _conclude(attempt, transition, end, settle, HookOption.ON_FAILURE, **changes)
 
 
 @transaction.atomic
@@ -126,30 +127,19 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
     if not still_held(attempt):
         return False
     run = Run.objects.select_related("producer_version").get(pk=attempt.run_id)
-    counter = _COUNTERS[failure.kind]
-    failure_fields = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
-    if failure.is_loss:
-        failure_fields["lost_attempts"] = F("lost_attempts") + 1
-    delay = retry_delay(run, failure.kind, is_loss=failure.is_loss)
-    now = database_now()
+    end, changes = _End(AttemptOutcome.FAILED, failure), _failure_changes(failure)
+    delay, now = retry_delay(run, failure.kind, is_loss=failure.is_loss), database_now()
     if delay is not None:
-        moved = move(
-            run.pk,
-            RunState.RUNNING,
-            RunState.QUEUED,
-            not_before=now + delay,
-            queued_at=now,
-            **failure_fields,
-        )
-    else:
-        moved = move(run.pk, RunState.RUNNING, RunState.FAILED, ended_at=now, **failure_fields)
-        if moved:
-            release_failed([run.pk])
-            leave_hook(attempt, HookOption.ON_FAILURE)
-    if moved:
-        _end(attempt, AttemptOutcome.FAILED, failure)
-        nudge_dispatch()
-    return moved
+        return _conclude(attempt, _REQUEUE, end, queued_at=now, not_before=now + delay, **changes)
+    return _conclude(
+        attempt,
+        (RunState.RUNNING, RunState.FAILED),
+        end,
+        partial(release_failed, [run.pk]),
+        HookOption.ON_FAILURE,
+        ended_at=now,
+        **changes,
+    )
 
 
 @transaction.atomic
@@ -165,19 +155,15 @@ def requeue_conflicted(attempt: RunAttempt, reason: str) -> bool:
     started_at = Run.objects.values_list("started_at", flat=True).get(pk=attempt.run_id) or now
     if now - started_at > _LONGEST_CONFLICT:
         return fail(attempt, failure)
-    moved = move(
-        attempt.run_id,
-        RunState.RUNNING,
-        RunState.QUEUED,
+    return _conclude(
+        attempt,
+        _REQUEUE,
+        _End(AttemptOutcome.FAILED, failure),
         queued_at=now,
         not_before=now + max(_STEP_BACK, min(now - started_at, _STEP_BACK_LONGEST)),
         error=failure.error,
         error_kind=failure.kind,
     )
-    if moved:
-        _end(attempt, AttemptOutcome.FAILED, failure)
-        nudge_dispatch()
-    return moved
 
 
 @transaction.atomic
@@ -185,12 +171,13 @@ def cancel(attempt: RunAttempt) -> bool:
     """End a run as canceled, after its work has been stopped."""
     if not still_held(attempt):
         return False
-    if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_time()):
-        return False
-    release_canceled([attempt.run_id])
-    _end(attempt, AttemptOutcome.CANCELED)
-    nudge_dispatch()
-    return True
+    return _conclude(
+        attempt,
+        _CANCEL,
+        _End(AttemptOutcome.CANCELED),
+        partial(release_canceled, [attempt.run_id]),
+        ended_at=database_time(),
+    )
 
 
 @transaction.atomic
@@ -202,7 +189,7 @@ def cancel_cleared(run_id: int) -> bool:
     attempts = RunAttempt.objects.filter(run=run_id)
     if run is None or attempts.filter(Q(ended_at__isnull=True) | Q(may_go_on=True)).exists():
         return False
-    if not move(run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_time()):
+    if not move(run_id, *_CANCEL, ended_at=database_time()):
         return False
     release_canceled([run_id])
     nudge_dispatch()
@@ -225,38 +212,76 @@ def requeue_lost(
     pause = None
     if counts and lost_before:
         pause = random.uniform(0.5, 1.5) * platform_pause(lost_before - 1)  # noqa: S311
-    moved = move(
-        attempt.run_id,
-        RunState.RUNNING,
-        RunState.QUEUED,
+    failure = Failure(error=reason, kind=FailureKind.PLATFORM)
+    return _conclude(
+        attempt,
+        _REQUEUE,
+        _End(AttemptOutcome.LOST, failure, may_go_on=not is_cleared),
         queued_at=now,
         not_before=pause and now + pause,
         platform_failures=F("platform_failures") + int(counts),
         lost_attempts=F("lost_attempts") + int(counts),
     )
-    if moved:
-        _end(attempt, AttemptOutcome.LOST, Failure(error=reason, kind=FailureKind.PLATFORM))
-        if not is_cleared:
-            RunAttempt.objects.filter(pk=attempt.pk).update(may_go_on=True)
-        nudge_dispatch()
-    return moved
 
 
-def _end(
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The facts that are recorded of an attempt that ends."""
+
+    outcome: AttemptOutcome
+    failure: Failure | None = None
+    _: KW_ONLY
+    # No staged data is left for a worker to remove later.
+    is_clean: bool = False
+    # The work on Spark may go on.
+    may_go_on: bool = False
+
+
+def _conclude(
     attempt: RunAttempt,
-    outcome: AttemptOutcome,
-    failure: Failure | None = None,
-    *,
-    is_clean: bool = False,
-) -> None:
+    transition: tuple[RunState, RunState],
+    end: _End,
+    settle: Callable[[], None] | None = None,
+    hook: HookOption | None = None,
+    **changes: Any,
+) -> bool:
+    """Move the run of an attempt that the caller has locked, and end the attempt; return False,
+    with nothing changed, if the run is in another state.
+
+    ``settle`` records the outcome of the run's partitions, ``changes`` are fields of the run.
+    """
+    if not move(attempt.run_id, *transition, **changes):
+        return False
+    if settle is not None:
+        settle()
+    _record_end(attempt, end)
+    if hook is not None:
+        leave_hook(attempt, hook)
+    nudge_dispatch()
+    return True
+
+
+def _failure_changes(failure: Failure) -> dict[str, Any]:
+    """Return the fields of a run that count and describe a failure."""
+    counter = _COUNTERS[failure.kind]
+    changes = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
+    if failure.is_loss:
+        changes["lost_attempts"] = F("lost_attempts") + 1
+    return changes
+
+
+def _record_end(attempt: RunAttempt, end: _End) -> None:
+    failure = end.failure
+    changes: dict[str, Any] = {"may_go_on": True} if end.may_go_on else {}
     RunAttempt.objects.filter(pk=attempt.pk).update(
-        outcome=outcome,
+        outcome=end.outcome,
         ended_at=database_time(),
-        clear_at=None if is_clean else database_time(CLEAR_AFTER),
+        clear_at=None if end.is_clean else database_time(CLEAR_AFTER),
         error=failure.error if failure else "",
         traceback=failure.traceback if failure else "",
+        **changes,
     )
-    settle_steps(attempt, failure.error if failure and outcome == AttemptOutcome.LOST else "")
+    settle_steps(attempt, failure.error if failure and end.outcome == AttemptOutcome.LOST else "")
     end_lease(attempt)
     attempt_ended.send(sender=None, attempt_id=attempt.pk)
     announce_end(attempt)

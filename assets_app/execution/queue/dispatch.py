@@ -111,7 +111,7 @@ WITH active_run AS MATERIALIZED (
     SELECT run.id, near.group_id, near.producer_id, near.priority, near.group_priority,
            near.group_running, near.running, near.group_room, near.producer_room,
            row_number() OVER (
-               PARTITION BY near.producer_id, near.group_id ORDER BY run.id) AS place
+               PARTITION BY near.producer_id, near.group_id ORDER BY run.id) AS rank
     FROM near
     CROSS JOIN LATERAL (
         -- By all columns of the index, so that no other one is taken to give this order.
@@ -125,10 +125,10 @@ WITH active_run AS MATERIALIZED (
       AND run.producer_version_id = near.producer_version_id
 ), turned AS (
     SELECT *, row_number() OVER (
-        PARTITION BY producer_id ORDER BY group_priority DESC, place + group_running, id) AS turn
+        PARTITION BY producer_id ORDER BY group_priority DESC, rank + group_running, id) AS turn
     FROM candidate
-    WHERE (group_room IS NULL OR place <= group_room)
-      AND (producer_room IS NULL OR place <= producer_room)
+    WHERE (group_room IS NULL OR rank <= group_room)
+      AND (producer_room IS NULL OR rank <= producer_room)
 ), seated AS (
     SELECT *, row_number() OVER (
         PARTITION BY group_id ORDER BY priority DESC, turn + running, id) AS seat

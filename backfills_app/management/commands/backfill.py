@@ -40,7 +40,7 @@ from backfills_app.services import (
 from slicewise_server.web.commands.work_progress import WorkProgress
 
 _PLANNED = (
-    "layer", "asset", "role", "total", "not_over", "existing", "in_flight", "missing_upstream",
+    "layer", "asset", "role", "total", "not_ended", "existing", "in_flight", "missing_upstream",
     "to_make", "runs",
 )  # fmt: skip
 # Counts whose name in JSON says less than people want to know.
