@@ -47,6 +47,11 @@ class RunAttempt(models.Model):
     outcome = models.CharField(max_length=10, choices=AttemptOutcome, blank=True)
     error = models.TextField(blank=True)
     traceback = models.TextField(blank=True)
+    # Of the runner's process and the child processes that it has waited for: seconds of processor
+    # time, and the largest memory of one process in bytes. Null where the worker did not see the
+    # process end.
+    cpu_seconds = models.FloatField(null=True)
+    peak_memory = models.BigIntegerField(null=True)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     # Part of the intent to publish, like the locations of the outlets: the keys that the attempt

@@ -47,13 +47,21 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
     gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
     error = MaskedText()
     traceback = MaskedText(trim_whitespace=False)
+    cpu_seconds = serializers.FloatField(
+        help_text="Processor time of the processes of the run, without Spark; null until the end,"
+        " and if the worker did not see the end."
+    )
+    peak_memory = serializers.IntegerField(
+        help_text="The largest memory of a process of the run in bytes, without Spark; null like"
+        " `cpu_seconds`."
+    )
     steps = AttemptStepSerializer(many=True)
 
     class Meta:
         model = RunAttempt
         fields: tuple[str, ...] = (
             "number", "gateway", "engine", "application_id", "application_ui", "outcome", "error",
-            "traceback", "started_at", "ended_at", "steps",
+            "traceback", "started_at", "ended_at", "cpu_seconds", "peak_memory", "steps",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 

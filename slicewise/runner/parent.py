@@ -18,7 +18,7 @@ from slicewise.runner.forked_child import (
     run_child,
     try_setpgid,
 )
-from slicewise.runner.parent_answers import answer, refuse, refuse_all
+from slicewise.runner.parent_answers import answer, end_of, refuse, refuse_all
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -226,14 +226,14 @@ class WarmParentLoop:
         kill_group(runner.pid)
         runner.group.end()
         runner.group.close()
-        _, wait_status = os.waitpid(runner.pid, 0)
+        _, wait_status, usage = os.wait4(runner.pid, 0)
         del self._runners[runner.pid]
         self._selector.unregister(runner.pidfd)
         os.close(runner.pidfd)
         if runner.status in self._selector.get_map():
             self._selector.unregister(runner.status)
         code = os.waitstatus_to_exitcode(wait_status)
-        exit_message = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
+        exit_message = end_of(code, usage)
         if runner.excess is not None:
             exit_message["excess"] = runner.excess
         elif runner.is_unwatched and code == -signal.SIGKILL:

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from resource import struct_rusage
 
 from slicewise.runner.wire import Message, encode
 
@@ -22,6 +23,22 @@ def refuse_all(descriptors: Sequence[int]) -> None:
         refuse(socket.socket(fileno=status), reason)
     for descriptor in descriptors[1:]:
         os.close(descriptor)
+
+
+def end_of(code: int, usage: struct_rusage) -> Message:
+    """Return the message about a runner that has ended, with the runner's exit code: the number of
+    a signal is negative. ``usage`` covers the runner and the child processes that it waited for.
+    """
+    return {
+        "type": "exited",
+        "status": code,
+        "signal": -code if code < 0 else None,
+        "usage": {
+            "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 3),
+            # Linux counts in kibibytes.
+            "peak_memory": usage.ru_maxrss * 1024,
+        },
+    }
 
 
 def answer(status: socket.socket, message: Message) -> None:

@@ -33,6 +33,7 @@ from slicewise.plugins import PluginError
 from slicewise.runner.parent_client import RequestTooLargeError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
 from tests.attempts import begin_next
+from tests.clients import browser_of
 from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.supervised_runs import (
     BY_CODE,
@@ -171,6 +172,28 @@ def test_a_process_that_is_killed_each_time_fails_in_the_end(run: Run, worker: W
         assert run.lost_attempts == lost
     assert execute(run).state == RunState.FAILED
     assert "SIGKILL" in run.error
+
+
+def test_the_resources_of_an_attempt_are_on_the_page_and_in_the_api(
+    run: Run, worker: Worker, alice: User
+) -> None:
+    worker.said = [{**ENDED, "usage": {"cpu_seconds": 42.5, "peak_memory": 300 << 20}}]
+    assert execute(run).state == RunState.FAILED
+    browser = browser_of(alice)
+    page = browser.get(f"/runs/{run.pk}/").content.decode()
+    for text in ("CPU time", "42 s", "Peak memory", "300.0\xa0MB"):
+        assert text in page
+    (attempt,) = browser.get(f"/api/v1/runs/{run.pk}/").json()["attempts"]
+    assert (attempt["cpu_seconds"], attempt["peak_memory"]) == (42.5, 300 << 20)
+
+
+def test_an_attempt_whose_end_no_worker_saw_has_used_an_unknown_amount(
+    run: Run, worker: Worker
+) -> None:
+    worker.said = [ENDED]
+    assert execute(run).state == RunState.FAILED
+    attempt = run.attempts.get()
+    assert (attempt.cpu_seconds, attempt.peak_memory) == (None, None)
 
 
 @pytest.mark.parametrize("timeout", [None, 0.01])

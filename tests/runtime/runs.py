@@ -32,6 +32,12 @@ def clock_ahead_by(error: timedelta) -> dict[str, Any]:
     }
 
 
+def without_usage(exit_message: dict[str, Any]) -> dict[str, Any]:
+    """Return the last message of a run without the numbers that no two runs have in common."""
+    assert set(exit_message["usage"]) == {"cpu_seconds", "peak_memory"}
+    return {name: value for name, value in exit_message.items() if name != "usage"}
+
+
 @dataclass
 class Outcome:
     """All messages of a run."""

@@ -20,7 +20,7 @@ from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, War
 from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.processes import is_alive
-from tests.runtime.runs import Runs
+from tests.runtime.runs import Runs, without_usage
 from tests.waiting import wait_until
 
 # It ends a hang. A stream that is idle for less than that says only what the runner does.
@@ -35,8 +35,30 @@ def test_a_run_says_that_it_started_finished_and_exited(runs: Runs) -> None:
     """)
     outcome = runs.run("greeting")
     assert outcome.types == ["started", "finished", "exited"]
-    assert outcome.messages[-1] == {"type": "exited", "status": 0, "signal": None}
+    assert without_usage(outcome.messages[-1]) == {"type": "exited", "status": 0, "signal": None}
     assert outcome.log == f"hello from {outcome.request['run_id']}\n"
+
+
+def test_the_end_of_a_run_says_how_much_the_run_has_used(runs: Runs) -> None:
+    runs.define("""
+        import subprocess
+
+        @asset()
+        def idler():
+            pass
+
+        @asset()
+        def worker():
+            data = bytearray(300_000_000)
+            while time.process_time() < 1.5:
+                pass
+            subprocess.run([sys.executable, "-c", "while __import__('time').process_time() < 1: 0"])
+    """)
+    idle = runs.run("idler").messages[-1]["usage"]
+    busy = runs.run("worker").messages[-1]["usage"]
+    assert idle["cpu_seconds"] < 1
+    assert 2.5 <= busy["cpu_seconds"] < 6
+    assert 300_000_000 <= busy["peak_memory"] - idle["peak_memory"] < 400_000_000
 
 
 def test_a_connection_that_the_other_side_has_closed_is_an_error_of_the_call(runs: Runs) -> None:
@@ -53,7 +75,7 @@ def test_a_connection_that_the_other_side_has_closed_is_an_error_of_the_call(run
                 print("closed")
     """)
     outcome = runs.run("sender")
-    assert outcome.messages[-1] == {"type": "exited", "status": 0, "signal": None}
+    assert without_usage(outcome.messages[-1]) == {"type": "exited", "status": 0, "signal": None}
     assert outcome.log == "closed\n"
 
 
@@ -95,7 +117,11 @@ def test_user_code_that_ends_its_process_ends_its_run_only(
     """)
     outcome = runs.run("leaver")
     assert outcome.types == ["started", "exited"]
-    assert outcome.messages[-1] == {"type": "exited", "status": status, "signal": killed_by}
+    assert without_usage(outcome.messages[-1]) == {
+        "type": "exited",
+        "status": status,
+        "signal": killed_by,
+    }
     assert runs.parent.is_alive()
 
 
@@ -269,7 +295,12 @@ def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
     started = time.monotonic()
     messages = list(runs.launch("hanger", watchdog=1).messages(LONG))
     # The last number is the limit that the runner exceeded: its own, and no default.
-    assert messages[-1] == {"type": "exited", "status": -9, "signal": 9, "no_renewal": 1.0}
+    assert without_usage(messages[-1]) == {
+        "type": "exited",
+        "status": -9,
+        "signal": 9,
+        "no_renewal": 1.0,
+    }
     assert time.monotonic() - started > 0.9
 
 

@@ -279,6 +279,8 @@ def _record_end(attempt: RunAttempt, end: _End) -> None:
         clear_at=None if end.is_clean else database_time(CLEAR_AFTER),
         error=failure.error if failure else "",
         traceback=failure.traceback if failure else "",
+        cpu_seconds=attempt.cpu_seconds,
+        peak_memory=attempt.peak_memory,
         **changes,
     )
     settle_steps(attempt, failure.error if failure and end.outcome == AttemptOutcome.LOST else "")

@@ -302,6 +302,9 @@ class _Supervision:
                 self._take(self.output.refuse_incomplete)
             case "exited":
                 self.exited = message
+                usage = message.get("usage") or {}
+                self.attempt.cpu_seconds = usage.get("cpu_seconds")
+                self.attempt.peak_memory = usage.get("peak_memory")
             case _:
                 self.log.flush_if_due()
                 self._store_application()
