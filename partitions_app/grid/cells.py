@@ -68,16 +68,19 @@ class Row:
     cells: Sequence[Cell | AggregateCell | None]
     label: str = ""
     segment: str | None = None
+    # The columns of hours that the clock does not show on the day of the row.
+    absent_hours: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows under one title."""
+    """Rows under one title, with a note below for people."""
 
     title: str
     rows: Sequence[Row]
     columns: Sequence[str] = ()
     href: str = ""
+    note: str = ""
 
     @property
     def labelled(self) -> bool:

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import groupby, islice
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from django.utils.text import Truncator
 
@@ -23,10 +24,9 @@ from partitions_app.grid.periods import Clock, Period, Unit
 from partitions_app.grid.share_cells import AggregateCell, Bucketed, ShareLooks
 from partitions_app.grid.wall_clock import (
     WEEKDAYS,
+    DayColumns,
     Started,
-    hour_columns,
-    hour_heads,
-    hour_passes,
+    day_columns,
     hour_table,
     minute_table,
 )
@@ -148,7 +148,7 @@ class Sheet:
                 return _month_calendars(started_cells)
             case "hour":
                 return [
-                    hour_table(title, list(group))
+                    hour_table(title, list(group), self._zone)
                     for title, group in groupby(started_cells, _month_of)
                 ]
             case "minute":
@@ -201,6 +201,10 @@ class Sheet:
             inside = _long_label(start, window)
         return start, replace(cell, inside=inside)
 
+    @property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.extent.windows_definition.timezone)
+
     def _label(self, segment: str) -> str:
         return segment_label(self.extent.definition, segment)
 
@@ -214,26 +218,24 @@ class Sheet:
         return self.period.title
 
     def _segment_block(self, title: str, cells: Cells, cell_of: CellOf) -> Block:
-        columns, heads = self._segment_columns([window.local_start for window, _ in cells])
+        columns = self._segment_columns([window.local_start for window, _ in cells])
         rows = []
         for index, segment in enumerate(self.segments):
-            row: list[Cell | None] = [None] * len(heads)
-            for column, (window, keys) in zip(columns, cells, strict=True):
+            row: list[Cell | None] = [None] * len(columns.heads)
+            for column, (window, keys) in zip(columns.positions, cells, strict=True):
                 row[column] = cell_of(window, keys[index][1])
-            rows.append(Row(row, self._label(segment), segment))
-        return Block(title, rows, heads)
+            rows.append(Row(row, self._label(segment), segment, columns.absent_hours))
+        return Block(title, rows, columns.heads, note=columns.note)
 
-    def _segment_columns(self, starts: Sequence[datetime]) -> tuple[Sequence[int], list[str]]:
-        """Return the column of each start, and the heads of the columns."""
+    def _segment_columns(self, starts: Sequence[datetime]) -> DayColumns:
         if self.unit == "hour":
-            passes = hour_passes(starts)
-            columns = hour_columns(passes)
-            return [columns.index(hour_pass) for hour_pass in passes], hour_heads(columns)
+            return day_columns(starts, self._zone)
         days = [start.day for start in starts]
         if self.unit == "day" and len(set(days)) == len(days):
             heads = [_day_head(day) for day in _DAYS_OF_MONTHS]
-            return [_DAYS_OF_MONTHS.index(day) for day in days], heads
-        return range(len(starts)), [_segment_column(start, self.unit) for start in starts]
+            return DayColumns([_DAYS_OF_MONTHS.index(day) for day in days], heads)
+        heads = [_segment_column(start, self.unit) for start in starts]
+        return DayColumns(range(len(starts)), heads)
 
     def _share(
         self,

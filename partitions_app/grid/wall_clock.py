@@ -1,8 +1,10 @@
 """Columns by the clock on the wall, also on days on which the clock changes."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from partitions_app.grid.cells import Block, Cell, Row
 
@@ -49,17 +51,73 @@ def _hour_head(hour: int, number: int) -> str:
     return str(hour) if hour % 6 == 0 else ""
 
 
-def hour_table(title: str, cells: Sequence[Started]) -> Block:
-    """Return days as rows, local hours as columns; a second pass of an hour adds a column."""
+def hour_table(title: str, cells: Sequence[Started], zone: ZoneInfo) -> Block:
+    """Return days as rows, hours of the zone as columns; a second pass of an hour adds a column."""
     passes = hour_passes([start for start, _ in cells])
     columns = hour_columns(passes)
     rows = []
     placed_cells = zip(passes, cells, strict=True)
     for day, group in groupby(placed_cells, lambda placed: placed[1][0].date()):
-        by_pass = {hour_pass: cell for hour_pass, (_, cell) in group}
+        day_cells = list(group)
+        by_pass = {hour_pass: cell for hour_pass, (_, cell) in day_cells}
         row = [by_pass.get(column) for column in columns]
-        rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}"))
-    return Block(title, rows, hour_heads(columns))
+        absent_hours = _absent_hours(day, columns, zone)
+        rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}", absent_hours=absent_hours))
+    note = _note(columns, has_absent=any(row.absent_hours for row in rows))
+    return Block(title, rows, hour_heads(columns), note=note)
+
+
+class DayColumns(NamedTuple):
+    """The columns of a table for the hours of one day: the column of each window, the heads of all
+    columns, the columns of hours that the clock does not show, and a note for people.
+    """
+
+    positions: Sequence[int]
+    heads: Sequence[str]
+    absent_hours: frozenset[int] = frozenset()
+    note: str = ""
+
+
+def day_columns(starts: Sequence[datetime], zone: ZoneInfo) -> DayColumns:
+    """Return the columns for windows of one day, given the local times at which these start."""
+    passes = hour_passes(starts)
+    columns = hour_columns(passes)
+    absent_hours = _absent_hours(starts[0].date(), columns, zone)
+    return DayColumns(
+        [columns.index(hour_pass) for hour_pass in passes],
+        hour_heads(columns),
+        absent_hours,
+        _note(columns, has_absent=bool(absent_hours)),
+    )
+
+
+def _absent_hours(day: date, columns: Sequence[HourPass], zone: ZoneInfo) -> frozenset[int]:
+    """Return the columns of hours that the clock does not show on a day."""
+    return frozenset(
+        index for index, column in enumerate(columns) if not _is_shown(day, column, zone)
+    )
+
+
+def _is_shown(day: date, column: HourPass, zone: ZoneInfo) -> bool:
+    """Return whether the clock shows an hour on a day as often as the column says."""
+    hour, number = column
+    start = datetime(day.year, day.month, day.day, hour, fold=min(number, 1), tzinfo=zone)
+    # An hour that the clock skips comes back as another hour.
+    is_real = start.astimezone(UTC).astimezone(zone).hour == hour
+    return is_real and (not number or start.utcoffset() != start.replace(fold=0).utcoffset())
+
+
+def _note(columns: Sequence[HourPass], *, has_absent: bool) -> str:
+    """Return what people have to know of the days on which the clock changes."""
+    sentences = [
+        f"{_hour_head(hour, number)}: the hour from {hour:02}:00, when the clock shows the hour for"
+        " the second time."
+        for hour, number in columns
+        if number == 1
+    ]
+    if has_absent:
+        sentences.append("\N{MULTIPLICATION SIGN}: the clock does not show this hour on this day.")
+    return " ".join(sentences)
 
 
 def minute_table(title: str, cells: Sequence[Started]) -> Block:

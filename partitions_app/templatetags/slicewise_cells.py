@@ -1,16 +1,16 @@
 """Cells of the grid as markup, joined by hand: a template is slow for a thousand cells."""
 
 import re
-from collections.abc import Sequence
 from html import escape
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from partitions_app.grid.cells import Cell
+from partitions_app.grid.cells import Cell, Row
 from partitions_app.grid.share_cells import AggregateCell
 
 register = template.Library()
+_ABSENT_HOUR = '<td class="absent-hour">\N{MULTIPLICATION SIGN}'
 _WORDS = re.compile(r"\w+")
 
 
@@ -21,17 +21,19 @@ def cell(one: Cell, base: str = "") -> SafeString:
 
 
 @register.simple_tag
-def row_of_cells(
-    cells: Sequence[Cell | AggregateCell | None], base: str = "", suffix: str = ""
-) -> SafeString:
-    """Render the cells of a row of a table, empty where there is no partition.
+def row_of_cells(row: Row, base: str = "", suffix: str = "") -> SafeString:
+    """Render the cells of a row of a table: empty where there is no partition, and marked where
+    the clock does not show the hour.
 
     ``base`` is the address before the addresses of partitions, ``suffix`` the text after addresses
     of other pages of the grid.
     """
     ends = escape(base), escape(suffix)
     return mark_safe(  # noqa: S308  (all text is escaped)
-        "".join(_table_cell(table_cell, *ends) for table_cell in cells)
+        "".join(
+            _ABSENT_HOUR if index in row.absent_hours else _table_cell(table_cell, *ends)
+            for index, table_cell in enumerate(row.cells)
+        )
     )
 
 

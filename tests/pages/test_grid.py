@@ -189,11 +189,19 @@ def test_hours_stand_under_their_hour_of_the_wall_clock_on_a_day_that_changes() 
     assert isinstance(cell, Cell)
     assert cell.key == "2026-11-01T01:00-05:00"
     assert block.rows[1].cells[again] is None
+    assert block.rows[0].absent_hours == set()
+    assert all(row.absent_hours == {again} for row in block.rows[1:])
+    assert block.note.startswith("1\N{MULTIPLICATION SIGN}2: the hour from 01:00")
     # A month without a change has no such column, and on the spring day a gap at the lost hour.
     march = grid(rule, zoom="month", at="2026-03-01")
     assert len(march.blocks[0].columns) == 24
     assert under(march, "8 Su", "6") == ["2026-03-08T06:00-04:00"]
     assert march.blocks[0].rows[7].cells[2] is None
+    absent_hours = [row.absent_hours for row in march.blocks[0].rows]
+    assert absent_hours == [{2} if day == 8 else set() for day in range(1, 32)]
+    april = grid(rule, zoom="month", at="2026-04-01").blocks[0]
+    assert not april.note
+    assert not any(row.absent_hours for row in april.rows)
 
 
 def test_segments_by_hour_stand_under_their_hour_as_well() -> None:
@@ -205,6 +213,8 @@ def test_segments_by_hour_stand_under_their_hour_as_well() -> None:
         cell = block.rows[1].cells[block.columns.index("6")]
         assert isinstance(cell, Cell)
         assert cell.key.startswith(f"{day}T06:00-0")
+        absent_hours = {2} if day == "2026-03-08" else set()
+        assert all(row.absent_hours == absent_hours for row in block.rows)
 
 
 def test_minutes_of_a_repeated_hour_are_rows_of_their_own() -> None:

@@ -1,0 +1,25 @@
+"""Days on which the clock changes, on the page of an asset with windows of an hour."""
+
+from datetime import date
+
+import pytest
+from django.test import Client
+
+from slicewise import PartitionByInterval
+from tests.factories import asset
+
+pytestmark = pytest.mark.django_db
+HOURLY = PartitionByInterval(
+    "@hourly", timezone="America/New_York", start=date(2024, 1, 1), end=date(2025, 1, 1)
+)
+
+
+@pytest.mark.parametrize(("month", "absent"), [("2024-03", 1), ("2024-11", 29), ("2024-06", 0)])
+def test_hours_that_the_clock_does_not_show_are_marked_and_explained(
+    browser: Client, month: str, absent: int
+) -> None:
+    asset("hourly", HOURLY)
+    page = browser.get(f"/assets/hourly/?zoom=month&at={month}-01").content.decode()
+    assert page.count('<td class="absent-hour">') == absent
+    assert ("the clock does not show this hour on this day" in page) == bool(absent)
+    assert ("when the clock shows the hour for the second time" in page) == (month == "2024-11")
