@@ -6,6 +6,7 @@ export class Panel {
     this.graph = graph;
     this.element = document.getElementById("graph-panel");
     this.several = document.getElementById("graph-several");
+    this.failed = document.getElementById("graph-panel-failed");
     this.shown = "";
     this.address = null;
     // A late answer about an earlier selection is out of date.
@@ -13,6 +14,12 @@ export class Panel {
       const { detail, target } = event;
       if (target === this.element && detail.pathInfo.requestPath !== this.address) detail.shouldSwap = false;
     });
+    for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+      document.addEventListener(name, ({ detail }) => {
+        const isOwn = this.element && detail.target === this.element;
+        if (isOwn && detail.pathInfo.requestPath === this.address) this.tellFailed();
+      });
+    }
   }
 
   show(nodes) {
@@ -29,10 +36,18 @@ export class Panel {
 
   read(node) {
     const name = encodeURIComponent(this.graph.model.assets[node.at].name);
+    this.node = node;
     this.address = this.graph.root.dataset.panel.replace("__name__", name);
     // Without an answer nothing of an earlier selection stays.
     this.element.replaceChildren();
     window.htmx.ajax("GET", this.address, { target: this.element, swap: "innerHTML" });
+  }
+
+  tellFailed() {
+    const fragment = this.failed.content.cloneNode(true);
+    fragment.querySelector("[data-title]").textContent = this.graph.model.assets[this.node.at].name;
+    fragment.querySelector("button").addEventListener("click", () => this.read(this.node));
+    this.element.replaceChildren(fragment);
   }
 
   tellSeveral(nodes) {

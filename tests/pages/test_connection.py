@@ -1,5 +1,7 @@
 """Open pages that lose their session or their server, and durations that count by themselves."""
 
+import re
+
 import pytest
 from django.contrib.sessions.models import Session
 from django.test import Client
@@ -73,3 +75,24 @@ def test_dark_pages_stay_dark_after_the_admin_site_has_kept_a_theme(page: Page) 
     page.evaluate("localStorage.setItem('theme', 'dark')")
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-bs-theme", "light")
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("fault", ["error", "away"])
+def test_a_panel_of_the_graph_without_an_answer_is_loaded_again_on_request(
+    page: Page, fault: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    page.goto("/assets/graph/all/")
+    address = re.compile("/raw_flights/.*fragment=panel")
+    page.route(
+        address, lambda route: route.fulfill(status=500) if fault == "error" else route.abort()
+    )
+    page.locator("[data-node]").click()
+    panel = page.get_by_label("Selected asset")
+    expect(panel).to_contain_text("The server did not answer.")
+    page.unroute(address)
+    panel.get_by_role("button", name="Try again").click()
+    expect(panel.get_by_role("link", name="raw_flights")).to_be_visible()
+    expect(panel.get_by_role("alert")).to_have_count(0)
