@@ -4,12 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
-from assets_app.execution.queue import awaited_partitions
+from assets_app.execution.queue import awaited_partitions, waiting
 from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
@@ -193,6 +195,46 @@ def test_nothing_waits_for_ever(
     assert (partition.state, partition.held_by) == ("skipped", None)
     assert second.partitions.get().state == "skipped"
     assert counts_agree_with_partitions()
+
+
+def test_runs_that_waited_too_long_all_at_once_are_skipped_as_if_one_by_one(
+    balances: Asset, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The servers were down while the limit passed; a check reads few rows, in any order."""
+    fail(ask(balances, "2013-01-01", *[f"2013-01-{day:02}" for day in range(2, 9)])[0], gateway)
+    assert states() == ["failed", *["waiting"] * 7]
+    monkeypatch.setattr(waiting, "_AT_ONCE", 3)
+    AwaitedPartition.objects.update(look_at=Now() + F("id") * timedelta(seconds=-1))
+    for _ in range(20):
+        wake_waiting(timezone.now() + timedelta(days=9))
+        AwaitedPartition.objects.exclude(look_at=None).update(
+            look_at=F("look_at") - timedelta(days=10)
+        )
+    assert states() == ["failed", *["skipped"] * 7]
+    assert set(Run.objects.filter(state="skipped").values_list("skip_reason", flat=True)) == {
+        "upstream_failed"
+    }
+
+
+def test_runs_behind_a_run_that_never_ended_have_waited_too_long(
+    balances: Asset, gateway: Gateway
+) -> None:
+    ask(balances, *[f"2013-01-{day:02}" for day in range(1, 6)])
+    wake_waiting(timezone.now() + timedelta(days=9))
+    assert states() == ["queued", *["skipped"] * 4]
+    assert set(Run.objects.filter(state="skipped").values_list("skip_reason", flat=True)) == {
+        "wait_timeout"
+    }
+
+
+def test_runs_that_wait_for_each_other_do_so_until_the_limit(
+    balances: Asset, gateway: Gateway
+) -> None:
+    make(ask(balances, "2013-01-01")[0], gateway)
+    ask(balances, "2013-01-03,2013-01-05", "2013-01-04,2013-01-06")
+    assert states() == ["succeeded", "waiting", "waiting"]
+    wake_waiting(timezone.now() + timedelta(days=9))
+    assert states() == ["succeeded", "skipped", "skipped"]
 
 
 def test_a_backfill_does_not_wait_for_what_has_failed(balances: Asset, gateway: Gateway) -> None:

@@ -45,7 +45,9 @@ SELECT run.id, run.trigger, run.created_at,
        )), false),
        coalesce(bool_or(earlier.held_by_id IS NULL AND (
            earlier.state = 'missing' OR earlier.skip_reason <> 'upstream_failed'
-       )), false)
+       )), false),
+       coalesce(array_agg(holder.id) FILTER (
+           WHERE holder.state = 'waiting' AND holder.created_at < %(late)s), '{}')
 FROM assets_app_run AS run
 LEFT JOIN assets_app_awaitedpartition AS awaited ON awaited.run_id = run.id
 LEFT JOIN LATERAL (
@@ -58,7 +60,8 @@ LEFT JOIN LATERAL (
     WHERE partition.asset_id = awaited.asset_id AND partition.identity = awaited.identity
       AND partition.key = awaited.key
 ) AS earlier ON awaited.id IS NOT NULL
-WHERE run.state = 'waiting' AND run.id = ANY(%s)
+LEFT JOIN assets_app_run AS holder ON holder.id = earlier.held_by_id
+WHERE run.state = 'waiting' AND run.id = ANY(%(runs)s)
 GROUP BY run.id ORDER BY run.id
 """
 
@@ -84,6 +87,8 @@ class _WaitingRun(NamedTuple):
     is_ready: bool
     is_failed: bool
     is_missing: bool
+    # The runs that hold the partitions before, and that have waited too long themselves.
+    late_ahead: Sequence[int]
 
 
 def waits_for_past(version: ProducerVersion) -> bool:
@@ -165,16 +170,15 @@ def wake_waiting(now: datetime) -> int:
     due = due_for_check(now, _AT_ONCE)
     if not due:
         return 0
-    with connection.cursor() as cursor:
-        cursor.execute(_LOOK, [sorted({row.run_id for row in due})])
-        waiting = [_WaitingRun(*row) for row in cursor.fetchall()]
     late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, {"runs": sorted({row.run_id for row in due}), "late": late})
+        waiting = [_WaitingRun(*row) for row in cursor.fetchall()]
     ready = [run.id for run in waiting if run.is_ready]
     changed = len(move_all(ready, RunState.WAITING, RunState.QUEUED, queued_at=now)) if ready else 0
     over: dict[SkipReason, list[int]] = {}
-    for run in waiting:
-        if (reason := _skip_reason(run, late)) is not None:
-            over.setdefault(reason, []).append(run.id)
+    for run_id, reason in _skip_reasons(waiting, late).items():
+        over.setdefault(reason, []).append(run_id)
     for reason, run_ids in over.items():
         changed += _skip(run_ids, reason, now)
     postpone_checks(due, now)
@@ -183,15 +187,45 @@ def wake_waiting(now: datetime) -> int:
     return changed
 
 
-def _skip_reason(run: _WaitingRun, late: datetime) -> SkipReason | None:
-    """Return why a waiting run is skipped; None for a run that starts or goes on waiting."""
-    if run.is_ready:
+def _skip_reasons(waiting: Sequence[_WaitingRun], late: datetime) -> dict[int, SkipReason]:
+    """Return why waiting runs are skipped, by run; all other runs start or go on waiting.
+
+    After a stop of the servers, runs that wait for each other have waited too long all at once: the
+    reason of the first one passes on to the others, as if each had been checked in its time.
+    """
+    undecided = {run.id: run for run in waiting if not run.is_ready}
+    reasons: dict[int, SkipReason] = {}
+    is_cycle = False
+    while undecided:
+        count = len(undecided)
+        for run in list(undecided.values()):
+            if is_cycle or undecided.keys().isdisjoint(run.late_ahead):
+                del undecided[run.id]
+                if (reason := _skip_reason(run, reasons, late)) is not None:
+                    reasons[run.id] = reason
+        # Runs of several partitions may wait for each other.
+        is_cycle = len(undecided) == count
+    return reasons
+
+
+def _skip_reason(
+    run: _WaitingRun, reasons: Mapping[int, SkipReason], late: datetime
+) -> SkipReason | None:
+    """Return why a run is skipped, given the reasons of runs ahead; None for a run that waits."""
+    is_late = run.since < late
+    reasons_ahead = {
+        reasons.get(ahead) for ahead in run.late_ahead if ahead in reasons or ahead < run.id
+    }
+    if is_late and None in reasons_ahead:
+        # A run ahead is late as well, and is not of this check: its reason comes first.
         return None
-    if run.trigger == Trigger.BACKFILL and run.is_missing:
+    is_missing = run.is_missing or bool(reasons_ahead - {None, SkipReason.UPSTREAM_FAILED})
+    if run.trigger == Trigger.BACKFILL and is_missing:
         return SkipReason.UPSTREAM_MISSING
-    if run.is_failed and (run.trigger == Trigger.BACKFILL or run.since < late):
+    is_failed = run.is_failed or SkipReason.UPSTREAM_FAILED in reasons_ahead
+    if is_failed and (run.trigger == Trigger.BACKFILL or is_late):
         return SkipReason.UPSTREAM_FAILED
-    return SkipReason.WAIT_TIMEOUT if run.since < late else None
+    return SkipReason.WAIT_TIMEOUT if is_late else None
 
 
 def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
