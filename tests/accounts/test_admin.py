@@ -35,6 +35,14 @@ def client(ada: User) -> Client:
     return browser_of(ada)
 
 
+def test_headings_name_the_content_of_the_tables(client: Client) -> None:
+    page = client.get("/admin/").content.decode()
+    headings = re.findall(r'<a href="/admin/(\w+)/" class="section"[^>]*>\s*(.+?)\s*</a>', page)
+    assert dict(headings)["axes"] == "Sign-ins"
+    assert dict(headings)["knox"] == "API tokens"
+    assert not {"Axes", "Knox"} & set(dict(headings).values())
+
+
 @pytest.fixture
 def carriers(db: None) -> Asset:
     return factories.asset("carriers", uri="postgres://bob:secret@host:5432/db/schema/table")
