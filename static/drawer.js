@@ -4,6 +4,8 @@ const inGrid = ".partition-grid a[href*='partitions/']";
 
 let drawer = null;
 let opener = null;
+// The link of the partition in the drawer; a late answer about another one is out of date.
+let shown = null;
 
 function build() {
   drawer = document.createElement("div");
@@ -17,19 +19,69 @@ function build() {
   drawer.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
   });
+  const body = drawer.querySelector(".sw-drawer-body");
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    const { detail, target } = event;
+    if (target === body && detail.pathInfo.requestPath !== shown.address) detail.shouldSwap = false;
+  });
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(name, ({ detail }) => {
+      if (detail.target === body && detail.pathInfo.requestPath === shown.address) tellFailed(body);
+    });
+  }
+}
+
+function tellFailed(body) {
+  const title = document.createElement("h2");
+  title.className = "h3 mb-1 text-break";
+  title.id = "drawer-title";
+  title.tabIndex = -1;
+  title.textContent = shown.name;
+  const text = document.createElement("p");
+  text.setAttribute("role", "alert");
+  text.textContent = "The server did not answer.";
+  const again = document.createElement("button");
+  again.className = "btn";
+  again.type = "button";
+  again.textContent = "Try again";
+  again.addEventListener("click", () => open(shown));
+  body.replaceChildren(title, text, again);
+}
+
+// The cell of the partition in the drawer is marked, and gets the focus when the drawer closes.
+function mark(address) {
+  const path = new URL(address).pathname;
+  for (const link of document.querySelectorAll(inGrid)) {
+    if (link.pathname !== path) link.removeAttribute("aria-current");
+    else {
+      link.setAttribute("aria-current", "true");
+      opener = link;
+      shown.name = link.getAttribute("aria-label");
+    }
+  }
 }
 
 function close() {
   drawer.hidden = true;
   document.body.classList.remove("has-drawer");
+  for (const link of document.querySelectorAll(`${inGrid}[aria-current]`)) link.removeAttribute("aria-current");
   opener?.focus({ preventScroll: true });
 }
 
-async function open(address) {
+async function open(link) {
   if (!drawer) build();
   const body = drawer.querySelector(".sw-drawer-body");
+  shown = link;
+  mark(link.address);
+  // Without an answer nothing of another partition stays.
+  body.replaceChildren();
   drawer.setAttribute("aria-busy", "true");
-  await window.htmx.ajax("GET", address, { target: body, swap: "innerHTML" });
+  try {
+    await window.htmx.ajax("GET", link.address, { target: body, swap: "innerHTML" });
+  } catch {
+    // Told by the event of the error.
+  }
+  if (shown !== link) return;
   drawer.removeAttribute("aria-busy");
   drawer.hidden = false;
   document.body.classList.add("has-drawer");
@@ -44,6 +96,6 @@ export function partitionDrawer() {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || !window.htmx) return;
     event.preventDefault();
     if (!link.matches("[data-drawer]")) opener = link;
-    open(link.href);
+    open({ address: link.href, name: link.textContent.trim() });
   });
 }

@@ -68,6 +68,12 @@ class BackfillPartition(models.Model):
                 condition=Q(state="waiting"),
                 name="backfill_partition_waiting",
             ),
+            # Finds the first failed partition of a million.
+            models.Index(
+                fields=("backfill_asset", "position"),
+                condition=Q(state="failed"),
+                name="backfill_partition_failed",
+            ),
             # Counts skipped partitions by reason in no time, even of a million.
             models.Index(
                 fields=("backfill_asset", "reason"),

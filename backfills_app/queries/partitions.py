@@ -75,6 +75,14 @@ def next_waiting_start(asset_row: "BackfillAsset", order: str) -> datetime | Non
     return waiting.order_by(*order_by).values_list("window_start", flat=True).first()
 
 
+def first_failed_start(asset_row: "BackfillAsset") -> datetime | None:
+    """Return the start of the first failed partition; None without one, or without windows."""
+    if not asset_row.failed:
+        return None
+    failed = asset_row.partitions.filter(state="failed").order_by("position")
+    return failed.values_list("window_start", flat=True).first()
+
+
 def _with_run_states(rows: list[Any]) -> tuple[PartitionRow, ...]:
     # A join would read all of a million runs first: the planner has no statistics of rows just
     # written.

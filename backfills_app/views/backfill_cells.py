@@ -14,6 +14,7 @@ from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.queries.cell_counts import cell_counts
 from backfills_app.queries.partitions import (
     PartitionRow,
+    first_failed_start,
     next_waiting_start,
     partitions_at,
     partitions_from,
@@ -111,10 +112,12 @@ def _grid(
 def _first_look(
     backfill_row: Backfill, asset_row: BackfillAsset, extent: ChosenExtent | None
 ) -> str:
-    """Return the date of the next waiting partition, or else of the first partition."""
+    """Return the date of the next waiting partition, or else of the first failed one, or else of
+    the first partition.
+    """
     if extent is None or extent.time is None:
         return ""
-    start = next_waiting_start(asset_row, backfill_row.order)
+    start = next_waiting_start(asset_row, backfill_row.order) or first_failed_start(asset_row)
     first, _ = extent.span
     day = start.astimezone(ZoneInfo(extent.time.timezone)).date() if start else first
     return day.isoformat()

@@ -40,7 +40,8 @@ export class Panel {
     this.address = this.graph.root.dataset.panel.replace("__name__", name);
     // Without an answer nothing of an earlier selection stays.
     this.element.replaceChildren();
-    window.htmx.ajax("GET", this.address, { target: this.element, swap: "innerHTML" });
+    // An error is told by its event.
+    window.htmx.ajax("GET", this.address, { target: this.element, swap: "innerHTML" })?.catch?.(() => {});
   }
 
   tellFailed() {

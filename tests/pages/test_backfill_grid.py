@@ -97,6 +97,19 @@ def test_the_first_look_is_at_the_next_partition_that_waits(browser: Client, ver
     assert "March 2024" in page_of(browser, oldest)
 
 
+def test_the_first_look_at_an_ended_backfill_is_at_the_first_failed_partition(
+    browser: Client, vera: User
+) -> None:
+    asset("hourly", HOURLY)
+    backfill = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31")
+    (asset_row,) = backfill.assets.all()
+    asset_row.partitions.update(state="succeeded")
+    failed = asset_row.partitions.filter(key__gte="2024-05", key__lt="2024-07")
+    number = failed.update(state="failed")
+    backfill.assets.update(waiting=0, succeeded=8784 - number, failed=number)
+    assert "May 2024" in page_of(browser, backfill)
+
+
 def test_chosen_windows_and_segments_alone_have_cells(browser: Client, vera: User) -> None:
     asset("sales", PartitionByProduct({"day": DAILY, "shop": SHOPS}))
     chosen = "day=2024-03-01..2024-03-02 shop=shop_3,shop_50; day=2024-03-05 shop=shop_50"

@@ -96,3 +96,28 @@ def test_a_panel_of_the_graph_without_an_answer_is_loaded_again_on_request(
     panel.get_by_role("button", name="Try again").click()
     expect(panel.get_by_role("link", name="raw_flights")).to_be_visible()
     expect(panel.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("fault", ["error", "away"])
+def test_a_drawer_without_an_answer_shows_no_other_partition_and_is_loaded_again(
+    page: Page, fault: str
+) -> None:
+    asset("daily", DAILY_2013)
+    page.goto("/assets/daily/?zoom=month&at=2013-03-01")
+    page.locator("[aria-label^='2013-03-04']").click()
+    drawer = page.get_by_role("dialog")
+    expect(drawer.get_by_role("heading", name="2013-03-04")).to_be_visible()
+    address = re.compile("/partitions/2013-03-05/")
+    page.route(
+        address, lambda route: route.fulfill(status=500) if fault == "error" else route.abort()
+    )
+    drawer.get_by_role("link", name="Next").click()
+    expect(drawer).to_contain_text("The server did not answer.")
+    expect(drawer.get_by_role("heading", name="2013-03-05")).to_be_visible()
+    expect(drawer.get_by_role("link", name="Materialize")).to_have_count(0)
+    page.unroute(address)
+    drawer.get_by_role("button", name="Try again").click()
+    expect(drawer.get_by_role("heading", name="2013-03-05")).to_be_visible()
+    expect(drawer).not_to_have_attribute("aria-busy", "true")

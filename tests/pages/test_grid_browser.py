@@ -1,5 +1,6 @@
 """Selection and keys of the grid, in a real browser: the text of the selection is the truth."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 
@@ -133,11 +134,15 @@ def test_a_partition_opens_in_a_drawer_and_keys_lead_back(page: Page) -> None:
     drawer = page.get_by_role("dialog")
     expect(drawer.get_by_role("heading", name="2013-03-04")).to_be_focused()
     expect(drawer).to_contain_text("The asset has no schedule")
+    expect(page.locator(".cells [aria-current]")).to_have_attribute(
+        "aria-label", re.compile("2013-03-04")
+    )
     drawer.get_by_role("link", name="Next").click()
     expect(drawer.get_by_role("heading", name="2013-03-05")).to_be_focused()
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
-    expect(cell(page, "2013-03-04")).to_be_focused()
+    expect(cell(page, "2013-03-05")).to_be_focused()
+    expect(page.locator(".cells [aria-current]")).to_have_count(0)
     expect(page).to_have_url(f"{page.url.split('/assets/')[0]}/assets/daily/")
 
 

@@ -247,7 +247,7 @@ def test_failed_and_overdue_partitions_are_counted_once_for_tiles_and_list(
     with CaptureQueriesContext(connection) as captured:
         page = sections(browser)
     assert "1 failed" in page
-    assert 'href="/runs/?asset=raw_flights&amp;state=failed"' in page
+    assert 'href="/assets/raw_flights/?select=failed"' in page
     texts = [query["sql"] for query in captured]
     for counted in (
         "assets_app_latepartition AS late",
