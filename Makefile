@@ -57,6 +57,7 @@ check: lint ## lint, and all tests that need no server: for use while working
 .PHONY: migrations
 migrations: $(DEV_STAMP) ## write the migrations that the models lack; no server needed (ARGS="--name …")
 	$(LINT_ENV) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations $(ARGS)
+	$(BIN)/ruff format -q */migrations slicewise_server/*/migrations
 
 bench: $(DEV_STAMP) ## measure, and print the table of the figures to reach
 	$(BIN)/python -m bench $(ARGS)

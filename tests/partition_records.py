@@ -29,8 +29,8 @@ def counts_agree_with_partitions() -> bool:
 
 
 def made(of: Asset, selection: str, *, version: int = 1, minute: int = 0) -> None:
-    """Create materialized partitions; ``minute`` orders the partitions by their last
-    materialization.
+    """Create partitions with data, whose settled state stays missing; ``minute`` orders the
+    partitions by their last materialization.
     """
     rows = partition_rows(of.definition, definition_of(of).select(selection))
     instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)

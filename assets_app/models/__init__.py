@@ -29,7 +29,7 @@ from assets_app.models.runs import AwaitedPartition, FrozenUpstream, Run, RunGro
 from assets_app.models.scheduling import Outbox, Schedule, ScheduleTick, ScheduleTruncation
 from assets_app.models.states import (
     ACTIVE_STATES,
-    NOTHING_LACKS,
+    SKIPS_WITHOUT_FAILURE,
     TERMINAL_STATES,
     TRANSITIONS,
     AttemptOutcome,
@@ -52,7 +52,7 @@ from assets_app.models.validations import ValidationResult
 __all__ = [
     "ACTIVE_STATES",
     "DISCOVERY",
-    "NOTHING_LACKS",
+    "SKIPS_WITHOUT_FAILURE",
     "TERMINAL_STATES",
     "TRANSITIONS",
     "Asset",

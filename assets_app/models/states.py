@@ -131,6 +131,5 @@ class SkipReason(TextChoices):
     NO_SUCH_PARTITION = "no_such_partition", "Partition does not exist"
 
 
-# Skipped for these reasons, a partition is materialized, or another run materializes the partition:
-# the skip is no failure of a backfill. A skip for any other reason is a failure.
-NOTHING_LACKS = (SkipReason.EXISTS, SkipReason.IN_FLIGHT)
+# A skip for one of these reasons is no failure of a backfill; a skip for any other reason is.
+SKIPS_WITHOUT_FAILURE = (SkipReason.EXISTS, SkipReason.IN_FLIGHT)

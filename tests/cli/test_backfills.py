@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from accounts_app.models import AuditEntry, Grant, User
 from assets_app.models import Asset, Gateway, Run
@@ -162,6 +163,27 @@ def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
     run = json_of("backfill", "show", number)["failures"][0]["examples"][0]["run"]
     assert f"run {run}: ValueError: no\n" in error
     assert json_of("backfill", "retry", number, "--wait")["state"] == "succeeded"
+
+
+def test_the_end_tells_existing_partitions_from_partitions_left_to_other_runs(
+    number: str,
+    worker: Gateway,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_all(worker)
+    assert json_of("backfill", "show", number)["state"] == "succeeded"
+    output_of("backfill", "create", "raw_flights", "2013-01-11", "2013-01-13")
+    advance()
+    monkeypatch.setattr(
+        "slicewise_server.web.commands.progress.time.sleep", lambda _: run_all(worker)
+    )
+    capsys.readouterr()
+    call_command("backfill", "create", "raw_flights", "2013-01-05", "2013-01-14", "--wait")
+    assert (
+        "succeeded: 5 materialized, 2 were materialized before, 3 left to other runs."
+        in capsys.readouterr().err
+    )
 
 
 def test_partitions_with_a_failed_upstream_count_as_not_materialized(

@@ -1,6 +1,7 @@
 """``backfill``: requests to materialize partitions of the past."""
 
 import argparse
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from accounts_app.management.command import (
     json_object,
 )
 from assets_app.execution.request.retrying import Code
-from assets_app.models import NOTHING_LACKS, Asset
+from assets_app.models import SKIPS_WITHOUT_FAILURE, Asset, SkipReason
 from assets_app.queries.lookups import LARGEST_ID, asset_named
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
 from backfills_app.queries.counts import counts_of
@@ -309,9 +310,11 @@ class Command(SlicewiseCommand):
         if self.json:
             self.print_json(_detail(backfill))
         assets = list(backfill_numbered(backfill.pk).assets.all())
-        skipped = skipped_by_reason(assets)
-        missing_count = sum(group.number for group in skipped if group.reason not in NOTHING_LACKS)
-        existing_count = sum(group.number for group in skipped if group.reason in NOTHING_LACKS)
+        skipped = Counter[str]()
+        for group in skipped_by_reason(assets):
+            skipped[group.reason] += group.number
+        existing_count, elsewhere_count = skipped[SkipReason.EXISTS], skipped[SkipReason.IN_FLIGHT]
+        missing_count = skipped.total() - sum(skipped[reason] for reason in SKIPS_WITHOUT_FAILURE)
         if end.state != BackfillState.SUCCEEDED:
             failures = failures_of(backfill)
             for line in error_lines((group.examples[0][0], group.error) for group in failures):
@@ -326,8 +329,10 @@ class Command(SlicewiseCommand):
             if existing_count
             else ""
         )
+        elsewhere = f", {elsewhere_count:,} left to other runs" if elsewhere_count else ""
         self.note(
-            f"Backfill {backfill.pk} has ended, {end.state}: {succeeded:,} materialized{existing}."
+            f"Backfill {backfill.pk} has ended, {end.state}:"
+            f" {succeeded:,} materialized{existing}{elsewhere}."
         )
 
     def _print_outcome(self, outcome: dict[str, Any]) -> None:

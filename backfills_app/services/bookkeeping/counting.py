@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import connection, transaction
 from django.db.models import F, Min
 
-from assets_app.models import NOTHING_LACKS, RunGroup
+from assets_app.models import SKIPS_WITHOUT_FAILURE, RunGroup
 from assets_app.queries.clock import database_now
 from backfills_app.models import (
     ENDED_STATES,
@@ -149,4 +149,4 @@ def _has_missing_data(assets: list[BackfillAsset]) -> bool:
     """
     skipping = [asset.pk for asset in assets if asset.skipped]
     skipped = BackfillPartition.objects.filter(backfill_asset__in=skipping, state=State.SKIPPED)
-    return skipped.exclude(reason__in=NOTHING_LACKS).exists()
+    return skipped.exclude(reason__in=SKIPS_WITHOUT_FAILURE).exists()
