@@ -56,9 +56,10 @@ def test_the_end_of_a_run_says_how_much_the_run_has_used(runs: Runs) -> None:
     """)
     idle = runs.run("idler").messages[-1]["usage"]
     busy = runs.run("worker").messages[-1]["usage"]
-    assert idle["cpu_seconds"] < 1
-    assert 2.5 <= busy["cpu_seconds"] < 6
-    assert 300_000_000 <= busy["peak_memory"] - idle["peak_memory"] < 400_000_000
+    assert idle["cpu_seconds"] < busy["cpu_seconds"] - 1
+    assert 2.5 <= busy["cpu_seconds"] < 10
+    # Pages that a process shares with its parent count as far as the process has read them.
+    assert 280_000_000 < busy["peak_memory"] - idle["peak_memory"] < 400_000_000
 
 
 def test_a_connection_that_the_other_side_has_closed_is_an_error_of_the_call(runs: Runs) -> None:
