@@ -1,11 +1,12 @@
 // A partition opens in a drawer beside the grid. Without a script, or with a modifier key, the link
 // leads to the partition's page.
+import { Fragment } from "./fragment.js";
+
 const inGrid = ".partition-grid a[href*='partitions/']";
 
 let drawer = null;
+let fragment = null;
 let opener = null;
-// The link of the partition in the drawer; a late answer about another one is out of date.
-let shown = null;
 
 function build() {
   drawer = document.createElement("div");
@@ -19,33 +20,10 @@ function build() {
   drawer.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
   });
-  const body = drawer.querySelector(".sw-drawer-body");
-  body.addEventListener("htmx:beforeSwap", (event) => {
-    const { detail, target } = event;
-    if (target === body && detail.pathInfo.requestPath !== shown.address) detail.shouldSwap = false;
+  fragment = new Fragment(drawer.querySelector(".sw-drawer-body"), {
+    titleId: "drawer-title",
+    retry: () => open(fragment.address, fragment.name),
   });
-  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
-    document.addEventListener(name, ({ detail }) => {
-      if (detail.target === body && detail.pathInfo.requestPath === shown.address) tellFailed(body);
-    });
-  }
-}
-
-function tellFailed(body) {
-  const title = document.createElement("h2");
-  title.className = "h3 mb-1 text-break";
-  title.id = "drawer-title";
-  title.tabIndex = -1;
-  title.textContent = shown.name;
-  const text = document.createElement("p");
-  text.setAttribute("role", "alert");
-  text.textContent = "The server did not answer.";
-  const again = document.createElement("button");
-  again.className = "btn";
-  again.type = "button";
-  again.textContent = "Try again";
-  again.addEventListener("click", () => open(shown));
-  body.replaceChildren(title, text, again);
 }
 
 // The cell of the partition in the drawer is marked, and gets the focus when the drawer closes.
@@ -56,7 +34,6 @@ function mark(address) {
     else {
       link.setAttribute("aria-current", "true");
       opener = link;
-      shown.name = link.getAttribute("aria-label");
     }
   }
 }
@@ -68,25 +45,17 @@ function close() {
   opener?.focus({ preventScroll: true });
 }
 
-async function open(link) {
+async function open(address, text) {
   if (!drawer) build();
-  const body = drawer.querySelector(".sw-drawer-body");
-  shown = link;
-  mark(link.address);
-  // Without an answer nothing of another partition stays.
-  body.replaceChildren();
+  mark(address);
+  const name = opener?.href === address ? opener.getAttribute("aria-label") : text;
   drawer.setAttribute("aria-busy", "true");
-  try {
-    await window.htmx.ajax("GET", link.address, { target: body, swap: "innerHTML" });
-  } catch {
-    // Told by the event of the error.
-  }
-  if (shown !== link) return;
+  if (!(await fragment.load(address, name))) return;
   drawer.removeAttribute("aria-busy");
   drawer.hidden = false;
   document.body.classList.add("has-drawer");
-  body.scrollTop = 0;
-  body.querySelector("#drawer-title")?.focus();
+  fragment.element.scrollTop = 0;
+  fragment.element.querySelector("#drawer-title")?.focus();
 }
 
 export function partitionDrawer() {
@@ -96,6 +65,6 @@ export function partitionDrawer() {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || !window.htmx) return;
     event.preventDefault();
     if (!link.matches("[data-drawer]")) opener = link;
-    open({ address: link.href, name: link.textContent.trim() });
+    open(link.href, link.textContent.trim());
   });
 }

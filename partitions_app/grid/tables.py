@@ -24,10 +24,10 @@ from partitions_app.grid.periods import Clock, Period, Unit
 from partitions_app.grid.share_cells import AggregateCell, Bucketed, ShareLooks
 from partitions_app.grid.wall_clock import (
     WEEKDAYS,
-    DayColumns,
+    SegmentColumns,
     Started,
-    day_columns,
     hour_table,
+    hours_of_day,
     minute_table,
 )
 from partitions_app.labels import label_of
@@ -227,15 +227,15 @@ class Sheet:
             rows.append(Row(row, self._label(segment), segment, columns.absent_hours))
         return Block(title, rows, columns.heads, note=columns.note)
 
-    def _segment_columns(self, starts: Sequence[datetime]) -> DayColumns:
+    def _segment_columns(self, starts: Sequence[datetime]) -> SegmentColumns:
         if self.unit == "hour":
-            return day_columns(starts, self._zone)
+            return hours_of_day(starts, self._zone)
         days = [start.day for start in starts]
         if self.unit == "day" and len(set(days)) == len(days):
             heads = [_day_head(day) for day in _DAYS_OF_MONTHS]
-            return DayColumns([_DAYS_OF_MONTHS.index(day) for day in days], heads)
+            return SegmentColumns([_DAYS_OF_MONTHS.index(day) for day in days], heads)
         heads = [_segment_column(start, self.unit) for start in starts]
-        return DayColumns(range(len(starts)), heads)
+        return SegmentColumns(range(len(starts)), heads)
 
     def _share(
         self,

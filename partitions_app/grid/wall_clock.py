@@ -1,6 +1,6 @@
 """Columns by the clock on the wall, also on days on which the clock changes."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import NamedTuple
@@ -16,7 +16,7 @@ HourPass = tuple[int, int]
 _HOURS: tuple[HourPass, ...] = tuple((hour, 0) for hour in range(24))
 
 
-def hour_passes(starts: Sequence[datetime]) -> list[HourPass]:
+def _hour_passes(starts: Sequence[datetime]) -> list[HourPass]:
     """Return the hour and the pass of each start, in order; a day may have an hour twice."""
     passes: list[HourPass] = []
     counts: dict[tuple[object, int], int] = {}
@@ -27,7 +27,7 @@ def hour_passes(starts: Sequence[datetime]) -> list[HourPass]:
     return passes
 
 
-def hour_columns(passes: Sequence[HourPass]) -> list[HourPass]:
+def _hour_columns(passes: Sequence[HourPass]) -> list[HourPass]:
     """Return the columns of a table: the hours of a day, and an extra column for each second pass,
     right of the hour that comes before the pass.
     """
@@ -40,7 +40,7 @@ def hour_columns(passes: Sequence[HourPass]) -> list[HourPass]:
     return columns
 
 
-def hour_heads(columns: Sequence[HourPass]) -> list[str]:
+def _hour_heads(columns: Sequence[HourPass]) -> list[str]:
     """Return the heads of the columns: every sixth hour, and each second pass."""
     return [_hour_head(hour, number) for hour, number in columns]
 
@@ -53,22 +53,21 @@ def _hour_head(hour: int, number: int) -> str:
 
 def hour_table(title: str, cells: Sequence[Started], zone: ZoneInfo) -> Block:
     """Return days as rows, hours of the zone as columns; a second pass of an hour adds a column."""
-    passes = hour_passes([start for start, _ in cells])
-    columns = hour_columns(passes)
+    passes = _hour_passes([start for start, _ in cells])
+    columns = _hour_columns(passes)
     rows = []
     placed_cells = zip(passes, cells, strict=True)
     for day, group in groupby(placed_cells, lambda placed: placed[1][0].date()):
-        day_cells = list(group)
-        by_pass = {hour_pass: cell for hour_pass, (_, cell) in day_cells}
+        by_pass = {hour_pass: cell for hour_pass, (_, cell) in group}
         row = [by_pass.get(column) for column in columns]
-        absent_hours = _absent_hours(day, columns, zone)
+        absent_hours = _absent_hours(day, columns, by_pass, zone)
         rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}", absent_hours=absent_hours))
     note = _note(columns, has_absent=any(row.absent_hours for row in rows))
-    return Block(title, rows, hour_heads(columns), note=note)
+    return Block(title, rows, _hour_heads(columns), note=note)
 
 
-class DayColumns(NamedTuple):
-    """The columns of a table for the hours of one day: the column of each window, the heads of all
+class SegmentColumns(NamedTuple):
+    """The columns of a table with segments as rows: the column of each window, the heads of all
     columns, the columns of hours that the clock does not show, and a note for people.
     """
 
@@ -78,23 +77,29 @@ class DayColumns(NamedTuple):
     note: str = ""
 
 
-def day_columns(starts: Sequence[datetime], zone: ZoneInfo) -> DayColumns:
+def hours_of_day(starts: Sequence[datetime], zone: ZoneInfo) -> SegmentColumns:
     """Return the columns for windows of one day, given the local times at which these start."""
-    passes = hour_passes(starts)
-    columns = hour_columns(passes)
-    absent_hours = _absent_hours(starts[0].date(), columns, zone)
-    return DayColumns(
+    passes = _hour_passes(starts)
+    columns = _hour_columns(passes)
+    absent_hours = _absent_hours(starts[0].date(), columns, passes, zone)
+    return SegmentColumns(
         [columns.index(hour_pass) for hour_pass in passes],
-        hour_heads(columns),
+        _hour_heads(columns),
         absent_hours,
         _note(columns, has_absent=bool(absent_hours)),
     )
 
 
-def _absent_hours(day: date, columns: Sequence[HourPass], zone: ZoneInfo) -> frozenset[int]:
-    """Return the columns of hours that the clock does not show on a day."""
+def _absent_hours(
+    day: date, columns: Sequence[HourPass], with_window: Container[HourPass], zone: ZoneInfo
+) -> frozenset[int]:
+    """Return the columns of hours that the clock does not show on a day. The clock shows each hour
+    in which a window starts: most hours need no look at the zone.
+    """
     return frozenset(
-        index for index, column in enumerate(columns) if not _is_shown(day, column, zone)
+        index
+        for index, column in enumerate(columns)
+        if column not in with_window and not _is_shown(day, column, zone)
     )
 
 

@@ -1,4 +1,5 @@
 // What is selected, beside the picture: the server tells about one asset, the page about several.
+import { Fragment } from "../fragment.js";
 import { longestQuery } from "./address.js";
 
 export class Panel {
@@ -6,28 +7,16 @@ export class Panel {
     this.graph = graph;
     this.element = document.getElementById("graph-panel");
     this.several = document.getElementById("graph-several");
-    this.failed = document.getElementById("graph-panel-failed");
     this.shown = "";
-    this.address = null;
-    // A late answer about an earlier selection is out of date.
-    this.element?.addEventListener("htmx:beforeSwap", (event) => {
-      const { detail, target } = event;
-      if (target === this.element && detail.pathInfo.requestPath !== this.address) detail.shouldSwap = false;
-    });
-    for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
-      document.addEventListener(name, ({ detail }) => {
-        const isOwn = this.element && detail.target === this.element;
-        if (isOwn && detail.pathInfo.requestPath === this.address) this.tellFailed();
-      });
-    }
+    this.fragment = this.element && new Fragment(this.element);
   }
 
   show(nodes) {
     const key = nodes.map((node) => node.id).join(" ");
     if (key === this.shown) return;
     this.shown = key;
-    this.address = null;
     if (!this.element) return;
+    this.fragment.forget();
     this.element.hidden = nodes.length === 0;
     if (!nodes.length) this.element.replaceChildren();
     else if (nodes.length === 1 && !nodes[0].isFold) this.read(nodes[0]);
@@ -35,20 +24,8 @@ export class Panel {
   }
 
   read(node) {
-    const name = encodeURIComponent(this.graph.model.assets[node.at].name);
-    this.node = node;
-    this.address = this.graph.root.dataset.panel.replace("__name__", name);
-    // Without an answer nothing of an earlier selection stays.
-    this.element.replaceChildren();
-    // An error is told by its event.
-    window.htmx.ajax("GET", this.address, { target: this.element, swap: "innerHTML" })?.catch?.(() => {});
-  }
-
-  tellFailed() {
-    const fragment = this.failed.content.cloneNode(true);
-    fragment.querySelector("[data-title]").textContent = this.graph.model.assets[this.node.at].name;
-    fragment.querySelector("button").addEventListener("click", () => this.read(this.node));
-    this.element.replaceChildren(fragment);
+    const { name } = this.graph.model.assets[node.at];
+    this.fragment.load(this.graph.root.dataset.panel.replace("__name__", encodeURIComponent(name)), name);
   }
 
   tellSeveral(nodes) {

@@ -6,9 +6,11 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
-from slicewise_server.web import kept_counts
 from tests import factories
 from tests.clients import api_client_of, forget_token_requests
+from tests.kept_counts import no_kept_counts
+
+__all__ = ["no_kept_counts"]
 
 
 @pytest.fixture(autouse=True)
@@ -17,12 +19,6 @@ def no_token_requests() -> Iterator[None]:
     forget_token_requests()
     yield
     forget_token_requests()
-
-
-@pytest.fixture(autouse=True)
-def no_kept_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep no count, however long a busy machine takes: a test counts again after a change."""
-    monkeypatch.setattr(kept_counts, "CHEAP_SECONDS", 3600.0)
 
 
 @pytest.fixture

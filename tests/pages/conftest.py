@@ -10,22 +10,18 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
 from accounts_app.policy import Role
-from slicewise_server.web import kept_counts
 from tests.browser import PATIENCE_MILLISECONDS, chromium
 from tests.clients import browser_of
 from tests.factories import person
+from tests.kept_counts import no_kept_counts
+
+__all__ = ["no_kept_counts"]
 
 _HOUR_SECONDS = 60 * 60
 # Longer than a test of some requests takes.
 _BEFORE_SECONDS = 60
 
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
-
-
-@pytest.fixture(autouse=True)
-def no_kept_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep no count, however long a busy machine takes: a test counts again after a change."""
-    monkeypatch.setattr(kept_counts, "CHEAP_SECONDS", 3600.0)
 
 
 @pytest.fixture

@@ -13,6 +13,13 @@ from tests.factories import DAILY_2013, asset
 from tests.pages.run_records import failed_run, recorded_run
 
 
+def answer_with_a_fault(page: Page, address: re.Pattern[str], fault: str) -> None:
+    """Let requests of the page for the address fail: by an error of the server, or unanswered."""
+    page.route(
+        address, lambda route: route.fulfill(status=500) if fault == "error" else route.abort()
+    )
+
+
 @pytest.mark.django_db
 def test_a_script_of_a_page_whose_session_has_ended_gets_no_page_but_the_way_back() -> None:
     headers = {"hx-request": "true", "hx-current-url": "http://testserver/runs/?state=failed"}
@@ -86,9 +93,7 @@ def test_a_panel_of_the_graph_without_an_answer_is_loaded_again_on_request(
     asset("raw_flights", DAILY_2013)
     page.goto("/assets/graph/all/")
     address = re.compile("/raw_flights/.*fragment=panel")
-    page.route(
-        address, lambda route: route.fulfill(status=500) if fault == "error" else route.abort()
-    )
+    answer_with_a_fault(page, address, fault)
     page.locator("[data-node]").click()
     panel = page.get_by_label("Selected asset")
     expect(panel).to_contain_text("The server did not answer.")
@@ -110,9 +115,7 @@ def test_a_drawer_without_an_answer_shows_no_other_partition_and_is_loaded_again
     drawer = page.get_by_role("dialog")
     expect(drawer.get_by_role("heading", name="2013-03-04")).to_be_visible()
     address = re.compile("/partitions/2013-03-05/")
-    page.route(
-        address, lambda route: route.fulfill(status=500) if fault == "error" else route.abort()
-    )
+    answer_with_a_fault(page, address, fault)
     drawer.get_by_role("link", name="Next").click()
     expect(drawer).to_contain_text("The server did not answer.")
     expect(drawer.get_by_role("heading", name="2013-03-05")).to_be_visible()
