@@ -119,6 +119,13 @@ class AssetPartition(models.Model):
                 condition=models.Q(held_by__isnull=False),
                 name="partition_held_by_asset",
             ),
+            # Few: what failed and the like, and is in progress again.
+            models.Index(
+                fields=("asset",),
+                condition=models.Q(held_by__isnull=False)
+                & ~models.Q(state__in=("missing", "materialized")),
+                name="partition_retried",
+            ),
             # Without time, the past of an asset is in the order of materialization.
             models.Index(
                 fields=("asset", "identity", "materialized_at", "id"),

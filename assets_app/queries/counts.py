@@ -1,7 +1,7 @@
-"""Numbers of partitions of assets by state: five statements for any number of assets."""
+"""Numbers of partitions of assets by state: seven statements for any number of assets."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -39,13 +39,19 @@ _BY_BUCKET = f"""
 """  # noqa: S608  (a part of the statement that has one home)
 _HELD_BY_RUN = """JOIN assets_app_run AS run ON run.id = partition.held_by_id
     WHERE partition.held_by_id IS NOT NULL AND run.state = ANY(%(states)s)"""
-# Read by the index of held partitions: no more partitions than runs are at work on.
-_HELD = f"""
-    SELECT bound.asset_id, bound.width, partition.segment, run.state,
+# An index has exactly these partitions: failed and the like, and in progress again.
+_RETRIED = """WHERE partition.held_by_id IS NOT NULL
+    AND partition.state NOT IN ('missing', 'materialized') AND partition.state = ANY(%(states)s)"""
+
+
+def _held_statement(state: str, of_states: str) -> str:
+    """Return the statement that counts partitions that runs hold, by an index of these alone."""
+    return f"""
+    SELECT bound.asset_id, bound.width, partition.segment, {state},
            count(*) AS number, min(partition.bucket) AS first, max(partition.bucket) AS last
     FROM bound JOIN assets_app_assetpartition AS partition
         ON partition.asset_id = bound.asset_id AND partition.identity = bound.identity
-    {_HELD_BY_RUN}
+    {of_states}
       AND {_WITHIN.format(row="partition")}
     GROUP BY 1, 2, 3, 4
 """  # noqa: S608
@@ -72,7 +78,10 @@ _IN_GAPS = _in_gaps(
     "partition.state",
     "WHERE partition.state <> 'missing' AND partition.state = ANY(%(states)s)",
 )
+_HELD = _held_statement("run.state", _HELD_BY_RUN)
 _HELD_IN_GAPS = _in_gaps("run.state", _HELD_BY_RUN)
+_RETRIED_BY_BUCKET = _held_statement("partition.state", _RETRIED)
+_RETRIED_IN_GAPS = _in_gaps("partition.state", _RETRIED)
 _IS_LISTED = """(width < {number}
     OR (asset_id, {number}, split_part(segment, '|', {number})) IN (
     SELECT asset_id, position, text FROM listed
@@ -84,13 +93,23 @@ class StateCounts:
 
     def __init__(self, assets: Iterable[Asset]) -> None:
         asset_list = list(assets)
+        held_assets = _with_held_partitions(asset_list)
         self._settled = _settled(asset_list)
-        self._held = _held(_with_held_partitions(asset_list))
+        self._held = _held(held_assets)
+        self._retried = _retried(held_assets)
 
     def settled(self, asset: Asset) -> dict[str, int]:
-        """Count partitions by their settled state; partitions without a row are not counted."""
-        counts = self._settled[asset.pk]
+        """Count partitions by their settled state, without those that are retried; partitions
+        without a row are not counted.
+        """
+        counts = _difference(self._settled[asset.pk], self._retried.get(asset.pk, {}))
         return {state: number for state, number in sorted(counts.items()) if number > 0}
+
+    def retried(self, asset: Asset) -> int:
+        """Count the partitions that failed, were canceled or were skipped, and that a run holds
+        again.
+        """
+        return sum(self._retried[asset.pk].values()) if asset.pk in self._retried else 0
 
     def held(self, asset: Asset) -> int:
         """Count the partitions that a run holds now."""
@@ -117,14 +136,18 @@ def assets_in_progress(*, queued: bool) -> set[int]:
 
 def failed_counts() -> dict[int, int]:
     """Return how many partitions of declared assets have failed, by asset id, where any has: of the
-    partitions that the definitions have now.
+    partitions that the definitions have now, without those that a run holds again.
     """
     touched = PartitionCount.objects.filter(state=PartitionState.FAILED, count__gt=0)
     assets = Asset.objects.filter(
         active=True, pk__in=touched.under_current_definition().order_by().values("asset")
     ).select_related("partition_definition")
-    settled = _settled(list(assets), [PartitionState.FAILED])
-    counts = {asset_id: of_asset["failed"] for asset_id, of_asset in settled.items()}
+    failed_assets, states = list(assets), [PartitionState.FAILED]
+    settled, retried = _settled(failed_assets, states), _retried(failed_assets, states)
+    counts = {
+        asset_id: _difference(of_asset, retried.get(asset_id, {}))["failed"]
+        for asset_id, of_asset in settled.items()
+    }
     return {asset_id: number for asset_id, number in counts.items() if number > 0}
 
 
@@ -150,6 +173,19 @@ def _held(
     the run.
     """
     return _counts_of(assets, run_states, _HELD, _HELD_IN_GAPS)
+
+
+def _retried(
+    assets: Sequence[Asset], states: Sequence[str] = tuple(PartitionState)
+) -> dict[int, dict[str, int]]:
+    """Count the partitions of these settled states that runs hold again and the definitions have
+    now, by asset id and state.
+    """
+    return _counts_of(assets, states, _RETRIED_BY_BUCKET, _RETRIED_IN_GAPS)
+
+
+def _difference(counts: Mapping[str, int], less: Mapping[str, int]) -> dict[str, int]:
+    return {state: number - less.get(state, 0) for state, number in counts.items()}
 
 
 def _counts_of(

@@ -123,8 +123,10 @@ def numbered_states(counts: Mapping[str, int]) -> list[NumberedState]:
 
 def _numbers(asset: Asset, counts: StateCounts, expected: int | None) -> dict[str, int]:
     settled = counts.settled(asset)
-    present = sum(number for state, number in settled.items() if state != PartitionState.MISSING)
-    missing = settled.get(MISSING.name, 0) if expected is None else max(expected - present, 0)
+    with_result = sum(
+        number for state, number in settled.items() if state != PartitionState.MISSING
+    ) + counts.retried(asset)
+    missing = settled.get(MISSING.name, 0) if expected is None else max(expected - with_result, 0)
     numbers = {
         FAILED.name: settled.get(PartitionState.FAILED, 0),
         RUNNING.name: counts.held(asset),

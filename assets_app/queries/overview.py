@@ -42,6 +42,8 @@ class AssetStatus:
     strip: Strip | None
     # The number among the held partitions whose run has not begun.
     queued: int = 0
+    # The number among the held partitions that failed, were canceled or were skipped before.
+    retried: int = 0
     stale: StaleCount = _NOTHING_STALE
     # The id of the last run that materialized partitions of the asset, where a validation of that
     # run failed as a warning.
@@ -77,7 +79,7 @@ class AssetStatus:
         if self.expected is None:
             return self.counts.get("missing", 0)
         settled_count = sum(number for state, number in self.counts.items() if state != "missing")
-        return max(self.expected - settled_count, 0)
+        return max(self.expected - settled_count - self.retried, 0)
 
     @property
     def given_up(self) -> list[tuple[str, int]]:
@@ -95,7 +97,7 @@ class AssetStatus:
 def asset_statuses(
     assets: Sequence[Asset], *, strips: bool = True, now: datetime | None = None
 ) -> list[AssetStatus]:
-    """Return the status of each of the assets: at most seven statements for all of them, and two
+    """Return the status of each of the assets: at most nine statements for all of them, and two
     for each asset that has stale partitions among several of one run.
 
     ``strips`` says whether the latest partitions are read too: one of the statements. ``now`` is
@@ -115,6 +117,7 @@ def asset_statuses(
             asset_times[asset.pk][1],
             strip_by_asset.get(asset.pk),
             counts.queued(asset),
+            counts.retried(asset),
             stale.get(asset.pk, _NOTHING_STALE),
             asset_times[asset.pk][2],
             asset_times[asset.pk][3],

@@ -156,7 +156,8 @@ class FreshnessSerializer(serializers.Serializer[Any]):
 
 
 class AssetSerializer(serializers.ModelSerializer[Asset]):
-    """An asset as a line of a list. ``counts`` are numbers of partitions by settled state."""
+    """An asset as a line of a list. ``counts`` are numbers of partitions by settled state;
+    a partition in progress counts only if it is materialized."""
 
     bundle = serializers.CharField(source="bundle.name")
     uri = serializers.SerializerMethodField()

@@ -1,6 +1,7 @@
 """Counts of assets whose definitions have lost partitions that were made."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date
 
 import pytest
@@ -12,8 +13,8 @@ import slicewise
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Run, RunState
-from assets_app.queries.counts import StateCounts
+from assets_app.models import Asset, AssetPartition, PartitionState, Run, RunState
+from assets_app.queries.counts import StateCounts, failed_counts
 from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
 from tests.factories import asset, definition_of, person
@@ -95,15 +96,17 @@ REDEFINITIONS = [
 ]
 
 
-def hold_all(asset_row: Asset, user: User) -> None:
-    """Let a queued run hold every third partition, and a running run every other partition."""
+def hold_all(
+    asset_row: Asset, user: User, *, states: Sequence[str] = tuple(PartitionState)
+) -> None:
+    """Let a queued run hold every third partition of these states, and a running run the others."""
     days = asset("days", daily())
     selections = ("2013-01-01", "2013-01-02")
     requests = [MaterializeRequest(asset=days, selection=selection) for selection in selections]
     queued, running = (materialize(request, user=user).runs.get() for request in requests)
     for state in (RunState.DISPATCHED, RunState.RUNNING):
         Run.objects.filter(pk=running.pk).update(state=state)
-    rows = AssetPartition.objects.filter(asset=asset_row)
+    rows = AssetPartition.objects.filter(asset=asset_row, state__in=states)
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     rows.update(held_by=running)
     rows.filter(pk__in=keys[::3]).update(held_by=queued)
@@ -141,6 +144,22 @@ def test_only_what_the_present_definition_has_is_counted_as_under_way(
     counts = StateCounts([asset_row])
     assert counts.held(asset_row) == sum(held.values())
     assert counts.queued(asset_row) == held.get("queued", 0)
+
+
+@pytest.mark.parametrize(("was", "now"), REDEFINITIONS)
+def test_failed_partitions_that_a_run_holds_again_are_in_progress_and_not_failed(
+    was: slicewise.PartitionDefinition, now: slicewise.PartitionDefinition
+) -> None:
+    asset_row = redefined(was, now)
+    counts = counted_one_by_one(asset_row)
+    failed = counts.pop("failed", 0)
+    missing = asset_statuses([asset_row])[0].missing
+    hold_all(asset_row, person("olga", Role.OPERATOR), states=[PartitionState.FAILED])
+    assert StateCounts([asset_row]).settled(asset_row) == counts
+    assert failed_counts() == {}
+    status = asset_statuses([asset_row])[0]
+    assert status.held == status.retried == failed
+    assert status.missing == missing
 
 
 def test_assets_of_which_only_lost_partitions_are_under_way_are_not_listed_as_such(

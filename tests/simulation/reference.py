@@ -188,11 +188,13 @@ class Reference:
         ]
 
     def state_counts(self) -> dict[tuple[str, str], int]:
-        """Return numbers of partitions under present definitions, by asset and settled state."""
+        """Return numbers of partitions under present definitions, by asset and settled state: a
+        partition that a run holds again counts only if it is materialized.
+        """
         return Counter(
             (name, state.state)
             for name, state in self._states_under_current_definition()
-            if state.state != "missing"
+            if state.state == "materialized" or (state.state != "missing" and not state.held_by)
         )
 
     def held_counts(self) -> dict[str, int]:
