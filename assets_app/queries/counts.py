@@ -9,7 +9,13 @@ from django.db import connection
 from django.db.models import Exists, OuterRef
 
 from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState, RunState
-from assets_app.queries.present import Bounds, Gap, bounds_of, gaps_of, listed_segments
+from assets_app.queries.present import (
+    Bounds,
+    WindowlessSpan,
+    bounds_of,
+    listed_segments,
+    windowless_spans_of,
+)
 from partitions_app.state_badges import waits_for_slot
 
 _COUNTED = """
@@ -57,31 +63,34 @@ def _held_statement(state: str, of_states: str) -> str:
 """  # noqa: S608
 
 
-def _in_gaps(state: str, of_states: str) -> str:
-    """Return the statement that counts partitions in the gaps of definitions, in some states."""
+def _in_windowless_spans(state: str, of_states: str) -> str:
+    """Return the statement that counts partitions in some states, in the spans of definitions
+    without a window.
+    """
     return f"""
     SELECT bound.asset_id, bound.width, partition.segment, {state},
            count(*) AS number, NULL::date AS first, NULL::date AS last
-    FROM unnest(%(gaps)s::bigint[], %(sinces)s::timestamptz[], %(untils)s::timestamptz[])
-        AS gap(asset_id, since, until)
-    JOIN bound ON bound.asset_id = gap.asset_id
+    FROM unnest(%(assets_of_spans)s::bigint[], %(sinces)s::timestamptz[], %(untils)s::timestamptz[])
+        AS windowless_span(asset_id, since, until)
+    JOIN bound ON bound.asset_id = windowless_span.asset_id
     JOIN assets_app_assetpartition AS partition
         ON partition.asset_id = bound.asset_id AND partition.identity = bound.identity
-       AND partition.window_start >= gap.since AND partition.window_start < gap.until
+       AND partition.window_start >= windowless_span.since
+       AND partition.window_start < windowless_span.until
     {of_states}
       AND {_WITHIN.format(row="partition")}
     GROUP BY 1, 2, 3, 4
 """  # noqa: S608
 
 
-_IN_GAPS = _in_gaps(
+_IN_WINDOWLESS_SPANS = _in_windowless_spans(
     "partition.state",
     "WHERE partition.state <> 'missing' AND partition.state = ANY(%(states)s)",
 )
 _HELD = _held_statement("run.state", _HELD_BY_RUN)
-_HELD_IN_GAPS = _in_gaps("run.state", _HELD_BY_RUN)
+_HELD_IN_WINDOWLESS_SPANS = _in_windowless_spans("run.state", _HELD_BY_RUN)
 _RETRIED_BY_BUCKET = _held_statement("partition.state", _RETRIED)
-_RETRIED_IN_GAPS = _in_gaps("partition.state", _RETRIED)
+_RETRIED_IN_WINDOWLESS_SPANS = _in_windowless_spans("partition.state", _RETRIED)
 _IS_LISTED = """(width < {number}
     OR (asset_id, {number}, split_part(segment, '|', {number})) IN (
     SELECT asset_id, position, text FROM listed
@@ -155,7 +164,7 @@ def _settled(
     assets: Sequence[Asset], states: Sequence[str] = tuple(PartitionState)
 ) -> dict[int, dict[str, int]]:
     """Count the partitions that the definitions of the assets have now, by asset id and state."""
-    return _counts_of(assets, states, _BY_BUCKET, _IN_GAPS)
+    return _counts_of(assets, states, _BY_BUCKET, _IN_WINDOWLESS_SPANS)
 
 
 def _with_held_partitions(assets: Sequence[Asset]) -> list[Asset]:
@@ -172,7 +181,7 @@ def _held(
     """Count the partitions that runs hold and the definitions have now, by asset id and state of
     the run.
     """
-    return _counts_of(assets, run_states, _HELD, _HELD_IN_GAPS)
+    return _counts_of(assets, run_states, _HELD, _HELD_IN_WINDOWLESS_SPANS)
 
 
 def _retried(
@@ -181,7 +190,7 @@ def _retried(
     """Count the partitions of these settled states that runs hold again and the definitions have
     now, by asset id and state.
     """
-    return _counts_of(assets, states, _RETRIED_BY_BUCKET, _RETRIED_IN_GAPS)
+    return _counts_of(assets, states, _RETRIED_BY_BUCKET, _RETRIED_IN_WINDOWLESS_SPANS)
 
 
 def _difference(counts: Mapping[str, int], less: Mapping[str, int]) -> dict[str, int]:
@@ -189,10 +198,10 @@ def _difference(counts: Mapping[str, int], less: Mapping[str, int]) -> dict[str,
 
 
 def _counts_of(
-    assets: Sequence[Asset], states: Sequence[str], all_counted: str, counted_in_gaps: str
+    assets: Sequence[Asset], states: Sequence[str], all_counted: str, counted_in_spans: str
 ) -> dict[int, dict[str, int]]:
-    """Count by asset id and state: all partitions within the buckets of the bounds, less those in
-    the gaps of the definitions.
+    """Count by asset id and state: all partitions within the buckets of the bounds, less the
+    partitions in spans of the definitions without a window.
     """
     if not assets:
         return {}
@@ -203,15 +212,15 @@ def _counts_of(
     for asset_id, state, number, first, last in _counted(all_counted, bounds, values):
         counts[asset_id][state] = int(number)
         buckets[asset_id] += [day for day in (first, last) if day is not None]
-    gaps = [
-        gap
+    windowless_spans = [
+        span
         for asset in assets
         if (days := buckets[asset.pk])
-        for gap in gaps_of(asset, min(days), max(days))
+        for span in windowless_spans_of(asset, min(days), max(days))
     ]
-    if gaps:
-        within_gaps = values | _columns(gaps)
-        for asset_id, state, number, *_ in _counted(counted_in_gaps, bounds, within_gaps):
+    if windowless_spans:
+        span_values = values | _columns(windowless_spans)
+        for asset_id, state, number, *_ in _counted(counted_in_spans, bounds, span_values):
             counts[asset_id][state] -= int(number)
     return counts
 
@@ -239,9 +248,9 @@ def _values(assets: Sequence[Asset], bounds: Sequence[Bounds]) -> dict[str, Any]
     }
 
 
-def _columns(gaps: Sequence[Gap]) -> dict[str, Any]:
+def _columns(spans: Sequence[WindowlessSpan]) -> dict[str, Any]:
     return {
-        "gaps": [gap.asset_id for gap in gaps],
-        "sinces": [gap.since for gap in gaps],
-        "untils": [gap.until for gap in gaps],
+        "assets_of_spans": [span.asset_id for span in spans],
+        "sinces": [span.since for span in spans],
+        "untils": [span.until for span in spans],
     }

@@ -13,7 +13,7 @@ from django.db.models import Max, Min, OuterRef, Subquery, Sum
 
 from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState
 from assets_app.models.targets import DISCOVERY
-from assets_app.queries.present import bounds_of, gaps_of, listed_segments, span_of
+from assets_app.queries.present import bounds_of, listed_segments, span_of, windowless_spans_of
 
 # With the last publication of each partition, and its location; of data that another program has
 # written, no location is known.
@@ -36,8 +36,9 @@ WHERE partition.asset_id = %(asset)s AND partition.version > 0
        OR partition.window_start >= %(until)s OR {is_unlisted}
        OR EXISTS (
            SELECT FROM unnest(%(sinces)s::timestamptz[], %(untils)s::timestamptz[])
-               AS gap(since, until)
-           WHERE partition.window_start >= gap.since AND partition.window_start < gap.until
+               AS windowless_span(since, until)
+           WHERE partition.window_start >= windowless_span.since
+             AND partition.window_start < windowless_span.until
        ))
 ORDER BY partition.window_start, partition.segment, partition.id
 LIMIT %(limit)s
@@ -72,7 +73,7 @@ def orphan_rows(
     ``partitions`` are the ids of the only partitions to look at.
     """
     since, until = span_of(asset)
-    gaps = _gaps(asset)
+    windowless_spans = _windowless_spans(asset)
     values: dict[str, Any] = {
         "asset": asset.pk,
         "identity": asset.identity,
@@ -80,8 +81,8 @@ def orphan_rows(
         "partitions": None if partitions is None else list(partitions),
         "since": since,
         "until": until,
-        "sinces": [gap.since for gap in gaps],
-        "untils": [gap.until for gap in gaps],
+        "sinces": [span.since for span in windowless_spans],
+        "untils": [span.until for span in windowless_spans],
         "limit": limit,
     }
     width = bounds_of(asset).width
@@ -115,11 +116,11 @@ def orphan_count(asset: Asset, present: int) -> int:
     return max((total or 0) - present, 0)
 
 
-def _gaps(asset: Asset) -> list[Any]:
+def _windowless_spans(asset: Asset) -> list[Any]:
     rows = AssetPartition.objects.filter(
         asset=asset, identity=asset.identity, window_start__isnull=False
     )
     ends = rows.aggregate(first=Min("window_start"), last=Max("window_start"))
     if ends["first"] is None:
         return []
-    return list(gaps_of(asset, ends["first"].date(), ends["last"].date()))
+    return list(windowless_spans_of(asset, ends["first"].date(), ends["last"].date()))

@@ -37,7 +37,7 @@ class ListedSegment(NamedTuple):
     text: str
 
 
-class Gap(NamedTuple):
+class WindowlessSpan(NamedTuple):
     """A span of time within an asset's buckets in which its definition has no window."""
 
     asset_id: int
@@ -68,8 +68,8 @@ def listed_segments(assets: Iterable[Asset]) -> Iterator[ListedSegment]:
                 yield ListedSegment(asset.pk, position, text)
 
 
-def gaps_of(asset: Asset, first: date, last: date) -> Iterator[Gap]:
-    """Yield the gaps of the definition within the buckets that have counts: the time before and
+def windowless_spans_of(asset: Asset, first: date, last: date) -> Iterator[WindowlessSpan]:
+    """Yield the spans without a window within the buckets that have counts: the time before and
     after the bounds in the same bucket, and excluded windows.
     """
     definition = asset.definition
@@ -82,19 +82,19 @@ def gaps_of(asset: Asset, first: date, last: date) -> Iterator[Gap]:
         lowest = tick(windows.lowest)
         if _cuts_bucket(definition, lowest, first, last):
             start = to_datetime(lowest)
-            yield Gap(asset.pk, _before(start, longest), start)
+            yield WindowlessSpan(asset.pk, _before(start, longest), start)
     if windows.highest is not None:
         highest = tick(windows.highest)
         if _cuts_bucket(definition, highest, first, last):
             end = to_datetime(highest)
-            yield Gap(asset.pk, end, _after(end, longest))
+            yield WindowlessSpan(asset.pk, end, _after(end, longest))
     if windows.has_exclusions:
         since, until = (_second(day) for day in (first - longest, last + longest))
         numbers = windows.excluded(
             *windows.clip(windows.ticks.rank(since), windows.ticks.rank(until))
         )
         for low, high in _unbroken(numbers):
-            yield Gap(asset.pk, to_datetime(tick(low)), to_datetime(tick(high + 1)))
+            yield WindowlessSpan(asset.pk, to_datetime(tick(low)), to_datetime(tick(high + 1)))
 
 
 def span_of(asset: Asset) -> tuple[datetime | None, datetime | None]:

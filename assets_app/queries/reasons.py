@@ -207,8 +207,8 @@ def _upstream_reason(needs: tuple[UpstreamNeed, ...]) -> Reason | None:
             text += f" and {more:,} more." if more > 0 else "."
             return Reason("waiting_for_upstream", text, None, need.absent[0], needs)
     for need in needs:
-        if need.gap is not None:
-            text = f"Needed upstream partitions do not exist: {need.gap.reason}."
+        if need.upstream_gap is not None:
+            text = f"Needed upstream partitions do not exist: {need.upstream_gap.reason}."
             return Reason("upstream_does_not_exist", text, needs=needs)
     return None
 

@@ -47,15 +47,16 @@ class UpstreamPartition(NamedTuple):
 class UpstreamNeed:
     """The partitions of one upstream asset that a partition needs.
 
-    ``absent`` are the first partitions that are not materialized, failed ones first. ``gap`` names
-    needed partitions that do not exist. ``is_counted`` is False where too many are needed.
+    ``absent`` are the first partitions that are not materialized, failed ones first.
+    ``upstream_gap`` names needed partitions that do not exist. ``is_counted`` is False where too
+    many are needed.
     """
 
     asset: Asset
     needed: int
     materialized: int
     absent: tuple[UpstreamPartition, ...] = ()
-    gap: UpstreamGap | None = None
+    upstream_gap: UpstreamGap | None = None
     is_counted: bool = True
 
     @property
@@ -73,7 +74,7 @@ class UpstreamNeed:
         """``22 of 24``, and the partitions that do not exist."""
         if not self.is_counted:
             return f"needs {self.needed:,}"
-        reason = self.gap.reason if self.gap else ""
+        reason = self.upstream_gap.reason if self.upstream_gap else ""
         text = f"{self.materialized:,} of {self.needed:,}"
         return f"{text}; {reason}" if reason else text
 
@@ -104,11 +105,13 @@ def upstream_needs(
             except ValueError:
                 continue
             name, excluded = dependency.upstream.name, needed.excluded.partitions
-            gap = UpstreamGap(name, needed.blocking, excluded) if needed.blocking else None
+            upstream_gap = UpstreamGap(name, needed.blocking, excluded) if needed.blocking else None
             room = _MOST_NEEDED - sum(len(draft.texts) for draft in drafts)
             is_counted = len(needed) <= room
             texts = [upstream_key.text for upstream_key in needed] if is_counted else []
-            drafts.append(_Draft(key, dependency.upstream, len(needed), texts, gap, is_counted))
+            drafts.append(
+                _Draft(key, dependency.upstream, len(needed), texts, upstream_gap, is_counted)
+            )
     return _with_states(drafts)
 
 
@@ -117,7 +120,7 @@ class _Draft(NamedTuple):
     asset: Asset
     needed: int
     texts: Sequence[str]
-    gap: UpstreamGap | None
+    upstream_gap: UpstreamGap | None
     is_counted: bool
 
 
@@ -148,7 +151,7 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
                 draft.needed,
                 sum(state is not None and state.is_materialized for state in present_states),
                 tuple(absent[:_MOST_NAMED]),
-                draft.gap,
+                draft.upstream_gap,
                 draft.is_counted,
             )
         )

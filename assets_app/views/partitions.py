@@ -23,7 +23,7 @@ from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.overdue import LateMark, late_marks
 from assets_app.queries.reasons import reason_of
 from assets_app.queries.staleness import newer_inputs
-from assets_app.scheduling.gaps import gaps_of
+from assets_app.scheduling.upstream_gaps import upstream_gaps_of
 from assets_app.views.assets import (
     asset_for_page,
     can_be_backfilled,
@@ -67,7 +67,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "made_by": _run_of_data(row, materializations),
         "mark": mark,
         "late_inputs": late_inputs_of(asset, [key]).get(key, []) if materializations else [],
-        "gaps": gaps_of(asset, key, now),
+        "upstream_gaps": upstream_gaps_of(asset, key, now),
         "window_start": row.window_start if row else window and window.start,
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),

@@ -127,7 +127,7 @@ class BackfillForm(ServiceForm):
         help_text="Optional. Earliest start of a run, for example 2026-01-31 22:00, in the time"
         " zone of the asset unless given.",
     )
-    allow_holes = forms.BooleanField(required=False, label="Allow runs with gaps")
+    allow_holes = forms.BooleanField(required=False, label="Allow runs with holes")
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class PartitionsPage:
 
 
 def partitions_from(asset_row: "BackfillAsset", first: int, size: int) -> PartitionsPage:
-    """Return the page of partitions from a position on; positions may have gaps.
+    """Return the page of partitions from a position on; not every position has a partition.
 
     The queries read two ranges of one index, however many partitions there are, and the runs of one
     page.

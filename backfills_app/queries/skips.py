@@ -25,15 +25,15 @@ class Skipped:
     """The number of an asset's partitions that were skipped for one reason.
 
     ``others`` are the backfills that materialize or have materialized some of these partitions, by
-    number and name. ``gaps`` are the needed upstream partitions that do not exist, if that is the
-    reason and the caller has looked for gaps.
+    number and name. ``upstream_gaps`` are the needed upstream partitions that do not exist, if that
+    is the reason and the caller has looked for upstream gaps.
     """
 
     asset: str
     reason: str
     number: int
     others: tuple[tuple[int, str], ...] = ()
-    gaps: tuple[UpstreamGap, ...] = ()
+    upstream_gaps: tuple[UpstreamGap, ...] = ()
 
     @property
     def label(self) -> str:
@@ -43,7 +43,9 @@ class Skipped:
     @property
     def hint(self) -> str:
         """The remedy in words; empty where upstream definitions are still the frozen ones."""
-        names = [gap.asset for gap in self.gaps if gap.is_outdated]
+        names = [
+            upstream_gap.asset for upstream_gap in self.upstream_gaps if upstream_gap.is_outdated
+        ]
         if not names:
             return ""
         return (

@@ -283,7 +283,7 @@ def _skips(backfill: Backfill) -> list[dict[str, Any]]:
             "reason": skip.reason,
             "partitions": skip.number,
             "others": [{"backfill": pk, "name": name} for pk, name in skip.others],
-            "upstream_gaps": skip.gaps,
+            "upstream_gaps": skip.upstream_gaps,
             "hint": skip.hint,
         }
         for skip in skips_of(backfill)

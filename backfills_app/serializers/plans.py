@@ -76,8 +76,8 @@ class UpstreamGapSerializer(serializers.Serializer[Any]):
     excluded_text = serializers.CharField(help_text="The excluded partitions as text.")
 
     @extend_schema_field(NonexistentSerializer(allow_null=True))
-    def get_nonexistent(self, gap: Any) -> dict[str, Any] | None:
-        return nonexistent_json(gap.nonexistent)
+    def get_nonexistent(self, upstream_gap: Any) -> dict[str, Any] | None:
+        return nonexistent_json(upstream_gap.nonexistent)
 
 
 class PlannedAssetSerializer(serializers.Serializer[Any]):
@@ -116,7 +116,6 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
         help_text="Number of partitions among `missing_upstream` that need nonexistent partitions."
     )
     upstream_gaps = UpstreamGapSerializer(
-        source="gaps",
         many=True,
         help_text="Upstream assets with nonexistent or excluded partitions.",
     )

@@ -91,15 +91,17 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
     yield Line("Not ended yet", planned.not_ended, "skip: time window has not ended")
     missing_count = planned.missing_upstream - planned.nonexistent_upstream
     yield Line("Upstream missing", missing_count, "will be skipped", True)
-    texts = "; ".join(gap.reason for gap in planned.gaps if gap.reason)
+    texts = "; ".join(
+        upstream_gap.reason for upstream_gap in planned.upstream_gaps if upstream_gap.reason
+    )
     yield Line(
         "Upstream does not exist",
         planned.nonexistent_upstream,
         f"will be skipped, needs {texts}" if texts else "will be skipped",
         True,
     )
-    for gap in planned.gaps:
-        yield Line(f"Excluded by {gap.asset}", gap.excluded, "not needed")
+    for upstream_gap in planned.upstream_gaps:
+        yield Line(f"Excluded by {upstream_gap.asset}", upstream_gap.excluded, "not needed")
 
 
 def _of_materialized(planned: PlannedAsset, existing: str) -> str:

@@ -119,10 +119,10 @@ class Windows:
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield the range without excluded windows, as unbroken ranges."""
-        for gap in chain(self.excluded(first, stop), (stop,)):
-            if first < gap:
-                yield first, gap
-            first = gap + 1
+        for excluded in chain(self.excluded(first, stop), (stop,)):
+            if first < excluded:
+                yield first, excluded
+            first = excluded + 1
 
     def boundaries(self, first: int, stop: int) -> Iterator[Sequence[int]]:
         """Yield the ticks that bound the windows of a range, in chunks of growing size."""

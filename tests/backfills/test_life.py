@@ -189,7 +189,7 @@ def test_partitions_materialized_while_they_waited_are_skipped(
     assert counts_of(backfill) == {"succeeded": 30, "skipped": 1}
 
 
-def test_runs_of_n_do_not_reach_over_a_gap(alice: User, worker: Gateway, gateway: Gateway) -> None:
+def test_runs_of_n_do_not_span_a_hole(alice: User, worker: Gateway, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway, "2013-01-03"))
     backfill = start(alice, end="2013-01-08", strategy=4)

@@ -131,8 +131,11 @@ def test_counts_are_of_partitions_with_the_first_and_the_last(
     load = asset("load", WORKDAYS)
     publish(begun(load, alice, gateway, "2024-01-08..2024-01-31", strategy="range"))
     following("month", MONTHLY, of={"load": None}, schedule=by("load"))
-    (gap,) = plan_of(alice, "month", selection="2024-01")["month"].gaps
-    assert (gap.text, gap.excluded) == ("5 do not exist: 2024-01-01 to 2024-01-05", 8)
+    (upstream_gap,) = plan_of(alice, "month", selection="2024-01")["month"].upstream_gaps
+    assert (upstream_gap.text, upstream_gap.excluded) == (
+        "5 do not exist: 2024-01-01 to 2024-01-05",
+        8,
+    )
     out = StringIO()
     call_command("backfill", "preview", "month", "2024-01-01", "2024-01-01", stdout=out)
     assert "month needs load, 5 do not exist: 2024-01-01 to 2024-01-05" in out.getvalue()
@@ -177,11 +180,14 @@ def test_a_backfill_and_the_page_of_a_partition_name_what_does_not_exist(
     drive(worker)
     reason = "load, 26 do not exist: 2023-12-01 to 2024-01-05"
     (skip,) = skips_of(backfill)
-    assert (skip.number, [gap.reason for gap in skip.gaps]) == (2, [reason])
+    assert (skip.number, [upstream_gap.reason for upstream_gap in skip.upstream_gaps]) == (
+        2,
+        [reason],
+    )
     client.force_login(alice)
     (skip_row,) = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
-    (gap,) = skip_row["upstream_gaps"]
-    assert (gap["nonexistent"]["first"], gap["excluded"]) == ("2023-12-01", 18)
+    (upstream_gap,) = skip_row["upstream_gaps"]
+    assert (upstream_gap["nonexistent"]["first"], upstream_gap["excluded"]) == ("2023-12-01", 18)
     out = StringIO()
     call_command("backfill", "show", str(backfill.pk), stdout=out)
     assert reason in out.getvalue()
@@ -200,4 +206,4 @@ def test_partitions_with_a_missing_upstream_keep_their_reason(alice: User, worke
     backfill = ask(alice, "follower", selection="2024-01-08..2024-01-09")
     drive(worker)
     (skip,) = skips_of(backfill)
-    assert (skip.reason, skip.number, skip.gaps) == ("upstream_missing", 2, ())
+    assert (skip.reason, skip.number, skip.upstream_gaps) == ("upstream_missing", 2, ())

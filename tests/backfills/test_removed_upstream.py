@@ -160,8 +160,8 @@ def test_a_window_that_is_excluded_meanwhile_does_not_exist_any_more(
     drive(worker)
     assert outcomes(backfill, "receipts") == {"succeeded": 13, "no_such_partition": 1}
     assert outcomes(backfill, "weekly_receipts") == {"succeeded": 1, "upstream_nonexistent": 1}
-    (gap,) = skips_of(backfill)[-1].gaps
-    assert gap.reason == "receipts, 1 does not exist any more: 2024-04-01"
+    (upstream_gap,) = skips_of(backfill)[-1].upstream_gaps
+    assert upstream_gap.reason == "receipts, 1 does not exist any more: 2024-04-01"
     retry_failed(backfill, code="newest", user=alice)
     drive(worker, failing=lacking_input)
     assert outcomes(backfill, "weekly_receipts") == {"succeeded": 2}
@@ -219,8 +219,8 @@ def test_a_newly_partitioned_upstream_asset_is_nonexistent_for_the_backfill(
     redefine("rates", DAILY)
     drive(worker)
     assert outcomes(backfill, "receipts") == {"upstream_nonexistent": 14}
-    (gap,) = skips_of(backfill)[-1].gaps
-    assert gap.reason == "rates, 1 does not exist any more"
+    (upstream_gap,) = skips_of(backfill)[-1].upstream_gaps
+    assert upstream_gap.reason == "rates, 1 does not exist any more"
     rates.refresh_from_db()
     made(rates, SECOND_WEEK)
     retry_failed(backfill, code="newest", user=alice)
@@ -271,12 +271,12 @@ def test_page_api_and_command_line_say_what_is_gone_and_what_helps(
     client.force_login(alice)
     skips = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
     (weeks,) = [skip for skip in skips if skip["upstream_gaps"]]
-    (gap,) = weeks["upstream_gaps"]
-    assert (gap["reason"], weeks["hint"]) == (reason, hint)
-    assert gap["removed"] == {
+    (upstream_gap,) = weeks["upstream_gaps"]
+    assert (upstream_gap["reason"], weeks["hint"]) == (reason, hint)
+    assert upstream_gap["removed"] == {
         "partitions": 14, "first": "2024-03-24|wedding", "last": "2024-04-06|wedding",
     }  # fmt: skip
-    assert gap["nonexistent"] is None
+    assert upstream_gap["nonexistent"] is None
     page = client.get(f"/backfills/{backfill.pk}/").content.decode()
     assert f"needs {reason}" in page
     assert hint in page
@@ -292,4 +292,8 @@ def test_the_preview_says_what_another_request_would_make(alice: User, worker: G
     drive(worker)
     planned = plan_of(alice, "weekly_takings", selection="2024-03-24..2024-03-31")
     takings_plan = planned["weekly_takings"]
-    assert (takings_plan.to_make, takings_plan.missing_upstream, takings_plan.gaps) == (2, 0, ())
+    assert (takings_plan.to_make, takings_plan.missing_upstream, takings_plan.upstream_gaps) == (
+        2,
+        0,
+        (),
+    )

@@ -141,7 +141,7 @@ def test_who_may_only_look_is_refused(db: None) -> None:
     assert not Backfill.objects.exists()
 
 
-def test_a_selection_may_name_segments_and_have_gaps(alice: User) -> None:
+def test_a_selection_may_name_segments_and_have_holes(alice: User) -> None:
     asset("weather", DAY_BY_AIRPORT)
     request = request_from_text(
         "weather", selection="date=2013-01-01..2013-01-03,2013-02 airport=*K"

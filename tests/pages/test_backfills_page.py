@@ -230,7 +230,7 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
     asset("hourly", hours)
     backfill = written_backfill(vera, "hourly", selection="2020-01..2020-06,2021-06")
     backfill_asset = backfill.assets.get()
-    # As a gap between the two stretches leaves it.
+    # As a hole between the two ranges leaves it.
     backfill_asset.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
     text = page_of(browser, backfill, "from=1")
     cells, pages = cells_of(text), 1

@@ -157,7 +157,8 @@ def _input(
     materialized = AssetPartition.objects.made_of(upstream)
     edge = Edge(downstream=downstream, upstream=upstream.definition, mapping=mapping_of(mapping))
     if edge.reads_whatever_exists or (mapping is None and edge.upstream is None):
-        # The whole upstream asset, as far as it is materialized: gaps are shown, not required.
+        # The materialized partitions of the whole upstream asset: missing partitions are shown,
+        # not required.
         present = _materialized(materialized, attempt)
         whole_is_missing = edge.upstream is None and not present.keys
         return UpstreamInput(

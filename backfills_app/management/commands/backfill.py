@@ -177,11 +177,11 @@ class Command(SlicewiseCommand):
             _PLANNED, ([asset_plan[name] for name in _PLANNED] for asset_plan in assets)
         )
         for planned in plan.assets:
-            for gap in planned.gaps:
-                if gap.reason:
-                    self.say(f"{planned.asset.name} needs {gap.reason}")
-                if gap.excluded:
-                    self.say(f"{planned.asset.name} does without {gap.excluded_text}")
+            for upstream_gap in planned.upstream_gaps:
+                if upstream_gap.reason:
+                    self.say(f"{planned.asset.name} needs {upstream_gap.reason}")
+                if upstream_gap.excluded:
+                    self.say(f"{planned.asset.name} does without {upstream_gap.excluded_text}")
         for sentence in refused:
             self.note(sentence)
 
@@ -350,7 +350,9 @@ class Command(SlicewiseCommand):
                         group["asset"],
                         group["reason"],
                         ", ".join(other_backfill["name"] for other_backfill in group["others"]),
-                        "; ".join(gap["reason"] for gap in group["upstream_gaps"]),
+                        "; ".join(
+                            upstream_gap["reason"] for upstream_gap in group["upstream_gaps"]
+                        ),
                         "; ".join(
                             filter(None, (g["excluded_text"] for g in group["upstream_gaps"]))
                         ),

@@ -89,7 +89,7 @@ def split_into_runs(
 ) -> Iterator[list[WaitingRow]]:
     """Split a batch into runs, by time, without the skipped positions.
 
-    A run of several partitions does not reach over a gap, in the selection or of skipped
+    A run of several partitions does not span a hole, in the selection or of skipped
     partitions, unless ``allow_holes`` is set. A last run that may still grow is not created yet,
     nor with ``depends_on_past`` a run that comes after a run which is not created yet.
     """
@@ -120,12 +120,12 @@ def split_into_runs(
 def _groups(
     scope: StoredScope, rows: Sequence[WaitingRow], *, allow_holes: bool
 ) -> Iterator[list[WaitingRow]]:
-    gaps = scope.positions.gaps()
+    holes = scope.positions.holes()
     group: list[WaitingRow] = []
     for row in rows:
         if group and (
             row.rank != group[-1].rank
-            or (not allow_holes and _is_gap(gaps, group[-1].position, row.position))
+            or (not allow_holes and _is_hole(holes, group[-1].position, row.position))
         ):
             yield group
             group = []
@@ -134,12 +134,12 @@ def _groups(
         yield group
 
 
-def _is_gap(gaps: Sequence[int], position: int, next_position: int) -> bool:
+def _is_hole(holes: Sequence[int], position: int, next_position: int) -> bool:
     """Return whether positions lie between two positions, or the selection left windows out between
     them.
     """
     low, high = sorted((position, next_position))
-    return high - low > 1 or bisect_right(gaps, low) != bisect_right(gaps, high)
+    return high - low > 1 or bisect_right(holes, low) != bisect_right(holes, high)
 
 
 def _sort_key(order: str) -> Any:

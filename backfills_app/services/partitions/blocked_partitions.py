@@ -56,19 +56,27 @@ def blocked_partitions(
     return _unite([not_blocked, *conditions])
 
 
-def gaps(
+def upstream_gaps(
     scope: AssetScope, chosen: slicewise.PartitionSet, available: Available
 ) -> tuple[UpstreamGap, ...]:
     """Return, by asset, the upstream partitions that the chosen partitions need and that do not
     exist, or do not exist any more.
     """
-    upstream_gaps = (
-        _gap(edge, chosen, available) for edge in scope.edges if not edge.reads_whatever_exists
+    gaps_by_edge = (
+        _upstream_gap(edge, chosen, available)
+        for edge in scope.edges
+        if not edge.reads_whatever_exists
     )
-    return tuple(gap for gap in upstream_gaps if gap.nonexistent or gap.excluded or gap.removed)
+    return tuple(
+        upstream_gap
+        for upstream_gap in gaps_by_edge
+        if upstream_gap.nonexistent or upstream_gap.excluded or upstream_gap.removed
+    )
 
 
-def _gap(edge: BackfillEdge, chosen: slicewise.PartitionSet, available: Available) -> UpstreamGap:
+def _upstream_gap(
+    edge: BackfillEdge, chosen: slicewise.PartitionSet, available: Available
+) -> UpstreamGap:
     needed = edge.needed(chosen)
     removed = None
     if edge.is_outdated and (removed_partitions := edge.removed(needed - available(edge, needed))):

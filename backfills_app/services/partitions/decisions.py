@@ -10,8 +10,8 @@ from assets_app.models import SkipReason
 from backfills_app.models import Backfill
 from backfills_app.services.partitions.blocked_partitions import (
     blocked_partitions,
-    gaps,
     materialized,
+    upstream_gaps,
 )
 from backfills_app.services.partitions.definition_conversion import (
     by_definition,
@@ -94,11 +94,11 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDe
     )
 
 
-def gaps_of(scope: StoredScope, skipped: Partitions) -> tuple[UpstreamGap, ...]:
+def upstream_gaps_of(scope: StoredScope, skipped: Partitions) -> tuple[UpstreamGap, ...]:
     """Return the upstream partitions that these partitions need and that do not exist, or do not
     exist any more.
     """
-    return gaps(scope, skipped, _Upstream().available)
+    return upstream_gaps(scope, skipped, _Upstream().available)
 
 
 def certain_to_stay(policy: str, scope: StoredScope, chosen: Partitions) -> Partitions:

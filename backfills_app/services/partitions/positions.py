@@ -35,7 +35,7 @@ class Positions:
             position += window_count * len(window_range.segments)
         self.count = position
 
-    def gaps(self) -> list[int]:
+    def holes(self) -> list[int]:
         """Return the positions before which windows are left out."""
         return [
             after.position
@@ -48,14 +48,14 @@ class Positions:
         return list(merged(self._pieces(subset)))
 
     def unbroken(self, subset: slicewise.PartitionSet) -> Iterator[Range]:
-        """Return the positions of the partitions in a subset, as ranges without gaps."""
-        gaps = self.gaps()
+        """Return the positions of the partitions in a subset, as ranges without holes."""
+        holes = self.holes()
         for first, stop in self.ranges(subset):
-            for gap in gaps[bisect_right(gaps, first) :]:
-                if gap >= stop:
+            for hole in holes[bisect_right(holes, first) :]:
+                if hole >= stop:
                     break
-                yield first, gap
-                first = gap
+                yield first, hole
+                first = hole
             yield first, stop
 
     def at(self, ranges: Iterable[Range]) -> slicewise.PartitionSet:

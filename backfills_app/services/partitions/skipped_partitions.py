@@ -8,7 +8,7 @@ from dataclasses import replace
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
 from backfills_app.queries.skips import Skipped, skipped_by_reason
-from backfills_app.services.partitions.decisions import gaps_of
+from backfills_app.services.partitions.decisions import upstream_gaps_of
 from backfills_app.services.partitions.stored import StoredScope, stored_scopes
 from partitions_app.rules import UpstreamGap
 
@@ -29,13 +29,15 @@ def skips_of(backfill: Backfill) -> list[Skipped]:
     except ValueError:
         # The frozen code asks for keys that were removed, as the page of the backfill says.
         return skips
-    return [replace(skip, gaps=_gaps_of(skip, scopes)) for skip in skips]
+    return [replace(skip, upstream_gaps=_upstream_gaps_of(skip, scopes)) for skip in skips]
 
 
-def _gaps_of(skip: Skipped, scopes: Mapping[str, StoredScope]) -> tuple[UpstreamGap, ...]:
+def _upstream_gaps_of(skip: Skipped, scopes: Mapping[str, StoredScope]) -> tuple[UpstreamGap, ...]:
     scope = scopes.get(skip.asset)
     if scope is None or skip.reason != _NONEXISTENT:
         return ()
     condition = f"wanted.reason = '{_NONEXISTENT.value}'"
     chosen = scope.rows(scope.whole, condition=condition).get("", scope.nothing)
-    return tuple(gap for gap in gaps_of(scope, chosen) if gap.reason)
+    return tuple(
+        upstream_gap for upstream_gap in upstream_gaps_of(scope, chosen) if upstream_gap.reason
+    )

@@ -14,8 +14,8 @@ from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services.partitions.blocked_partitions import (
     blocked_partitions,
-    gaps,
     materialized,
+    upstream_gaps,
 )
 from backfills_app.services.partitions.frozen_assets import BackfillEdge, FrozenAsset
 from backfills_app.services.partitions.partition_statuses import (
@@ -66,7 +66,7 @@ class PlannedAsset:
     missing_upstream: int = 0
     nonexistent_upstream: int = 0
     # Needed upstream partitions that do not exist, and excluded ones, by upstream asset.
-    gaps: tuple[UpstreamGap, ...] = ()
+    upstream_gaps: tuple[UpstreamGap, ...] = ()
     existing: int = 0
     mapping: dict[str, Any] | None = None
     estimate: Estimate | None = None
@@ -240,7 +240,7 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
                 not_ended=scope.not_ended,
                 missing_upstream=len(blocked.all),
                 nonexistent_upstream=len(blocked.nonexistent),
-                gaps=gaps(scope, scope.whole, available),
+                upstream_gaps=upstream_gaps(scope, scope.whole, available),
                 existing=len(skipped.existing),
                 to_make=len(to_make),
                 runs=runs,

@@ -92,7 +92,7 @@ def _add_needed(frozen: FrozenRequest, drafts: Drafts, period: Period) -> None:
                     for term in draft.terms
                 ]
             else:
-                # Only the partitions of the period are needed, since gaps do not matter.
+                # Only the partitions of the period are needed: a missing one blocks nothing.
                 needed = list(period.of(edge.upstream_scope).terms) if any(draft.terms) else []
             upstream_terms[: len(needed)] = [
                 term | needed_term

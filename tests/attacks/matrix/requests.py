@@ -16,7 +16,7 @@ from tests.attacks.matrix.rules import Rule
 
 SESSION, TOKEN = "session", "token"
 _JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
-_GAP = re.compile(r"<(?:\w+:)?(\w+)>|\^?\(\?P<(\w+)>[^)]*\)")
+_URL_ARGUMENT = re.compile(r"<(?:\w+:)?(\w+)>|\^?\(\?P<(\w+)>[^)]*\)")
 _NOT_TOLD = ("django_migrations",)
 
 
@@ -24,7 +24,7 @@ def address_of(route: str, rule: Rule, things: Things) -> str:
     """Return an address of the route, about the thing that the route's rule names."""
     if route == r"api/^[\s\S]*\Z":
         return "/api/v1/nothing-is-here/"
-    filled = _GAP.sub(lambda gap: _filling(gap[1] or gap[2], rule, things), route)
+    filled = _URL_ARGUMENT.sub(lambda match: _filling(match[1] or match[2], rule, things), route)
     return f"/{filled.removesuffix('$')}{rule.query.format_map(things)}"
 
 

@@ -9,7 +9,7 @@ from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from partitions_app.rules import UpstreamGap
 
 
-def gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
+def upstream_gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
     """Return the upstream partitions that one partition needs and that do not exist or are
     excluded, by upstream asset.
 
@@ -22,7 +22,7 @@ def gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
     dependencies = dependencies.select_related(
         "upstream__partition_definition", "downstream__partition_definition"
     )
-    gaps = []
+    upstream_gaps = []
     for dependency in dependencies.order_by("pk"):
         edge = edge_without_bounds(dependency)
         if edge.reads_whatever_exists:
@@ -34,5 +34,5 @@ def gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
             return []
         if needed.blocking or needed.excluded:
             name, excluded = dependency.upstream.name, needed.excluded.partitions
-            gaps.append(UpstreamGap(name, needed.blocking, excluded))
-    return gaps
+            upstream_gaps.append(UpstreamGap(name, needed.blocking, excluded))
+    return upstream_gaps
