@@ -17,7 +17,8 @@ from backfills_app.services.request.cloning import clone_backfill, clone_fields
 from backfills_app.services.request.creation import create_backfill, create_backfill_once
 from backfills_app.services.request.estimates import Estimate
 from backfills_app.services.request.periods import named_window
-from backfills_app.services.request.planning import BackfillPlan, PlannedAsset, check_backfill
+from backfills_app.services.request.planning import check_backfill
+from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
 
 __all__ = [
     "BackfillPlan",

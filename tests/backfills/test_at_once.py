@@ -14,7 +14,8 @@ from backfills_app.services import pause_backfill
 from backfills_app.services.advance import admission
 from backfills_app.services.advance.admission import admit
 from backfills_app.services.advance.expansion import expand
-from backfills_app.services.partitions.decisions import BatchDecision, decide
+from backfills_app.services.partitions.decisions import decide
+from backfills_app.services.partitions.precedence import Decision
 from tests.backfills.driven_backfills import counts_of, start
 from tests.factories import DAILY_2013, asset
 from tests.threads import elsewhere
@@ -34,20 +35,20 @@ def test_partitions_withdrawn_between_decision_and_record_are_not_skipped(
     asset("raw_flights", DAILY_2013)
     holder, backfill = written(alice), written(alice, strategy=strategy)
     admit(holder.pk)
-    verdicts: list[BatchDecision] = []
+    decisions: list[Decision] = []
 
-    def judged(*terms: Any) -> BatchDecision:
-        verdicts.append(decide(*terms))
-        if len(verdicts) == 1:
+    def decide_and_pause(*arguments: Any) -> Decision:
+        decisions.append(decide(*arguments))
+        if len(decisions) == 1:
             pause_backfill(holder, user=alice)
-        return verdicts[-1]
+        return decisions[-1]
 
-    monkeypatch.setattr(admission, "decide", judged)
+    monkeypatch.setattr(admission, "decide", decide_and_pause)
     admit(backfill.pk)
     assert not BackfillPartition.objects.filter(state="skipped").exists()
     admit(backfill.pk)
-    # It was not looked at over and over.
-    assert len(verdicts) == 2
+    # Each admission decided once.
+    assert len(decisions) == 2
     assert counts_of(backfill) == {"active": 2}
     assert set(Run.objects.values_list("group", flat=True)) == {backfill.group_id}
 

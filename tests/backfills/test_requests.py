@@ -157,7 +157,7 @@ def test_of_a_selection_partitions_that_have_not_ended_are_skipped_and_counted(a
     today = timezone.now().date()
     selection = f"{today - timedelta(days=2)}..{today + timedelta(days=3)}"
     plan = check_backfill(request_from_text("events", selection=selection), user=alice)
-    assert (plan.total, plan.asked.not_ended) == (2, 4)
+    assert (plan.total, plan.first_chosen.not_ended) == (2, 4)
     later = f"{today + timedelta(days=1)}..{today + timedelta(days=3)}"
     with pytest.raises(InvalidRequest, match="Only the past"):
         check_backfill(request_from_text("events", selection=later), user=alice)
@@ -241,8 +241,8 @@ def test_a_range_that_ends_today_is_cut_and_says_so(alice: User) -> None:
     today = timezone.now().date()
     begin = str(today - timedelta(days=2))
     plan = check_backfill(request_from_text("events", begin, str(today)), user=alice)
-    assert (plan.total, plan.asked.not_ended) == (2, 1)
+    assert (plan.total, plan.first_chosen.not_ended) == (2, 1)
     plan = check_backfill(request_from_text("hours", begin, str(today)), user=alice)
-    assert plan.total + plan.asked.not_ended == 72
-    assert plan.asked.not_ended > 0
+    assert plan.total + plan.first_chosen.not_ended == 72
+    assert plan.first_chosen.not_ended > 0
     assert "Only the past" in refusal(alice, "events", str(today), str(today))["end"][0]

@@ -207,10 +207,10 @@ def _admit_batch(
     backfill: Backfill, scope: StoredScope, batch: WaitingBatch, room: int
 ) -> _StepResult:
     by_position = {row.position: row for row in batch.ready}
-    verdict = decide(backfill, scope, scope.positions.at(ranges_of(by_position)))
+    decision = decide(backfill, scope, scope.positions.at(ranges_of(by_position)))
     reasons = {
         position: reason
-        for reason, partitions in verdict.skipped.items()
+        for reason, partitions in decision.skipped.items()
         for first, stop in scope.positions.ranges(partitions)
         for position in range(first, stop)
     }

@@ -8,6 +8,7 @@ from functools import reduce
 from operator import and_, or_
 
 import slicewise
+from assets_app.models import SkipReason
 from backfills_app.services.partitions.frozen_assets import BackfillEdge
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import spans
@@ -26,6 +27,14 @@ class BlockedPartitions:
 
     all: slicewise.PartitionSet
     nonexistent: slicewise.PartitionSet
+
+    @property
+    def by_reason(self) -> dict[SkipReason, slicewise.PartitionSet]:
+        """The blocked partitions by the reason for the skip."""
+        return {
+            SkipReason.UPSTREAM_MISSING: self.all - self.nonexistent,
+            SkipReason.UPSTREAM_NONEXISTENT: self.nonexistent,
+        }
 
 
 def blocked_partitions(

@@ -1,7 +1,6 @@
 """The decision on a batch of partitions: which to materialize, and which to skip for a reason."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from django.db import connection
 
@@ -23,6 +22,7 @@ from backfills_app.services.partitions.partition_statuses import (
     remakes_stale,
     skipped_by_policy,
 )
+from backfills_app.services.partitions.precedence import Decision, decide_by_precedence
 from backfills_app.services.partitions.stored import StoredScope
 from partitions_app.rules import UpstreamGap
 
@@ -61,15 +61,7 @@ FOR KEY SHARE OF run SKIP LOCKED
 """
 
 
-@dataclass(frozen=True, slots=True)
-class BatchDecision:
-    """The partitions to materialize, and the partitions to skip by reason."""
-
-    to_make: Partitions
-    skipped: Mapping[SkipReason, Partitions]
-
-
-def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDecision:
+def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> Decision:
     """Decide which partitions of a batch to materialize and which to skip, once all partitions
     before the batch in this backfill have ended.
     """
@@ -77,20 +69,12 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDe
     status = partition_statuses(scope, batch, own=backfill.group_id)
     remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
     existing = skipped_by_policy(policy, scope, status, remade).existing
-    removed = batch - existing - in_present_definition(scope.present, batch)
-    in_flight = status.held - removed
-    rest = batch - existing - removed - in_flight
-    failed, missing, nonexistent = _split_blocked(scope, rest)
-    return BatchDecision(
-        rest - failed - missing - nonexistent,
-        {
-            SkipReason.EXISTS: existing,
-            SkipReason.NO_SUCH_PARTITION: removed,
-            SkipReason.IN_FLIGHT: in_flight,
-            SkipReason.UPSTREAM_FAILED: failed,
-            SkipReason.UPSTREAM_MISSING: missing,
-            SkipReason.UPSTREAM_NONEXISTENT: nonexistent,
-        },
+    return decide_by_precedence(
+        batch,
+        existing=existing,
+        removed=batch - in_present_definition(scope.present, batch),
+        held=status.held,
+        blocking=lambda rest: _blocked_by_reason(scope, rest),
     )
 
 
@@ -147,24 +131,21 @@ def _upstream_rows(edge: BackfillEdge, chosen: Partitions, condition: str) -> Pa
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
-def _split_blocked(
-    scope: StoredScope, rest: Partitions
-) -> tuple[Partitions, Partitions, Partitions]:
-    """Return (failed, missing, nonexistent): partitions blocked only by failures upstream in this
-    backfill, partitions with missing upstream data, and partitions that need nonexistent ones.
+def _blocked_by_reason(scope: StoredScope, rest: Partitions) -> Mapping[SkipReason, Partitions]:
+    """Return the partitions blocked only by failures upstream in this backfill, the partitions with
+    missing upstream data, and the partitions that need nonexistent ones.
     """
     if not scope.edges or not rest:
-        return scope.nothing, scope.nothing, scope.nothing
+        return {}
     upstream = _Upstream()
     blocked = blocked_partitions(scope, rest, upstream.available)
     if not upstream.has_failed:
-        return scope.nothing, blocked.all - blocked.nonexistent, blocked.nonexistent
+        return blocked.by_reason
     blocked_by_data = blocked_partitions(scope, rest, upstream.available_but_for_failures)
-    return (
-        blocked.all - blocked_by_data.all,
-        blocked_by_data.all - blocked_by_data.nonexistent,
-        blocked_by_data.nonexistent,
-    )
+    return {
+        SkipReason.UPSTREAM_FAILED: blocked.all - blocked_by_data.all,
+        **blocked_by_data.by_reason,
+    }
 
 
 class _Upstream:

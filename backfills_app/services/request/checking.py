@@ -32,13 +32,13 @@ class Checked:
     """A request without errors: its assets, upstream before downstream, and the time span of the
     chosen assets.
 
-    ``asked`` is the first chosen asset with time, or the first chosen asset if none has time.
-    ``refused`` are sentences on assets and partitions that the backfill leaves out; the rest can be
-    requested all the same.
+    ``first_chosen`` is the first chosen asset with time, or the first chosen asset if none has
+    time. ``refused`` are sentences on assets and partitions that the backfill leaves out; the rest
+    can be requested all the same.
     """
 
     scopes: Sequence[AssetScope]
-    asked: AssetScope
+    first_chosen: AssetScope
     refused: Sequence[str]
     start_date: datetime
     end_date: datetime
@@ -48,8 +48,10 @@ class Checked:
 
     @property
     def timed(self) -> AssetScope:
-        """The asset ``asked``, or another asset that has time."""
-        return next(scope for scope in (self.asked, *self.scopes) if has_time(scope.definition))
+        """The asset ``first_chosen``, or another asset that has time."""
+        return next(
+            scope for scope in (self.first_chosen, *self.scopes) if has_time(scope.definition)
+        )
 
 
 def checked(request: BackfillRequest, *, user: User) -> Checked:
@@ -85,7 +87,7 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
     )
     return Checked(
         scopes=scopes,
-        asked=first_chosen,
+        first_chosen=first_chosen,
         refused=tree.refused,
         start_date=tree.hull.start,
         end_date=tree.hull.end,

@@ -75,7 +75,7 @@ def create_backfill(
             "backfill",
             backfill.name,
             {
-                "selection": checked_request.asked.selection,
+                "selection": checked_request.first_chosen.selection,
                 "partitions": sum(len(scope.whole) for scope in checked_request.scopes),
                 **chosen_by(request),
                 **_other_assets(checked_request),
@@ -119,7 +119,7 @@ def _names(downstream: Downstream) -> str | list[str]:
 def _insert(
     request: BackfillRequest, checked_request: Checked, user: User, submission: str | None
 ) -> Backfill:
-    asset = checked_request.asked.asset
+    asset = checked_request.first_chosen.asset
     chosen = chosen_by(request)
     base = settings.BACKFILL_NAME_PATTERN.format(
         asset=chosen_text(chosen, asset.name), timestamp=checked_request.at
@@ -141,18 +141,18 @@ def _insert(
                     description=request.description,
                     start_date=checked_request.start_date,
                     end_date=checked_request.end_date,
-                    logical_dates=checked_request.asked.selection,
+                    logical_dates=checked_request.first_chosen.selection,
                     chosen_by=chosen,
-                    params=checked_request.asked.params,
+                    params=checked_request.first_chosen.params,
                     max_active_runs=request.max_active_runs,
-                    strategy=checked_request.asked.strategy,
+                    strategy=checked_request.first_chosen.strategy,
                     order=request.order,
                     allow_holes=request.allow_holes,
                     existing=request.existing,
                     scheduled_date=request.start_at,
                     code_version=checked_request.code_version,
-                    relative_fileloc=checked_request.asked.version.file,
-                    origin_code=checked_request.asked.version.source,
+                    relative_fileloc=checked_request.first_chosen.version.file,
+                    origin_code=checked_request.first_chosen.version.source,
                     submitted_at=checked_request.at,
                     submitted_by=user,
                     group=group,

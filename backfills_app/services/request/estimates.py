@@ -1,6 +1,6 @@
-"""Estimates of a backfill's duration, from the past runs of its assets."""
+"""The runs of a planned backfill, and estimates of its duration from past runs of the assets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median, quantiles
@@ -8,8 +8,11 @@ from statistics import median, quantiles
 from django.db.models import Sum
 from django.db.models.functions import Now
 
+import slicewise
+from assets_app.execution.request.requests import partitions_per_run
 from assets_app.models import Asset, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
+from backfills_app.services.partitions.scopes import AssetScope
 
 FEWEST_RUNS = 3
 # Runs are compared if neither has more than so many times the partitions of the other. A run of a
@@ -26,6 +29,25 @@ class Estimate:
     low: float
     high: float
     runs_seen: int
+
+
+def run_count(scope: AssetScope, partitions: slicewise.PartitionSet, *, allow_holes: bool) -> int:
+    """Count the runs that materialize these partitions, split as admission splits partitions."""
+    size = partitions_per_run(scope.strategy)
+    if size is None:
+        return int(bool(partitions))
+    if size == 1:
+        return len(partitions)
+    lengths: Sequence[int]
+    if allow_holes:
+        lengths = [len(partitions & term) for term in scope.terms]
+    else:
+        lengths = [
+            stop - first
+            for term in scope.terms
+            for first, stop in scope.positions.unbroken(partitions & term)
+        ]
+    return sum(-(-length // size) for length in lengths)
 
 
 def estimated(asset: Asset, partitions: int, runs: int, at_once: int) -> Estimate | None:
