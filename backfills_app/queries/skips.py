@@ -122,12 +122,10 @@ def _count_by_reason(asset_rows: Mapping[int, BackfillAsset]) -> list[tuple[int,
     return sorted(rows, key=lambda row: (asset_order.index(row[0]), -row[2], row[1]))
 
 
-def lacks_upstream(asset_rows: Iterable[BackfillAsset]) -> bool:
-    """Return whether a retry takes some of the skipped partitions; if so, the page of the backfill
-    offers the retry.
-    """
+def retried_skips(asset_rows: Iterable[BackfillAsset]) -> models.QuerySet[BackfillPartition]:
+    """Return the skipped partitions of these assets that a retry takes."""
     skipped = [asset_row.pk for asset_row in asset_rows if asset_row.skipped]
-    return bool(skipped) and _skipped_for(skipped, RETRIED_REASONS).exists()
+    return _skipped_for(skipped, RETRIED_REASONS)
 
 
 def _skipped_for(

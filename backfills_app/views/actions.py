@@ -183,7 +183,7 @@ def _confirmation_page(
         "back": request.POST.get("back", ""),
         "may": any(
             _is_allowed(
-                permissions.over(backfill_progress, skipped_upstream=True),
+                permissions.over(backfill_progress, has_retried_skips=True),
                 action,
                 of_several=several,
             )

@@ -45,7 +45,7 @@ class Reaches:
     backfill: Reach
     cancel: Reach
 
-    def over(self, progress: Progress, *, skipped_upstream: bool = False) -> Allowed:
+    def over(self, progress: Progress, *, has_retried_skips: bool = False) -> Allowed:
         """Return the actions that this person may take on a backfill: no query, except for persons
         who may act on some assets only.
         """
@@ -54,7 +54,7 @@ class Reaches:
         if backfill.deleted:
             return Allowed(clone=may_control)
         is_unfinished = not backfill.ended and backfill.state != BackfillState.CANCELING
-        failed = progress.counts.failed > 0 or skipped_upstream
+        failed = progress.counts.failed > 0 or has_retried_skips
         canceled = progress.counts.canceled > 0
         may_retry = may_control and backfill.state != BackfillState.CANCELING and not backfill.error
         is_canceled = backfill.state == BackfillState.CANCELED

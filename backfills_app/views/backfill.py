@@ -14,7 +14,7 @@ from assets_app.queries.clock import database_now
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import MOST_RUNS_DRAWN
-from backfills_app.queries.skips import lacks_upstream
+from backfills_app.queries.skips import retried_skips
 from backfills_app.services.partitions.skipped_partitions import skips_of
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.backfill_cells import cells_context
@@ -106,14 +106,15 @@ def _progress_context(
     request: HttpRequest, backfill_row: Backfill, progress: Progress
 ) -> dict[str, Any]:
     asset_rows: Sequence[BackfillAsset] = list(backfill_row.assets.all())
-    is_upstream_missing = lacks_upstream(asset_rows)
     return {
         "backfill": backfill_row,
         "progress": progress,
         "asset_progresses": progress_by_asset(backfill_row, asset_rows)
         if len(asset_rows) > 1
         else [],
-        "allowed": reaches_of(request).over(progress, skipped_upstream=is_upstream_missing),
+        "allowed": reaches_of(request).over(
+            progress, has_retried_skips=retried_skips(asset_rows).exists()
+        ),
     }
 
 

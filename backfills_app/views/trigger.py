@@ -138,9 +138,9 @@ def _preview_context(form: BackfillForm, person: User) -> dict[str, Any]:
         return {}
     try:
         plan = check_backfill(form.request(), user=person)
-        able = sum(row.total - row.in_flight - row.missing_upstream for row in plan.assets)
-        lacks_upstream = any(row.missing_upstream for row in plan.assets)
-        ways_out = {"able_to_run": able, "lacks_upstream": lacks_upstream}
+        rerun_count = sum(row.total - row.in_flight - row.missing_upstream for row in plan.assets)
+        is_upstream_missing = any(row.missing_upstream for row in plan.assets)
+        ways_out = {"rerun_count": rerun_count, "is_upstream_missing": is_upstream_missing}
         return planned_page(plan, form.cleaned_data["existing"]) | ways_out
     except InvalidRequest as refusal:
         labeled_errors = [

@@ -18,11 +18,10 @@ from backfills_app.models import (
     ENDED_STATES,
     Backfill,
     BackfillAsset,
-    BackfillPartition,
     BackfillState,
     PendingControl,
 )
-from backfills_app.queries.skips import RETRIED_REASONS
+from backfills_app.queries.skips import retried_skips
 from backfills_app.services.advance.carrying import (
     COULD_NOT_BE_RETRIED,
     carry_out_now,
@@ -34,7 +33,6 @@ from backfills_app.services.control.pausing_and_ending import locked_for_request
 from backfills_app.services.partitions.stored import stored_scopes
 from slicewise_server.web.request_errors import ConflictingRequest
 
-State = BackfillPartition.State
 Verb = PendingControl.Verb
 
 _REOPEN = """
@@ -75,8 +73,8 @@ WHERE run.id = ANY(%s)
 def retry_failed(
     backfill: Backfill, *, code: str = Code.SAME, canceled: bool = False, user: User
 ) -> Backfill:
-    """Set partitions that failed, or were skipped for one of RETRIED_REASONS, back to waiting; with
-    ``canceled`` canceled partitions as well.
+    """Set failed partitions, and the skipped partitions that a retry takes (`retried_skips`), back
+    to waiting; with ``canceled`` canceled partitions as well.
 
     ``code`` "newest" takes the version in force now for every asset with retried partitions. Raises
     ConflictingRequest if there is nothing to retry, or if the backfill is being canceled or cannot
@@ -133,12 +131,12 @@ def retryable_counts(backfill: Backfill) -> Retryable:
 
 def _retryable_by_asset(asset_rows: Iterable[BackfillAsset]) -> dict[BackfillAsset, Retryable]:
     asset_list = list(asset_rows)
-    skipped = BackfillPartition.objects.filter(
-        backfill_asset__in=[asset_row.pk for asset_row in asset_list if asset_row.skipped],
-        state=State.SKIPPED,
-        reason__in=RETRIED_REASONS,
+    skipped_counts = (
+        retried_skips(asset_list)
+        .order_by()
+        .values_list("backfill_asset")
+        .annotate(number=Count("pk"))
     )
-    skipped_counts = skipped.order_by().values_list("backfill_asset").annotate(number=Count("pk"))
     skipped_by_asset = dict(skipped_counts)
     return {
         asset_row: Retryable(
