@@ -30,8 +30,8 @@ FROM generate_series(1, %(partitions)s) AS number
 _MATERIALIZATIONS = """
 INSERT INTO assets_app_materialization
     (partition_id, version, run_id, attempt_id, producer_version_id, metadata, created_at)
-SELECT partition.id, made.version, %(run)s, %(attempt)s, %(version)s, '{}', now()
-FROM assets_app_assetpartition AS partition, generate_series(1, %(each)s) AS made(version)
+SELECT partition.id, series.version, %(run)s, %(attempt)s, %(version)s, '{}', now()
+FROM assets_app_assetpartition AS partition, generate_series(1, %(each)s) AS series(version)
 WHERE partition.asset_id = %(asset)s
 """
 

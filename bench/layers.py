@@ -20,8 +20,8 @@ _LONGEST_BACKLOG = 300
 DUE = """
 SELECT extract(epoch FROM run.started_at - partition.window_end)
 FROM assets_app_run AS run
-JOIN assets_app_runpartition AS made ON made.run_id = run.id
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_runpartition AS run_partition ON run_partition.run_id = run.id
+JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
 WHERE run.trigger = 'schedule' AND run.started_at IS NOT NULL
 ORDER BY partition.window_start
 """
@@ -44,8 +44,8 @@ SELECT coalesce(max(partition.window_end) > now() - interval '2 seconds', false)
        SELECT FROM assets_app_run WHERE state = 'queued' AND queued_at < now() - interval '1 second'
    )
 FROM assets_app_run AS run
-JOIN assets_app_runpartition AS made ON made.run_id = run.id
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_runpartition AS run_partition ON run_partition.run_id = run.id
+JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
 WHERE run.trigger = 'schedule' AND run.started_at IS NOT NULL
 """
 

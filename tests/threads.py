@@ -13,8 +13,8 @@ from tests.waiting import wait_until
 # The wait for a row names no database, and another lock of the same transaction does.
 _IS_WAITED_FOR_A_LOCK = """
 SELECT EXISTS (
-    SELECT FROM pg_locks AS wanted JOIN pg_locks AS held USING (pid)
-    WHERE NOT wanted.granted AND held.database = (
+    SELECT FROM pg_locks AS waiting_lock JOIN pg_locks AS held_lock USING (pid)
+    WHERE NOT waiting_lock.granted AND held_lock.database = (
         SELECT oid FROM pg_database WHERE datname = current_database()
     )
 )

@@ -194,7 +194,7 @@ def _store_dependencies(
     upstream = {name for spec in producers for name in spec.upstream_names}
     ids = dict(Asset.objects.filter(name__in=[*downstream, *upstream]).values_list("name", "id"))
     declared = [*downstream, *(spec.name for spec in external)]
-    wanted = {
+    declared_edges = {
         (ids[name], ids[outlet_name]): AssetDependency(
             upstream_id=ids[name],
             downstream_id=ids[outlet_name],
@@ -211,13 +211,13 @@ def _store_dependencies(
     stored = AssetDependency.objects.filter(downstream__name__in=declared)
     outdated_ids = []
     for edge in stored:
-        wanted_edge = wanted.get((edge.upstream_id, edge.downstream_id))
-        if wanted_edge is not None and _meaning(wanted_edge) == _meaning(edge):
-            del wanted[edge.upstream_id, edge.downstream_id]
+        declared_edge = declared_edges.get((edge.upstream_id, edge.downstream_id))
+        if declared_edge is not None and _meaning(declared_edge) == _meaning(edge):
+            del declared_edges[edge.upstream_id, edge.downstream_id]
         else:
             outdated_ids.append(edge.pk)
     AssetDependency.objects.filter(pk__in=outdated_ids).delete()
-    AssetDependency.objects.bulk_create(wanted.values(), batch_size=_BATCH_SIZE)
+    AssetDependency.objects.bulk_create(declared_edges.values(), batch_size=_BATCH_SIZE)
 
 
 def _meaning(edge: AssetDependency) -> tuple[bool, bool, bool, Any]:

@@ -123,7 +123,7 @@ class ScheduleTick(models.Model):
     queued = models.PositiveIntegerField(default=0)
     existing = models.PositiveIntegerField(default=0)
     in_flight = models.PositiveIntegerField(default=0)
-    # The number of partitions skipped, since only the latest partition is wanted.
+    # The number of partitions skipped, since the schedule asks for the latest partition alone.
     superseded = models.PositiveIntegerField(default=0)
 
     class Meta:

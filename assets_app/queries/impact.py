@@ -25,14 +25,14 @@ MOST_ASSETS = 100
 _MOST_KEYS = 50_000
 
 _SPANS = """
-SELECT wanted.id,
-       (SELECT window_start FROM {partitions} WHERE asset_id = wanted.id
-            AND identity = wanted.identity AND version > 0 AND window_start IS NOT NULL
+SELECT requested.id,
+       (SELECT window_start FROM {partitions} WHERE asset_id = requested.id
+            AND identity = requested.identity AND version > 0 AND window_start IS NOT NULL
         ORDER BY window_start LIMIT 1),
-       (SELECT window_end FROM {partitions} WHERE asset_id = wanted.id
-            AND identity = wanted.identity AND version > 0 AND window_start IS NOT NULL
+       (SELECT window_end FROM {partitions} WHERE asset_id = requested.id
+            AND identity = requested.identity AND version > 0 AND window_start IS NOT NULL
         ORDER BY window_start DESC LIMIT 1)
-FROM unnest(%s::bigint[], %s::text[]) AS wanted (id, identity)
+FROM unnest(%s::bigint[], %s::text[]) AS requested(id, identity)
 """
 
 Span = tuple[datetime | None, datetime | None]

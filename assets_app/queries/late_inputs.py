@@ -33,9 +33,9 @@ _LATE = """
 SELECT own.key, upstream.name, late.upstream_id, late.reason, late.effect, late.missing, late.keys,
        late.newest_at
 FROM assets_app_assetpartition AS own
-JOIN assets_app_materialization AS made
-    ON made.partition_id = own.id AND made.version = own.version
-JOIN assets_app_lateinput AS late ON late.run_id = made.run_id AND late.key = own.key
+JOIN assets_app_materialization AS own_materialization
+    ON own_materialization.partition_id = own.id AND own_materialization.version = own.version
+JOIN assets_app_lateinput AS late ON late.run_id = own_materialization.run_id AND late.key = own.key
 JOIN assets_app_asset AS upstream ON upstream.id = late.upstream_id
 WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
   AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
@@ -43,7 +43,8 @@ WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
            AND jsonb_array_length(late.keys) = late.missing AND late.missing = (
       SELECT count(*) FROM assets_app_attemptinput AS read
       JOIN assets_app_assetpartition AS partition ON partition.id = read.partition_id
-      WHERE read.attempt_id = made.attempt_id AND partition.asset_id = late.upstream_id
+      WHERE read.attempt_id = own_materialization.attempt_id
+        AND partition.asset_id = late.upstream_id
         AND late.keys ? partition.key
   ))
   AND NOT (late.reason = 'old' AND EXISTS (
@@ -51,7 +52,8 @@ WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
       JOIN assets_app_assetpartition AS partition ON partition.id = read.partition_id
       JOIN assets_app_materialization AS materialization
           ON materialization.partition_id = partition.id AND materialization.version = read.version
-      WHERE read.attempt_id = made.attempt_id AND partition.asset_id = late.upstream_id
+      WHERE read.attempt_id = own_materialization.attempt_id
+        AND partition.asset_id = late.upstream_id
         AND late.newest_at < CASE
             -- A write that was reported late has the earlier time of the write.
             WHEN partition.version = read.version THEN partition.materialized_at

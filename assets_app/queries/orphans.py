@@ -21,12 +21,13 @@ _ORPHANS = """
 SELECT partition.id, partition.identity, partition.key, partition.rows, partition.bytes,
     partition.materialized_at,
        partition.held_by_id IS NOT NULL, record.run_id,
-       coalesce(made.path, ''), coalesce(outlet.root, ''), coalesce(outlet.name_on_disk, '')
+       coalesce(run_partition.path, ''), coalesce(outlet.root, ''),
+       coalesce(outlet.name_on_disk, '')
 FROM assets_app_assetpartition AS partition
 LEFT JOIN assets_app_materialization AS record
     ON record.partition_id = partition.id AND record.version = partition.version
-LEFT JOIN assets_app_runpartition AS made
-    ON made.run_id = record.run_id AND made.partition_id = partition.id
+LEFT JOIN assets_app_runpartition AS run_partition
+    ON run_partition.run_id = record.run_id AND run_partition.partition_id = partition.id
 LEFT JOIN assets_app_attemptoutlet AS outlet
     ON outlet.attempt_id = record.attempt_id AND outlet.asset_id = partition.asset_id
 WHERE partition.asset_id = %(asset)s AND partition.version > 0

@@ -101,7 +101,7 @@ def _within(rows: QuerySet[RunLog], most: int) -> LogBlocks:
 def _matching(block: str, text: str, level: str) -> Iterator[str]:
     _, level_words = LEVELS[level]
     of_level = re.compile(level_words, re.IGNORECASE) if level_words else None
-    wanted = text.casefold()
+    searched_text = text.casefold()
     for line in masked_text(block).splitlines():
-        if wanted in line.casefold() and (of_level is None or of_level.search(line)):
+        if searched_text in line.casefold() and (of_level is None or of_level.search(line)):
             yield line

@@ -31,17 +31,20 @@ WITH newer AS MATERIALIZED (
         WHERE edge.downstream_id = ANY(%(assets)s)
     )
 ), outdated AS (
-    SELECT made.run_id, made.partition_id, made.version, newer.asset_id AS upstream_id
+    SELECT materialization.run_id, materialization.partition_id, materialization.version,
+        newer.asset_id AS upstream_id
     FROM newer
     JOIN assets_app_runattempt AS attempt ON attempt.id = newer.attempt_id
-    JOIN assets_app_materialization AS made
-        ON made.run_id = attempt.run_id AND made.attempt_id = attempt.id
+    JOIN assets_app_materialization AS materialization
+        ON materialization.run_id = attempt.run_id AND materialization.attempt_id = attempt.id
     UNION ALL
-    SELECT made.run_id, made.partition_id, made.version, late.upstream_id
+    SELECT materialization.run_id, materialization.partition_id, materialization.version,
+        late.upstream_id
     FROM assets_app_lateinput AS late
-    JOIN assets_app_materialization AS made ON made.run_id = late.run_id
+    JOIN assets_app_materialization AS materialization ON materialization.run_id = late.run_id
     JOIN assets_app_assetpartition AS own
-        ON own.id = made.partition_id AND own.key = late.key AND own.version = made.version
+        ON own.id = materialization.partition_id AND own.key = late.key
+          AND own.version = materialization.version
     WHERE late.reason = 'missing' AND own.asset_id = ANY(%(assets)s) AND EXISTS ({come})
 )
 SELECT own.asset_id, run.partition_count > 1 AS is_shared, count(DISTINCT own.id),
@@ -51,8 +54,8 @@ JOIN assets_app_run AS run ON run.id = outdated.run_id
 JOIN assets_app_assetpartition AS own
     ON own.id = outdated.partition_id AND own.version = outdated.version
    AND own.state = 'materialized'
-JOIN unnest(%(assets)s::bigint[], %(identities)s::text[]) AS wanted(id, identity)
-    ON wanted.id = own.asset_id AND wanted.identity = own.identity
+JOIN unnest(%(assets)s::bigint[], %(identities)s::text[]) AS requested(id, identity)
+    ON requested.id = own.asset_id AND requested.identity = own.identity
 JOIN assets_app_assetdependency AS read_edge
     ON read_edge.downstream_id = own.asset_id AND read_edge.upstream_id = outdated.upstream_id
 WHERE own.held_by_id IS NULL
@@ -117,7 +120,7 @@ def _candidates(by_id: Mapping[int, Asset]) -> list[_Candidates]:
         "most": MOST_COUNTED,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_STALE.format(come=come_since("made.attempt_id")), values)
+        cursor.execute(_STALE.format(come=come_since("materialization.attempt_id")), values)
         return [_Candidates(*row) for row in cursor.fetchall()]
 
 

@@ -23,32 +23,33 @@ from partitions_app.labels import label_of
 
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
 _NEWER = """
-WITH made AS (
-    SELECT made.attempt_id, array_agg(own.key) AS keys
+WITH own_attempt AS (
+    SELECT materialization.attempt_id, array_agg(own.key) AS keys
     FROM assets_app_assetpartition AS own
-    JOIN assets_app_materialization AS made
-        ON made.partition_id = own.id AND made.version = own.version
+    JOIN assets_app_materialization AS materialization
+        ON materialization.partition_id = own.id AND materialization.version = own.version
     WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
       AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
-    GROUP BY made.attempt_id
+    GROUP BY materialization.attempt_id
 )
-SELECT made.keys, partition.asset_id, min(partition.window_start),
+SELECT own_attempt.keys, partition.asset_id, min(partition.window_start),
        array_agg(partition.key ORDER BY partition.window_start, partition.segment, partition.id),
        (SELECT run.partition_count FROM assets_app_runattempt AS attempt
-        JOIN assets_app_run AS run ON run.id = attempt.run_id WHERE attempt.id = made.attempt_id)
-FROM made
-JOIN assets_app_attemptinput AS read ON read.attempt_id = made.attempt_id
+        JOIN assets_app_run AS run ON run.id = attempt.run_id
+            WHERE attempt.id = own_attempt.attempt_id)
+FROM own_attempt
+JOIN assets_app_attemptinput AS read ON read.attempt_id = own_attempt.attempt_id
 JOIN assets_app_assetpartition AS partition
     ON partition.id = read.partition_id AND partition.version > read.version
-GROUP BY made.attempt_id, made.keys, partition.asset_id
+GROUP BY own_attempt.attempt_id, own_attempt.keys, partition.asset_id
 UNION ALL
 SELECT ARRAY[own.key], come.asset_id, min(come.window_start),
        array_agg(come.key ORDER BY come.window_start, come.segment, come.id), 1
 FROM assets_app_assetpartition AS own
-JOIN assets_app_materialization AS made
-    ON made.partition_id = own.id AND made.version = own.version
+JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = own.id AND materialization.version = own.version
 JOIN assets_app_lateinput AS late
-    ON late.run_id = made.run_id AND late.key = own.key AND late.reason = 'missing'
+    ON late.run_id = materialization.run_id AND late.key = own.key AND late.reason = 'missing'
 CROSS JOIN LATERAL ({come}) AS come
 WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
   AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
@@ -118,7 +119,7 @@ def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
         values: dict[str, Any] = {
             "asset": asset.pk, "identity": asset.identity, "keys": list(keys),
         }  # fmt: skip
-        cursor.execute(_NEWER.format(come=come_since("made.attempt_id")), values)
+        cursor.execute(_NEWER.format(come=come_since("materialization.attempt_id")), values)
         return [
             _Change(own_keys, upstream_id, since, changed_keys, count > 1)
             for own_keys, upstream_id, since, changed_keys, count in cursor.fetchall()

@@ -18,9 +18,9 @@ from slicewise.partitions import partitions_of_last_windows
 STRIP_LENGTH = 60
 _STATES = """
 SELECT partition.asset_id, partition.key, partition.state, run.state
-FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
-JOIN assets_app_assetpartition AS partition ON partition.asset_id = wanted.asset_id
-    AND partition.identity = wanted.identity AND partition.key = wanted.key
+FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS requested(asset_id, identity, key)
+JOIN assets_app_assetpartition AS partition ON partition.asset_id = requested.asset_id
+    AND partition.identity = requested.identity AND partition.key = requested.key
 LEFT JOIN assets_app_run AS run ON run.id = partition.held_by_id
 """
 
@@ -115,11 +115,13 @@ def _states(
     assets: Sequence[Asset], keys: Mapping[int, Sequence[str]]
 ) -> dict[tuple[int, str], tuple[str, str | None]]:
     identities = {asset.pk: asset.identity for asset in assets}
-    wanted = [(pk, identities[pk], key) for pk, asset_keys in keys.items() for key in asset_keys]
-    if not wanted:
+    requested_rows = [
+        (pk, identities[pk], key) for pk, asset_keys in keys.items() for key in asset_keys
+    ]
+    if not requested_rows:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_STATES, [list(column) for column in zip(*wanted, strict=True)])
+        cursor.execute(_STATES, [list(column) for column in zip(*requested_rows, strict=True)])
         return {
             (asset_id, key): (state, run_state)
             for asset_id, key, state, run_state in cursor.fetchall()

@@ -19,13 +19,13 @@ _MOST_NEEDED = 20_000
 _MOST_NAMED = 3
 
 _STATES = """
-SELECT wanted.number, partition.version > 0, partition.state, partition.held_by_id,
+SELECT requested.number, partition.version > 0, partition.state, partition.held_by_id,
     partition.last_run_id
 FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[])
-    AS wanted(number, asset_id, identity, key)
+    AS requested(number, asset_id, identity, key)
 JOIN assets_app_assetpartition AS partition
-    ON partition.asset_id = wanted.asset_id AND partition.identity = wanted.identity
-   AND partition.key = wanted.key
+    ON partition.asset_id = requested.asset_id AND partition.identity = requested.identity
+   AND partition.key = requested.key
 """
 
 
@@ -168,14 +168,20 @@ def _absent(asset: Asset, key: str, state: _State | None) -> UpstreamPartition:
 
 def _states(pairs: Iterable[tuple[Asset, str]]) -> Mapping[tuple[int, str], _State]:
     """Read the states of partitions, by asset id and key: one statement, or none."""
-    wanted = list(pairs)
-    if not wanted:
+    requested_pairs = list(pairs)
+    if not requested_pairs:
         return {}
-    numbers, asset_ids = list(range(len(wanted))), [asset.pk for asset, _ in wanted]
-    identities, keys = [asset.identity for asset, _ in wanted], [key for _, key in wanted]
+    numbers, asset_ids = (
+        list(range(len(requested_pairs))),
+        [asset.pk for asset, _ in requested_pairs],
+    )
+    identities, keys = (
+        [asset.identity for asset, _ in requested_pairs],
+        [key for _, key in requested_pairs],
+    )
     with connection.cursor() as cursor:
         cursor.execute(_STATES, [numbers, asset_ids, identities, keys])
         return {
-            (wanted[number][0].pk, wanted[number][1]): _State(*state)
+            (requested_pairs[number][0].pk, requested_pairs[number][1]): _State(*state)
             for number, *state in cursor.fetchall()
         }

@@ -47,7 +47,7 @@ class Ended:
     # Number of ticks that this one stands for.
     count: int
     due: Sequence[PartitionRow]
-    # Older windows that the tick skips, since only the latest is wanted.
+    # Older windows that the tick skips, since the schedule asks for the latest alone.
     superseded: Sequence[PartitionRow]
     # The last few windows before the due ones, to be materialized again where they have data.
     refreshed: Sequence[PartitionRow]
@@ -99,7 +99,7 @@ def _ended(
         due = ended_between(definition, tick_input.since, tick_at)
         if len(due) > settings.MAX_PARTITIONS_PER_TICK:
             due, until = _first_windows(due, tick_at)
-    wanted = partitions_of_last_window(due) if due and tick_input.pending == "latest" else due
+    due_now = partitions_of_last_window(due) if due and tick_input.pending == "latest" else due
     refresh_set: PartitionSet | None = None
     unqueued: PartitionSet | None = None
     if definition is not None and due and due.hull is not None and tick_input.refresh:
@@ -110,8 +110,8 @@ def _ended(
         # A tick that queued only the first windows is followed by the next tick at once.
         next_at=tick_at if until < tick_at else tick_rule.next_after(tick_at),
         count=max(1, tick_rule.count(tick_input.since, tick_at)),
-        due=list(partition_rows(definition, wanted)),
-        superseded=[] if due is None or wanted is None else _rows(due - wanted),
+        due=list(partition_rows(definition, due_now)),
+        superseded=[] if due is None or due_now is None else _rows(due - due_now),
         refreshed=[] if refresh_set is None else _rows(refresh_set),
         unqueued=unqueued,
     )

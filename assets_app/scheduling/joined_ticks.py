@@ -128,7 +128,7 @@ def _tick(schedule: Schedule, target: Target, now: datetime) -> None:
     ]  # fmt: skip
     ticks = schedule_times.ticks_after(schedule.handled_until)
     result = _result(schedule, ticks, evaluations)
-    if result.wanted:
+    if result.to_queue:
         number_ticks([result])
     queued = queue_evaluated(schedule, target, evaluations, now, schedule_times, tick_id=result.pk)
     result.in_flight = len(queued.held)
@@ -149,7 +149,7 @@ def _evaluate_later(
 
 
 def _result(schedule: Schedule, ticks: Ticks, evaluations: Sequence[Evaluation]) -> TickResult:
-    wanted = [evaluation.row for evaluation in evaluations if evaluation.is_due]
+    to_queue = [evaluation.row for evaluation in evaluations if evaluation.is_due]
     other_evaluations = [evaluation for evaluation in evaluations if not evaluation.is_due]
     existing = sum(
         evaluation.is_made and evaluation.row.end is not None for evaluation in other_evaluations
@@ -158,7 +158,7 @@ def _result(schedule: Schedule, ticks: Ticks, evaluations: Sequence[Evaluation])
         schedule=schedule,
         at=ticks.last,
         count=ticks.tick_count,
-        wanted=wanted,
+        to_queue=to_queue,
         existing=existing,
         waiting=len(other_evaluations) - existing,
     )

@@ -26,9 +26,10 @@ written."""
 _PRESENT = """
 SELECT own.key, late.upstream_id, late.effect
 FROM assets_app_assetpartition AS own
-JOIN assets_app_materialization AS made
-    ON made.partition_id = own.id AND made.version = own.version
-JOIN assets_app_lateinput AS late ON late.run_id = made.run_id AND late.key = own.key COLLATE "C"
+JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = own.id AND materialization.version = own.version
+JOIN assets_app_lateinput AS late
+    ON late.run_id = materialization.run_id AND late.key = own.key COLLATE "C"
 WHERE own.asset_id = %s AND own.identity = %s AND own.key = ANY(%s) AND own.version > 0
 """
 

@@ -41,21 +41,21 @@ WITH upstream AS (
         ON other.id = asset.id OR other.producer_id = asset.producer_id
     WHERE asset.id = ANY(%(upstream)s)
 ), written AS (
-    SELECT made.partition_id, made.created_at
+    SELECT materialization.partition_id, materialization.created_at
     FROM upstream
     CROSS JOIN LATERAL (
         SELECT run.id, run.trigger, run.ended_at FROM assets_app_run AS run
         WHERE run.asset_id = upstream.id ORDER BY run.id DESC LIMIT %(most_runs)s
     ) AS run
-    JOIN assets_app_materialization AS made ON made.run_id = run.id
+    JOIN assets_app_materialization AS materialization ON materialization.run_id = run.id
     WHERE run.trigger <> %(backfill)s AND coalesce(run.ended_at, 'infinity') >= %(since)s
-      AND made.created_at >= %(since)s AND made.created_at < %(until)s
+      AND materialization.created_at >= %(since)s AND materialization.created_at < %(until)s
     UNION ALL
-    SELECT made.partition_id, made.created_at
+    SELECT materialization.partition_id, materialization.created_at
     FROM assets_app_writereport AS report
-    JOIN assets_app_materialization AS made ON made.report_id = report.id
+    JOIN assets_app_materialization AS materialization ON materialization.report_id = report.id
     WHERE report.asset_id = ANY(%(upstream)s) AND report.created_at >= %(since)s
-      AND made.created_at >= %(since)s AND made.created_at < %(until)s
+      AND materialization.created_at >= %(since)s AND materialization.created_at < %(until)s
 ), newest AS (
     SELECT partition_id, created_at FROM written ORDER BY created_at DESC LIMIT %(most_writes)s
 )

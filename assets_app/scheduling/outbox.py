@@ -53,21 +53,24 @@ _RETRIED_AT_ONCE = 100
 # tick, since materializations of backfills are never evaluated. The discovery partition of a run
 # makes no partition due; the keys that the run has discovered do.
 _MADE = """
-SELECT made.run_id, made.report_id, partition.asset_id, partition.identity, partition.key,
-    made.created_at,
+SELECT materialization.run_id, materialization.report_id, partition.asset_id, partition.identity,
+    partition.key,
+    materialization.created_at,
        before.created_at
-FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+FROM assets_app_materialization AS materialization
+JOIN assets_app_assetpartition AS partition ON partition.id = materialization.partition_id
 LEFT JOIN LATERAL (
     SELECT earlier.created_at
     FROM assets_app_materialization AS earlier
     LEFT JOIN assets_app_run AS run ON run.id = earlier.run_id
-    WHERE earlier.partition_id = made.partition_id AND earlier.version < made.version
+    WHERE earlier.partition_id = materialization.partition_id
+      AND earlier.version < materialization.version
       AND partition.window_start IS NULL AND run.trigger IS DISTINCT FROM %s
     ORDER BY earlier.version DESC LIMIT 1
 ) AS before ON true
-WHERE (made.run_id = ANY(%s) OR made.report_id = ANY(%s)) AND partition.identity <> %s
-ORDER BY made.id
+WHERE (materialization.run_id = ANY(%s) OR materialization.report_id = ANY(%s))
+  AND partition.identity <> %s
+ORDER BY materialization.id
 """
 
 # Schedules that have outbox entries of their own and do not pause after a failure. Each schedule is

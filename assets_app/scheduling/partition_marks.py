@@ -15,37 +15,39 @@ from slicewise.partitions import PartitionRow
 # A version that a tick requested is no reason to leave a later tick out. Any other version counts
 # from the start of its run, which has not read later changes upstream.
 _FACTS = """
-SELECT partition.asset_id, partition.key, partition.version, other.began_at
-FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
+SELECT partition.asset_id, partition.key, partition.version, other_request.began_at
+FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS requested(asset_id, identity, key)
 JOIN assets_app_assetpartition AS partition
-    ON partition.asset_id = wanted.asset_id AND partition.identity = wanted.identity COLLATE "C"
-   AND partition.key = wanted.key COLLATE "C"
+    ON partition.asset_id = requested.asset_id
+    AND partition.identity = requested.identity COLLATE "C"
+    AND partition.key = requested.key COLLATE "C"
 LEFT JOIN LATERAL (
-    SELECT coalesce(attempt.started_at, made.created_at) AS began_at
-    FROM assets_app_materialization AS made
-    LEFT JOIN assets_app_run AS run ON run.id = made.run_id
-    LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = made.attempt_id
-    WHERE partition.window_start IS NULL AND made.partition_id = partition.id
-        AND made.version = partition.version
+    SELECT coalesce(attempt.started_at, materialization.created_at) AS began_at
+    FROM assets_app_materialization AS materialization
+    LEFT JOIN assets_app_run AS run ON run.id = materialization.run_id
+    LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = materialization.attempt_id
+    WHERE partition.window_start IS NULL AND materialization.partition_id = partition.id
+        AND materialization.version = partition.version
       AND run.trigger IS DISTINCT FROM %s
-) AS other ON true
+) AS other_request ON true
 WHERE partition.version > 0
 """
 
 # Rows are locked as by a claim, but without waiting for another transaction.
 _LOCK = """
-WITH wanted_partition AS MATERIALIZED (
+WITH requested_partition AS MATERIALIZED (
     SELECT partition.id, partition.asset_id
-    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS requested(asset_id, identity, key)
     JOIN assets_app_assetpartition AS partition
-        ON partition.asset_id = wanted.asset_id AND partition.identity = wanted.identity COLLATE "C"
-       AND partition.key = wanted.key COLLATE "C"
-), free AS MATERIALIZED (
-    SELECT id FROM assets_app_assetpartition WHERE id IN (SELECT id FROM wanted_partition)
+        ON partition.asset_id = requested.asset_id
+        AND partition.identity = requested.identity COLLATE "C"
+        AND partition.key = requested.key COLLATE "C"
+), locked AS MATERIALIZED (
+    SELECT id FROM assets_app_assetpartition WHERE id IN (SELECT id FROM requested_partition)
     FOR NO KEY UPDATE SKIP LOCKED
 )
-SELECT DISTINCT wanted_partition.asset_id
-FROM wanted_partition LEFT JOIN free USING (id) WHERE free.id IS NULL
+SELECT DISTINCT requested_partition.asset_id
+FROM requested_partition LEFT JOIN locked USING (id) WHERE locked.id IS NULL
 """
 
 # The claim that found the partitions held has locked the rows: no transaction releases one
@@ -88,25 +90,25 @@ ON CONFLICT (asset_id, identity, key) DO UPDATE SET due_again = true,
 """
 
 _SKIP = """
-WITH passed AS (
+WITH superseded AS (
     SELECT * FROM unnest(
         %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[], %(starts)s::timestamptz[],
         %(ends)s::timestamptz[], %(segments)s::text[], %(buckets)s::date[]
     ) AS p(asset_id, identity, key, window_start, window_end, segment, bucket)
-), noted AS (
+), skipped AS (
     INSERT INTO assets_app_assetpartition AS partition
         (asset_id, identity, key, window_start, window_end, segment, bucket,
          state, version, due_again)
     SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
            'skipped', 0, false
-    FROM passed ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
+    FROM superseded ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
     ON CONFLICT (asset_id, identity, key) DO UPDATE SET state = 'skipped'
         WHERE partition.state = 'missing' AND partition.held_by_id IS NULL
     RETURNING partition.asset_id, partition.identity, partition.bucket, partition.segment
 )
 INSERT INTO assets_app_partitioncount AS total
     (asset_id, identity, bucket, segment, state, count)
-SELECT asset_id, identity, bucket, segment, 'skipped', count(*) FROM noted
+SELECT asset_id, identity, bucket, segment, 'skipped', count(*) FROM skipped
 GROUP BY asset_id, identity, bucket, segment
 ORDER BY asset_id, identity, bucket, segment
 ON CONFLICT (asset_id, identity, bucket, segment, state)
@@ -141,14 +143,16 @@ class PartitionFacts:
         return self._facts.get((asset.pk, key), (0, None))[1]
 
 
-def locked_assets(wanted: Iterable[tuple[Target, Sequence[str]]]) -> set[int]:
+def locked_assets(keys_by_target: Iterable[tuple[Target, Sequence[str]]]) -> set[int]:
     """Return the ids of assets that have partitions of these keys locked by another transaction, so
     that a claim would wait: a run that records a million partitions holds the locks for a minute.
 
     The partitions are not locked afterwards. Claims lock the partitions, all in one order.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, _columns([(target, key) for target, keys in wanted for key in keys]))
+        cursor.execute(
+            _LOCK, _columns([(target, key) for target, keys in keys_by_target for key in keys])
+        )
         transaction.set_rollback(True)
         return {asset_id for (asset_id,) in cursor.fetchall()}
 
@@ -159,9 +163,9 @@ def refuse_locked(target: Target, rows: Sequence[PartitionRow]) -> None:
         raise PartitionsLocked(f"partitions of {target.asset.name} are locked")
 
 
-def partition_facts(wanted: Iterable[tuple[Target, Sequence[str]]]) -> PartitionFacts:
+def partition_facts(keys_by_target: Iterable[tuple[Target, Sequence[str]]]) -> PartitionFacts:
     """Return facts about the partitions of these keys that have data: one statement."""
-    pairs = [(target, key) for target, keys in wanted for key in keys]
+    pairs = [(target, key) for target, keys in keys_by_target for key in keys]
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, [*_columns(pairs), Trigger.SCHEDULE])
         return PartitionFacts(cursor.fetchall())
@@ -216,7 +220,7 @@ def mark_due_no_more(
 
 
 def mark_skipped(rows: Sequence[tuple[Target, PartitionRow]]) -> None:
-    """Skip partitions without any history, since only the latest partition is wanted."""
+    """Skip partitions without any history: the schedule asks for the latest partition alone."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_SKIP, _row_columns(rows))

@@ -30,20 +30,21 @@ _MOST_NEEDED = 20_000
 # Also whether an ended backfill materialized the partition: such a backfill makes no partition due,
 # and materializes no further ones.
 _NEWEST = """
-SELECT wanted.asset_id, newest.key, asked.kind = 'backfill' AND NOT EXISTS (
-    SELECT FROM assets_app_run AS run WHERE run.group_id = asked.id
+SELECT requested.asset_id, newest.key, run_group.kind = 'backfill' AND NOT EXISTS (
+    SELECT FROM assets_app_run AS run WHERE run.group_id = run_group.id
         AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 )
-FROM unnest(%s::bigint[], %s::text[]) AS wanted(asset_id, identity)
+FROM unnest(%s::bigint[], %s::text[]) AS requested(asset_id, identity)
 CROSS JOIN LATERAL (
     SELECT id, version, key FROM assets_app_assetpartition
-    WHERE asset_id = wanted.asset_id AND identity = wanted.identity COLLATE "C" AND version > 0
+    WHERE asset_id = requested.asset_id AND identity = requested.identity COLLATE "C"
+      AND version > 0
     ORDER BY window_start DESC NULLS LAST, segment DESC LIMIT %s
 ) AS newest
-LEFT JOIN assets_app_materialization AS made
-    ON made.partition_id = newest.id AND made.version = newest.version
-LEFT JOIN assets_app_run AS maker ON maker.id = made.run_id
-LEFT JOIN assets_app_rungroup AS asked ON asked.id = maker.group_id
+LEFT JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = newest.id AND materialization.version = newest.version
+LEFT JOIN assets_app_run AS maker ON maker.id = materialization.run_id
+LEFT JOIN assets_app_rungroup AS run_group ON run_group.id = maker.group_id
 """
 
 

@@ -47,22 +47,22 @@ LEFT JOIN assets_app_assetpartition AS partition
 LEFT JOIN assets_app_assetpartition AS own
     ON own.asset_id = %(asset)s AND own.identity = %(identity)s AND own.key = pair.key COLLATE "C"
    AND own.version > 0
-LEFT JOIN assets_app_materialization AS made
-    ON made.partition_id = own.id AND made.version = own.version
+LEFT JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = own.id AND materialization.version = own.version
 LEFT JOIN assets_app_attemptinput AS read
-    ON read.attempt_id = made.attempt_id AND read.partition_id = partition.id
+    ON read.attempt_id = materialization.attempt_id AND read.partition_id = partition.id
 GROUP BY pair.position, pair.upstream_id
 """
 
 # For a partition without a window, also when the run of the present version began, since such a
 # partition meets a tick once.
 _PRESENT = """
-SELECT partition.key, partition.version, coalesce(attempt.started_at, made.created_at)
+SELECT partition.key, partition.version, coalesce(attempt.started_at, materialization.created_at)
 FROM assets_app_assetpartition AS partition
-LEFT JOIN assets_app_materialization AS made
-    ON made.partition_id = partition.id AND made.version = partition.version
+LEFT JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = partition.id AND materialization.version = partition.version
         AND partition.window_start IS NULL
-LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = made.attempt_id
+LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = materialization.attempt_id
 WHERE partition.asset_id = %s AND partition.identity = %s AND partition.key = ANY(%s)
     AND partition.version > 0
 """
@@ -74,10 +74,10 @@ SELECT EXISTS (
     SELECT FROM assets_app_assetpartition AS partition
     LEFT JOIN assets_app_attemptinput AS read
         ON read.partition_id = partition.id AND read.attempt_id = (
-            SELECT made.attempt_id
+            SELECT materialization.attempt_id
             FROM assets_app_assetpartition AS own
-            JOIN assets_app_materialization AS made
-                ON made.partition_id = own.id AND made.version = own.version
+            JOIN assets_app_materialization AS materialization
+                ON materialization.partition_id = own.id AND materialization.version = own.version
             WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s AND own.key = %(key)s
               AND own.version > 0
         )

@@ -56,7 +56,7 @@ class TickResult:
     pk: int | None = None
     # Number of ticks that the row stands for, among them ticks while the server was down.
     count: int = 1
-    wanted: Sequence[PartitionRow] = field(default_factory=list)
+    to_queue: Sequence[PartitionRow] = field(default_factory=list)
     existing: int = 0
     in_flight: int = 0
     superseded: int = 0
@@ -66,7 +66,7 @@ class TickResult:
     @property
     def queued(self) -> int:
         """How many partitions were queued."""
-        return len(self.wanted) - self.in_flight
+        return len(self.to_queue) - self.in_flight
 
     @property
     def reason(self) -> str:

@@ -225,12 +225,12 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         for tick in ticks
     )
     results = [_result(tick, facts) for tick in ticks]
-    if any(result.wanted for result in results):
+    if any(result.to_queue for result in results):
         number_ticks(results)
     planned: list[PlannedRun] = []
     for tick, result in zip(ticks, results, strict=True):
         run_terms = terms_of(tick.schedule, tick.target, Trigger.SCHEDULE, tick_id=result.pk)
-        planned += planned_runs(run_terms, result.wanted)
+        planned += planned_runs(run_terms, result.to_queue)
     _, held_partitions = claim_all(planned)
     mark_due_again(held_partitions)
     mark_skipped([(tick.target, row) for tick in ticks for row in tick.ended.superseded])
@@ -266,7 +266,7 @@ def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:
         schedule=tick.schedule,
         at=ended.at,
         count=ended.count,
-        wanted=[*refreshed_rows, *missing_rows],
+        to_queue=[*refreshed_rows, *missing_rows],
         existing=len(ended.due) - len(missing_rows),
         superseded=len(ended.superseded),
     )

@@ -25,9 +25,10 @@ WITH latest AS MATERIALIZED (
 )
 SELECT id, selection, error FROM latest
 WHERE (
-    SELECT true FROM backfills_app_backfillpartition AS wanted
-    WHERE wanted.run_id >= latest.id AND wanted.run_id <= latest.id AND wanted.state = 'failed'
-    ORDER BY wanted.run_id LIMIT 1
+    SELECT true FROM backfills_app_backfillpartition AS backfill_partition
+    WHERE backfill_partition.run_id >= latest.id AND backfill_partition.run_id <= latest.id
+      AND backfill_partition.state = 'failed'
+    ORDER BY backfill_partition.run_id LIMIT 1
 )
 ORDER BY ended_at DESC, id LIMIT %(most)s
 """

@@ -31,18 +31,19 @@ WHERE edge.scheduling
 # Each partition ever materialized, with the latest materialization and the path of the data.
 _PARTITIONS = """
 SELECT partition.id, asset.name AS asset, partition.key, partition.version, partition.state,
-       made.run_id, made.attempt_id, outlet.root, outlet.name_on_disk, part.path,
+       materialization.run_id, materialization.attempt_id, outlet.root, outlet.name_on_disk,
+           part.path,
        (SELECT count(*) FROM assets_app_materialization AS each
         WHERE each.partition_id = partition.id)
            AS recorded
 FROM assets_app_assetpartition AS partition
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
-LEFT JOIN assets_app_materialization AS made
-    ON made.partition_id = partition.id AND made.version = partition.version
+LEFT JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = partition.id AND materialization.version = partition.version
 LEFT JOIN assets_app_attemptoutlet AS outlet
-    ON outlet.attempt_id = made.attempt_id AND outlet.asset_id = partition.asset_id
+    ON outlet.attempt_id = materialization.attempt_id AND outlet.asset_id = partition.asset_id
 LEFT JOIN assets_app_runpartition AS part
-    ON part.run_id = made.run_id AND part.partition_id = partition.id
+    ON part.run_id = materialization.run_id AND part.partition_id = partition.id
 WHERE partition.version > 0 AND partition.identity <> 'discovery'
 """
 # Upstream partitions that were read by the latest runs and materialized again since.
@@ -51,9 +52,9 @@ SELECT asset.name AS asset, partition.key, upstream.name AS upstream, read.key A
        input.version AS had, read.version AS has
 FROM assets_app_assetpartition AS partition
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
-JOIN assets_app_materialization AS made
-    ON made.partition_id = partition.id AND made.version = partition.version
-JOIN assets_app_attemptinput AS input ON input.attempt_id = made.attempt_id
+JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = partition.id AND materialization.version = partition.version
+JOIN assets_app_attemptinput AS input ON input.attempt_id = materialization.attempt_id
 JOIN assets_app_assetpartition AS read ON read.id = input.partition_id
 JOIN assets_app_asset AS upstream ON upstream.id = read.asset_id
 WHERE read.version > input.version AND partition.identity <> 'discovery'

@@ -85,16 +85,16 @@ def store_declared_rules() -> None:
     lock_declared_rules()
     declared = _declared_alerts()
     channels = {channel.name: channel for channel in Channel.objects.all()}
-    wanted = {key.rule_name: key for key in declared if key.channel in channels}
-    _leave_out_taken(wanted)
+    declared_by_name = {key.rule_name: key for key in declared if key.channel in channels}
+    _leave_out_taken(declared_by_name)
     present = {
         alert_rule.name: alert_rule for alert_rule in AlertRule.objects.filter(declared=True)
     }
-    _delete(present.keys() - wanted.keys())
-    for name, key in wanted.items():
+    _delete(present.keys() - declared_by_name.keys())
+    for name, key in declared_by_name.items():
         if name in present:
             _set_assets(present[name], declared[key])
-    end = end_of_feed() if wanted.keys() - present.keys() else 0
+    end = end_of_feed() if declared_by_name.keys() - present.keys() else 0
     AlertRule.objects.bulk_create(
         AlertRule(
             name=name,
@@ -105,7 +105,7 @@ def store_declared_rules() -> None:
             declared=True,
             position=end,
         )
-        for name, key in wanted.items()
+        for name, key in declared_by_name.items()
         if name not in present
     )
 
@@ -122,12 +122,12 @@ def alerts_without_channel() -> list[MissingChannel]:
         return [MissingChannel(*row) for row in cursor.fetchall()]
 
 
-def _leave_out_taken(wanted: dict[str, _Declared]) -> None:
+def _leave_out_taken(declared_by_name: dict[str, _Declared]) -> None:
     """Leave out names that rules of people have: a sync must not fail of a name."""
-    taken = AlertRule.objects.filter(name__in=list(wanted), declared=False)
+    taken = AlertRule.objects.filter(name__in=list(declared_by_name), declared=False)
     for name in taken.values_list("name", flat=True):
         log.warning("a rule of a person has the name of a declared rule", extra={"rule": name})
-        del wanted[name]
+        del declared_by_name[name]
 
 
 def _declared_alerts() -> dict[_Declared, list[str]]:

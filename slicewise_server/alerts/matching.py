@@ -115,7 +115,7 @@ class _Filter:
         )
 
 
-def wanted_events(
+def matching_events(
     alert_rule: AlertRule, events: Iterable[Event], feed: FeedReader
 ) -> Iterator[Event]:
     """Yield the events that the rule is for, by the assets' present groups, tags and owners.
@@ -131,15 +131,15 @@ def wanted_events(
         yield from of_kind
         return
     lists = (getattr(alert_rule, name) for name in _Filter.__dataclass_fields__)
-    wanted = _Filter(*map(frozenset, lists))
+    event_filter = _Filter(*map(frozenset, lists))
     subjects = [(event, _asset_names(event)) for event in of_kind]
     assets = feed.assets(name for _, names in subjects for name in names)
     for event, names in subjects:
         if names:
-            is_wanted = any(wanted.names(name, assets[name]) for name in names)
+            is_match = any(event_filter.names(name, assets[name]) for name in names)
         else:
-            is_wanted = event.kind in wanted.kinds
-        if is_wanted:
+            is_match = event.kind in event_filter.kinds
+        if is_match:
             yield event
 
 
@@ -156,13 +156,15 @@ def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> None:
     events = feed.after(alert_rule.position)
     if not events:
         return
-    wanted = list(wanted_events(alert_rule, events, feed))
-    if wanted and (alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds):
+    matched_events = list(matching_events(alert_rule, events, feed))
+    if matched_events and (
+        alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds
+    ):
         Delivery.objects.bulk_create(
-            _alone(alert_rule, event, feed.body(event), now) for event in wanted
+            _alone(alert_rule, event, feed.body(event), now) for event in matched_events
         )
-    elif wanted:
-        _gather(alert_rule, wanted, now)
+    elif matched_events:
+        _gather(alert_rule, matched_events, now)
     AlertRule.objects.filter(pk=alert_rule.pk).update(position=events[-1].position)
 
 
@@ -209,9 +211,11 @@ def close_messages(alert_rule: AlertRule, *, due_at: datetime | None = None) -> 
 def _close(alert_rule: AlertRule, delivery: Delivery) -> None:
     """Write the text of a message whose events are complete: from now on the message is fixed."""
     events = events_after((delivery.first_position or 1) - 1)
-    wanted = _in_batches(alert_rule, events.filter(position__lte=delivery.last_position).iterator())
+    matched_events = _in_batches(
+        alert_rule, events.filter(position__lte=delivery.last_position).iterator()
+    )
     # Meanwhile the assets may have moved to another group, or the events may be forgotten.
-    delivery.body = message(wanted) or unlisted_message(delivery.event_count)
+    delivery.body = message(matched_events) or unlisted_message(delivery.event_count)
     delivery.state = DeliveryState.WAITING
     delivery.save(update_fields=["body", "state"])
 
@@ -222,6 +226,6 @@ def _in_batches(alert_rule: AlertRule, events: Iterator[Event]) -> Iterator[Even
     for event in events:
         batch.append(event)
         if len(batch) == _AT_ONCE:
-            yield from wanted_events(alert_rule, batch, feed)
+            yield from matching_events(alert_rule, batch, feed)
             batch = []
-    yield from wanted_events(alert_rule, batch, feed)
+    yield from matching_events(alert_rule, batch, feed)

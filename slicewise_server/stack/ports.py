@@ -51,12 +51,12 @@ class Claim:
         self._holder.close()
 
 
-def claim(wanted: int | None = None) -> Claim:
-    """Claim a port without a listener: `wanted`, if free and not claimed, else another port.
+def claim(preferred: int | None = None) -> Claim:
+    """Claim a port without a listener: `preferred`, if free and not claimed, else another port.
 
     Raises StackError where none can be claimed.
     """
-    for port in [*([] if wanted is None else [wanted]), *pick(_TRIED)]:
+    for port in [*([] if preferred is None else [preferred]), *pick(_TRIED)]:
         if (claimed := _claim_one(port)) is not None:
             return claimed
     raise StackError("No port can be claimed: sockets with abstract names are refused here.")

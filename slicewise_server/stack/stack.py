@@ -49,7 +49,7 @@ class Stack:
         self._bundles = {name: folder.resolve() for name, folder in (bundles or {}).items()}
         self.code = code
         self._slots = slots
-        self._wanted_port = port
+        self._preferred_port = port
         self._port_is_fixed = port_is_fixed
         self._port = port
         self._claim: ports.Claim | None = None
@@ -61,8 +61,8 @@ class Stack:
 
     @property
     def taken_port(self) -> int | None:
-        """The wanted port of the pages, if another program has the port; else None."""
-        return None if self._port == self._wanted_port else self._wanted_port
+        """The preferred port of the pages, if another program has the port; else None."""
+        return None if self._port == self._preferred_port else self._preferred_port
 
     @property
     def admin_password(self) -> str:
@@ -81,11 +81,11 @@ class Stack:
 
     def claim_port(self) -> None:
         """Claim the port of the pages. Raises StackError if a fixed port is taken."""
-        wanted = self._wanted_port
-        if self._port_is_fixed and wanted is not None:
-            self._claim = ports.claim_exactly(wanted)
+        preferred_port = self._preferred_port
+        if self._port_is_fixed and preferred_port is not None:
+            self._claim = ports.claim_exactly(preferred_port)
         else:
-            self._claim = ports.claim(wanted)
+            self._claim = ports.claim(preferred_port)
         self._port = self._claim.port
 
     def wait(self) -> None:

@@ -21,16 +21,18 @@ INSERT INTO assets_app_run
     (group_id, producer_version_id, asset_id, trigger, queue, state, selection,
     partition_count, params, created_at, ended_at, attempt_count, code_failures, platform_failures,
     error, error_kind)
-SELECT %s, wanted.producer_version_id, wanted.asset_id, 'backfill', 'backfill', %s, '', %s, '{}',
+SELECT %s, backfill_asset.producer_version_id, backfill_asset.asset_id, 'backfill', 'backfill',
+    %s, '', %s, '{}',
     now(), now(), 1, 1, 0, %s, 'code'
-FROM backfills_app_backfillasset AS wanted WHERE wanted.backfill_id = %s RETURNING id
+FROM backfills_app_backfillasset AS backfill_asset WHERE backfill_asset.backfill_id = %s
+    RETURNING id
 """
 _ADD_PARTITIONS = """
 INSERT INTO backfills_app_backfillpartition
     (backfill_asset_id, position, key, segment, state, reason, run_id)
-SELECT wanted.id, %s + place, 'key ' || place, '', (%s::text[])[place], '', %s
-FROM backfills_app_backfillasset AS wanted, generate_series(1, %s) AS place
-WHERE wanted.backfill_id = %s
+SELECT backfill_asset.id, %s + place, 'key ' || place, '', (%s::text[])[place], '', %s
+FROM backfills_app_backfillasset AS backfill_asset, generate_series(1, %s) AS place
+WHERE backfill_asset.backfill_id = %s
 """
 
 

@@ -12,8 +12,8 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, eventually, settle
 
 _MADE = """
-SELECT partition.key FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+SELECT partition.key FROM assets_app_materialization AS materialization
+JOIN assets_app_assetpartition AS partition ON partition.id = materialization.partition_id
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
 WHERE asset.name = %s
     AND partition.identity <> 'discovery' ORDER BY partition.window_start, partition.segment

@@ -10,14 +10,15 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import eventually, settle
 
 _MADE = """
-SELECT partition.key, run.trigger, made.version, partition.window_start, partition.window_end,
-    made.created_at,
+SELECT partition.key, run.trigger, materialization.version, partition.window_start,
+    partition.window_end,
+    materialization.created_at,
        run.started_at, run.queued_at
-FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+FROM assets_app_materialization AS materialization
+JOIN assets_app_assetpartition AS partition ON partition.id = materialization.partition_id
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
-JOIN assets_app_run AS run ON run.id = made.run_id
-WHERE asset.name = %s ORDER BY partition.window_start, made.id
+JOIN assets_app_run AS run ON run.id = materialization.run_id
+WHERE asset.name = %s ORDER BY partition.window_start, materialization.id
 """
 
 

@@ -6,10 +6,11 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 
 _MADE = """
-SELECT asset.name, partition.key, made.id FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+SELECT asset.name, partition.key, materialization.id
+FROM assets_app_materialization AS materialization
+JOIN assets_app_assetpartition AS partition ON partition.id = materialization.partition_id
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
-WHERE asset.name LIKE 'several%' ORDER BY made.id
+WHERE asset.name LIKE 'several%' ORDER BY materialization.id
 """
 
 

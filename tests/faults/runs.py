@@ -11,9 +11,9 @@ from tests.faults.marks import marks_of
 from tests.faults.stack_processes import Crew
 
 KEYS = """
-SELECT partition.key FROM assets_app_runpartition AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
-WHERE made.run_id = %s ORDER BY partition.key
+SELECT partition.key FROM assets_app_runpartition AS run_partition
+JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
+WHERE run_partition.run_id = %s ORDER BY partition.key
 """
 WINNER = """
 SELECT number, replace(spark_session_id::text, '-', '') FROM assets_app_runattempt

@@ -282,10 +282,11 @@ class Crew:
         return {
             key: (version, count)
             for key, version, count in self.rows(
-                "SELECT partition.key, partition.version, count(made.id)"
+                "SELECT partition.key, partition.version, count(materialization.id)"
                 " FROM assets_app_assetpartition AS partition"
                 " JOIN assets_app_asset AS asset ON asset.id = partition.asset_id"
-                " JOIN assets_app_materialization AS made ON made.partition_id = partition.id"
+                " JOIN assets_app_materialization AS materialization"
+                " ON materialization.partition_id = partition.id"
                 " WHERE asset.name = %s GROUP BY 1, 2 ORDER BY 1",
                 asset,
             )

@@ -27,8 +27,9 @@ SELECT sum(backfill_asset.waiting + backfill_asset.active), sum(backfill_asset.a
 FROM backfills_app_backfillasset AS backfill_asset WHERE backfill_asset.backfill_id = %s
 """
 _BY_STATE = """
-SELECT wanted.state, count(*) FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
+SELECT backfill_partition.state, count(*) FROM backfills_app_backfillpartition AS backfill_partition
+JOIN backfills_app_backfillasset AS backfill_asset
+    ON backfill_asset.id = backfill_partition.backfill_asset_id
 WHERE backfill_asset.backfill_id = %s GROUP BY 1
 """
 _RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"

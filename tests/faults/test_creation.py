@@ -24,21 +24,23 @@ LARGE, PEERS = 100_000, 32_000
 _UNWRITTEN = {"creating", "canceling"}
 
 _STATE_AND_COUNTS = """
-SELECT asked.id, asked.state, backfill_asset.total, backfill_asset.expanded,
+SELECT backfill.id, backfill.state, backfill_asset.total, backfill_asset.expanded,
     backfill_asset.waiting + backfill_asset.active
-FROM backfills_app_backfill AS asked
-LEFT JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = asked.id
-WHERE asked.description = %s
+FROM backfills_app_backfill AS backfill
+LEFT JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = backfill.id
+WHERE backfill.description = %s
 """
 _ORPHANS = """
-SELECT count(*) FROM assets_app_rungroup AS asked
-WHERE asked.kind = 'backfill' AND NOT EXISTS (
-    SELECT FROM backfills_app_backfill AS whole WHERE whole.group_id = asked.id)
+SELECT count(*) FROM assets_app_rungroup AS run_group
+WHERE run_group.kind = 'backfill' AND NOT EXISTS (
+    SELECT FROM backfills_app_backfill AS backfill WHERE backfill.group_id = run_group.id)
 """
 _WRITTEN = """
-SELECT count(*), count(DISTINCT wanted.key), min(wanted.position), max(wanted.position)
-FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
+SELECT count(*), count(DISTINCT backfill_partition.key), min(backfill_partition.position),
+    max(backfill_partition.position)
+FROM backfills_app_backfillpartition AS backfill_partition
+JOIN backfills_app_backfillasset AS backfill_asset
+    ON backfill_asset.id = backfill_partition.backfill_asset_id
 WHERE backfill_asset.backfill_id = %s
 """
 
@@ -77,8 +79,8 @@ def written_whole(crew: Crew, marker: str, total: int) -> int:
 _LATENESS = """
 SELECT max(extract(epoch FROM run.created_at - partition.window_end))
 FROM assets_app_run AS run
-JOIN assets_app_runpartition AS made ON made.run_id = run.id
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+JOIN assets_app_runpartition AS run_partition ON run_partition.run_id = run.id
+JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
 WHERE asset.name IN ('tick', 'tock') AND partition.window_end > %s
 """

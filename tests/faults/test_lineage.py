@@ -54,11 +54,11 @@ SELECT (SELECT count(*) FROM assets_app_outbox) + (SELECT count(*) FROM assets_a
 _WAITING = "SELECT count(*) FROM lineage_lineageevent WHERE sent_at IS NULL"
 _ATTEMPTS = "SELECT count(DISTINCT attempt_id) FROM lineage_lineageevent"
 _VERSIONS = """
-SELECT asset.name, partition.key, max(made.version)
-FROM assets_app_materialization AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+SELECT asset.name, partition.key, max(materialization.version)
+FROM assets_app_materialization AS materialization
+JOIN assets_app_assetpartition AS partition ON partition.id = materialization.partition_id
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
-WHERE made.attempt_id IN (SELECT attempt_id FROM lineage_lineageevent)
+WHERE materialization.attempt_id IN (SELECT attempt_id FROM lineage_lineageevent)
 AND partition.identity <> 'discovery' GROUP BY 1, 2
 """
 _EDGES = """

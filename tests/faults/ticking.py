@@ -14,10 +14,10 @@ SELECT schedule.id, schedule.handled_until FROM assets_app_schedule AS schedule
 JOIN assets_app_producer AS producer ON producer.id = schedule.producer_id WHERE producer.name = %s
 """
 _MADE = """
-SELECT partition.window_end, partition.state, partition.version, count(made.run_id)
+SELECT partition.window_end, partition.state, partition.version, count(run_partition.run_id)
 FROM assets_app_assetpartition AS partition
 JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
-LEFT JOIN assets_app_runpartition AS made ON made.partition_id = partition.id
+LEFT JOIN assets_app_runpartition AS run_partition ON run_partition.partition_id = partition.id
 WHERE asset.name = %s
     AND partition.window_end > %s GROUP BY partition.id ORDER BY partition.window_end
 """

@@ -102,7 +102,7 @@ def test_a_run_is_made_and_queued_at_one_time_that_no_statement_of_its_own_asks_
     assert run.queued_at == run.created_at
     texts = [statement["sql"] for statement in statements]
     inserted = next(place for place, text in enumerate(texts) if "INTO assets_app_run\n" in text)
-    claimed = next(place for place, text in enumerate(texts) if "WITH wanted AS" in text)
+    claimed = next(place for place, text in enumerate(texts) if "WITH requested AS" in text)
     assert inserted == claimed + 1
 
 

@@ -33,11 +33,11 @@ WITH superseded AS MATERIALIZED (
     SELECT attempt.id
     FROM assets_app_runattempt AS attempt
     WHERE attempt.keeps_inputs_of_id = %(asset)s AND attempt.ended_at IS NOT NULL AND NOT EXISTS (
-        SELECT FROM assets_app_materialization AS made
+        SELECT FROM assets_app_materialization AS materialization
         JOIN assets_app_assetpartition AS partition
-            ON partition.id = made.partition_id
-           AND made.version = greatest(partition.version, partition.forgotten_version)
-        WHERE made.run_id = attempt.run_id AND made.attempt_id = attempt.id
+            ON partition.id = materialization.partition_id
+           AND materialization.version = greatest(partition.version, partition.forgotten_version)
+        WHERE materialization.run_id = attempt.run_id AND materialization.attempt_id = attempt.id
     )
     LIMIT %(attempts)s
     FOR UPDATE OF attempt SKIP LOCKED
@@ -168,17 +168,17 @@ def _input(
             made_since=present.made_since,
         )
     needed = with_time_on_record(edge, upstream, database_now()).needed_by_texts(keys)
-    wanted = [key.text for key in needed]
+    needed_keys = [key.text for key in needed]
     present = (
-        _materialized(materialized.filter(key__in=wanted), attempt)
-        if wanted
+        _materialized(materialized.filter(key__in=needed_keys), attempt)
+        if needed_keys
         else _Materialized([], None)
     )
     present_keys = set(present.keys)
     return UpstreamInput(
         asset=upstream,
         keys=present.keys,
-        missing=[key for key in wanted if key not in present_keys],
+        missing=[key for key in needed_keys if key not in present_keys],
         made_since=present.made_since,
         nonexistent=needed.blocking,
         excluded=needed.excluded.partitions,

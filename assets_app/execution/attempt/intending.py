@@ -12,12 +12,12 @@ from assets_app.execution.queue.outlets import claimed_outlet_ids
 from assets_app.models import DISCOVERY, Run, RunAttempt
 
 _STORE_REASONS = """
-UPDATE assets_app_runpartition AS made SET error = unpublished.error
+UPDATE assets_app_runpartition AS run_partition SET error = unpublished.error
 FROM unnest(%s::text[], %s::text[]) AS unpublished(key, error),
      assets_app_assetpartition AS partition
-WHERE made.run_id = %s AND partition.id = made.partition_id
+WHERE run_partition.run_id = %s AND partition.id = run_partition.partition_id
   AND partition.key = unpublished.key COLLATE "C"
-  AND made.state = 'pending'
+  AND run_partition.state = 'pending'
 """
 
 
@@ -82,12 +82,13 @@ def store_staged(run_id: int, outlet: StagedOutlet) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE assets_app_runpartition AS made
+            UPDATE assets_app_runpartition AS run_partition
             SET path = staged.path, rows = staged.rows, bytes = staged.bytes
             FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
                      AS staged(key, path, rows, bytes),
                  assets_app_assetpartition AS partition
-            WHERE made.run_id = %s AND partition.id = made.partition_id AND partition.asset_id = %s
+            WHERE run_partition.run_id = %s AND partition.id = run_partition.partition_id
+              AND partition.asset_id = %s
               AND partition.key = staged.key
             """,
             [

@@ -168,10 +168,10 @@ def add_discovered_keys(
     """
     for name, entries in groupby(found_keys, key=lambda entry: entry["set"]):
         keys = [key_from_json(entry["key"]) for entry in entries]
-        wanted = [key for key in keys if only is None or key.text in only]
-        if wanted:
+        chosen_keys = [key for key in keys if only is None or key.text in only]
+        if chosen_keys:
             row = PartitionDefinition.of({"kind": "runtime", "name": name})
-            row.add_keys(((key, label_of_key(key)) for key in wanted), run_id=run_id)
+            row.add_keys(((key, label_of_key(key)) for key in chosen_keys), run_id=run_id)
 
 
 def store_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:

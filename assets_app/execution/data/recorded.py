@@ -18,10 +18,11 @@ UPDATE assets_app_materialization AS record
 SET total_files = total.files, total_rows = total.rows, total_bytes = total.bytes
 FROM unnest(%(paths)s::text[], %(files)s::bigint[], %(rows)s::bigint[], %(bytes)s::bigint[])
          AS total(path, files, rows, bytes),
-     assets_app_runpartition AS made, assets_app_assetpartition AS partition
-WHERE made.run_id = %(run)s AND made.path = total.path AND partition.id = made.partition_id
+     assets_app_runpartition AS run_partition, assets_app_assetpartition AS partition
+WHERE run_partition.run_id = %(run)s AND run_partition.path = total.path
+  AND partition.id = run_partition.partition_id
   AND partition.asset_id = %(asset)s
-  AND record.run_id = made.run_id AND record.partition_id = made.partition_id
+  AND record.run_id = run_partition.run_id AND record.partition_id = run_partition.partition_id
   AND record.version = partition.version
 """
 

@@ -98,15 +98,15 @@ def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Excep
 
     Raises OSError for an error that may pass.
     """
-    wanted = [(outlet, _writer(attempt, outlet)) for outlet in outlets if outlet.partitions]
-    if len(wanted) > 1:
+    outlet_writers = [(outlet, _writer(attempt, outlet)) for outlet in outlets if outlet.partitions]
+    if len(outlet_writers) > 1:
         # All outlets are checked, even after a refusal: a check takes the outlet away from the
         # worker that held the attempt before, which may change no data once the published
         # partitions are determined.
-        refusals = [_refusal("check", outlet, writer) for outlet, writer in wanted]
+        refusals = [_refusal("check", outlet, writer) for outlet, writer in outlet_writers]
         if refusal := next(filter(None, refusals), None):
             return refusal
-    for outlet, writer in wanted:
+    for outlet, writer in outlet_writers:
         if refusal := _refusal("publish", outlet, writer):
             return refusal
     return None

@@ -25,9 +25,9 @@ WITH forgotten AS (
     )
 )
 UPDATE assets_app_awaitedpartition AS awaited SET look_at = clock_timestamp()
-FROM assets_app_runpartition AS made
-JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
-WHERE made.run_id = ANY(%(runs)s) AND awaited.run_id <> ALL(%(runs)s)
+FROM assets_app_runpartition AS run_partition
+JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
+WHERE run_partition.run_id = ANY(%(runs)s) AND awaited.run_id <> ALL(%(runs)s)
   AND awaited.look_at IS NOT NULL AND awaited.asset_id = partition.asset_id
   AND awaited.identity = partition.identity AND awaited.key = partition.key
   AND EXISTS (
@@ -39,8 +39,8 @@ WHERE made.run_id = ANY(%(runs)s) AND awaited.run_id <> ALL(%(runs)s)
         JOIN assets_app_asset AS outlet ON outlet.producer_id = version.producer_id
         WHERE run.id = ANY(%(runs)s)
     ) AS held
-    JOIN assets_app_awaitedpartition AS wanted
-        ON wanted.asset_id = held.asset_id AND wanted.look_at IS NOT NULL
+    JOIN assets_app_awaitedpartition AS awaited_partition
+        ON awaited_partition.asset_id = held.asset_id AND awaited_partition.look_at IS NOT NULL
   )
 """
 

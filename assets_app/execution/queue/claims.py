@@ -35,28 +35,29 @@ from slicewise_server.web.row_ids import reserve_ids
 # makes the claimed partitions the run's own. Rows are locked in the order of their keys: claims in
 # any other order dead-lock.
 _CLAIM = """
-WITH wanted AS (
+WITH requested AS (
     SELECT * FROM unnest(
         %(keys)s::text[], %(starts)s::timestamptz[], %(ends)s::timestamptz[],
         %(segments)s::text[], %(buckets)s::date[], %(runs)s::bigint[], %(positions)s::int[],
         %(assets)s::bigint[], %(identities)s::text[]
-    ) AS w(key, window_start, window_end, segment, bucket, run_id, position, asset_id, identity)
+    ) AS requested_row(key, window_start, window_end, segment, bucket, run_id, position, asset_id,
+        identity)
 ), claimed AS (
     INSERT INTO assets_app_assetpartition AS partition
         (asset_id, identity, key, window_start, window_end, segment, bucket,
          state, version, due_again, held_by_id)
     SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
            'missing', 0, false, run_id
-    FROM wanted ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
+    FROM requested ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
     ON CONFLICT (asset_id, identity, key) DO UPDATE SET held_by_id = EXCLUDED.held_by_id
         WHERE partition.held_by_id IS NULL
     RETURNING partition.id, partition.asset_id, partition.key, partition.held_by_id
 )
 INSERT INTO assets_app_runpartition (run_id, partition_id, position, state, path)
-SELECT claimed.held_by_id, claimed.id, wanted.position, 'pending', ''
-FROM claimed JOIN wanted
-    ON wanted.run_id = claimed.held_by_id AND wanted.asset_id = claimed.asset_id
-   AND wanted.key = claimed.key COLLATE "C"
+SELECT claimed.held_by_id, claimed.id, requested.position, 'pending', ''
+FROM claimed JOIN requested
+    ON requested.run_id = claimed.held_by_id AND requested.asset_id = claimed.asset_id
+   AND requested.key = claimed.key COLLATE "C"
 RETURNING run_id, partition_id, position
 """
 
@@ -88,14 +89,15 @@ FROM clock, unnest(
 # Several assets are materialized together, and another run holds a partition of one asset: the
 # claims on the other assets are released in the transaction that made the claims.
 _RELEASE = """
-WITH undone AS (
-    DELETE FROM assets_app_runpartition AS made
-    USING unnest(%s::bigint[], %s::bigint[]) AS taken(run_id, partition_id)
-    WHERE made.run_id = taken.run_id AND made.partition_id = taken.partition_id
-    RETURNING made.run_id, made.partition_id
+WITH released AS (
+    DELETE FROM assets_app_runpartition AS run_partition
+    USING unnest(%s::bigint[], %s::bigint[]) AS claimed(run_id, partition_id)
+    WHERE run_partition.run_id = claimed.run_id
+      AND run_partition.partition_id = claimed.partition_id
+    RETURNING run_partition.run_id, run_partition.partition_id
 )
 UPDATE assets_app_assetpartition AS partition SET held_by_id = NULL
-FROM undone WHERE partition.id = undone.partition_id AND partition.held_by_id = undone.run_id
+FROM released WHERE partition.id = released.partition_id AND partition.held_by_id = released.run_id
 """
 
 
@@ -125,7 +127,7 @@ class PlannedRun:
     rows: Sequence[PartitionRow]
 
 
-class _WantedPartition(NamedTuple):
+class _RequestedPartition(NamedTuple):
     """A partition of one outlet that is to be claimed for a run."""
 
     run_id: int
@@ -188,9 +190,9 @@ def claim_all(
     groups = [
         group
         for run_id, run in by_run.items()
-        for group in _wanted_groups(run, run_id, outlets[run.terms.producer_version.pk])
+        for group in _requested_groups(run, run_id, outlets[run.terms.producer_version.pk])
     ]
-    partitions = _claim_wanted([partition for group in groups for partition in group])
+    partitions = _claim_requested([partition for group in groups for partition in group])
     claimed_partitions: list[ClaimedPartition] = []
     held_partitions: list[HeldPartition] = []
     partial_claims: list[tuple[int, int]] = []
@@ -247,17 +249,19 @@ def claim_discovered_rows(
     Must be called in a transaction.
     """
     next_position = RunPartition.objects.filter(run=run_id).count()
-    wanted = [
-        _WantedPartition(run_id, next_position + number, row, asset_id, identity)
+    requested = [
+        _RequestedPartition(run_id, next_position + number, row, asset_id, identity)
         for number, (row, asset_id) in enumerate(product(rows, asset_ids))
     ]
-    partitions = _claim_wanted(wanted)
+    partitions = _claim_requested(requested)
     held_keys = {
-        partition.row.key for partition in wanted if (run_id, partition.position) not in partitions
+        partition.row.key
+        for partition in requested
+        if (run_id, partition.position) not in partitions
     }
     partial_claims = [
         partition
-        for partition in wanted
+        for partition in requested
         if partition.row.key in held_keys and (run_id, partition.position) in partitions
     ]
     _release_claims(
@@ -275,51 +279,51 @@ def _outlet_ids_by_version(all_terms: Iterable[RunSpec]) -> dict[int, list[int]]
     }
 
 
-def _wanted_groups(
+def _requested_groups(
     run: PlannedRun, run_id: int, asset_ids: Sequence[int]
-) -> Iterator[list[_WantedPartition]]:
-    """Yield the wanted partitions for each key of the run: one partition per outlet."""
+) -> Iterator[list[_RequestedPartition]]:
+    """Yield the requested partitions for each key of the run: one partition per outlet."""
     identity, width = run.terms.target.identity, len(asset_ids)
     for number, row in enumerate(run.rows):
         yield [
-            _WantedPartition(run_id, number * width + outlet_position, row, asset_id, identity)
+            _RequestedPartition(run_id, number * width + outlet_position, row, asset_id, identity)
             for outlet_position, asset_id in enumerate(asset_ids)
         ]
 
 
-def _claim_wanted(wanted: Sequence[_WantedPartition]) -> dict[tuple[int, int], int]:
-    """Claim the wanted partitions that no run holds; return row ids by run and position.
+def _claim_requested(requested: Sequence[_RequestedPartition]) -> dict[tuple[int, int], int]:
+    """Claim the requested partitions that no run holds; return row ids by run and position.
 
     Any number of partitions is claimed in statements of bounded memory, and all statements together
     keep the order.
     """
-    if len(wanted) > _AT_ONCE:
+    if len(requested) > _AT_ONCE:
         # The same order as the database's collation "C".
-        wanted = sorted(
-            wanted,
+        requested = sorted(
+            requested,
             key=lambda partition: (partition.asset_id, partition.identity, partition.row.key),
         )
     partition_ids: dict[tuple[int, int], int] = {}
     with connection.cursor() as cursor:
-        for start in range(0, len(wanted), _AT_ONCE):
-            cursor.execute(_CLAIM, _columns(wanted[start : start + _AT_ONCE]))
+        for start in range(0, len(requested), _AT_ONCE):
+            cursor.execute(_CLAIM, _columns(requested[start : start + _AT_ONCE]))
             partition_ids |= {
                 (run, position): partition_id for run, partition_id, position in cursor.fetchall()
             }
     return partition_ids
 
 
-def _columns(wanted: Sequence[_WantedPartition]) -> dict[str, list[Any]]:
+def _columns(requested: Sequence[_RequestedPartition]) -> dict[str, list[Any]]:
     return {
-        "keys": [partition.row.key for partition in wanted],
-        "starts": [partition.row.start for partition in wanted],
-        "ends": [partition.row.end for partition in wanted],
-        "segments": [partition.row.segment for partition in wanted],
-        "buckets": [partition.row.bucket for partition in wanted],
-        "runs": [partition.run_id for partition in wanted],
-        "positions": [partition.position for partition in wanted],
-        "assets": [partition.asset_id for partition in wanted],
-        "identities": [partition.identity for partition in wanted],
+        "keys": [partition.row.key for partition in requested],
+        "starts": [partition.row.start for partition in requested],
+        "ends": [partition.row.end for partition in requested],
+        "segments": [partition.row.segment for partition in requested],
+        "buckets": [partition.row.bucket for partition in requested],
+        "runs": [partition.run_id for partition in requested],
+        "positions": [partition.position for partition in requested],
+        "assets": [partition.asset_id for partition in requested],
+        "identities": [partition.identity for partition in requested],
     }
 
 

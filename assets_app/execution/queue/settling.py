@@ -37,14 +37,14 @@ _SETTLE = """
 WITH held AS MATERIALIZED (
     SELECT partition.id, partition.asset_id, partition.identity, partition.bucket,
            partition.segment,
-           partition.held_by_id, made.rows, made.bytes, partition.state AS old,
+           partition.held_by_id, run_partition.rows, run_partition.bytes, partition.state AS old,
            CASE WHEN %(new)s IN ('canceled', 'skipped') AND partition.state <> 'missing'
                 THEN partition.state
                 ELSE %(new)s END AS new
     FROM assets_app_assetpartition AS partition
-    JOIN assets_app_runpartition AS made
-        ON made.run_id = partition.held_by_id AND made.partition_id = partition.id
-            AND made.state = %(outcome)s
+    JOIN assets_app_runpartition AS run_partition
+        ON run_partition.run_id = partition.held_by_id AND run_partition.partition_id = partition.id
+            AND run_partition.state = %(outcome)s
     WHERE partition.held_by_id = ANY(%(runs)s)
     ORDER BY partition.asset_id, partition.identity, partition.key
     FOR UPDATE OF partition

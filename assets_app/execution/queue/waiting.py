@@ -20,19 +20,19 @@ from slicewise.partitions import PartitionRow, partition_rows, partitions_of_las
 
 # A run waits for no partition before the first partition that was ever materialized or requested.
 _AWAITED = """
-SELECT wanted.run_id, wanted.asset_id, wanted.identity, wanted.key
+SELECT requested.run_id, requested.asset_id, requested.identity, requested.key
 FROM unnest(
     %(runs)s::bigint[], %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
     %(segments)s::text[], %(starts)s::timestamptz[]
-) AS wanted(run_id, asset_id, identity, key, segment, start)
+) AS requested(run_id, asset_id, identity, key, segment, start)
 LEFT JOIN assets_app_assetpartition AS earlier
-    ON earlier.asset_id = wanted.asset_id AND earlier.identity = wanted.identity COLLATE "C"
-   AND earlier.key = wanted.key COLLATE "C"
+    ON earlier.asset_id = requested.asset_id AND earlier.identity = requested.identity COLLATE "C"
+   AND earlier.key = requested.key COLLATE "C"
 WHERE (earlier.id IS NULL OR earlier.held_by_id IS NOT NULL OR earlier.state <> 'materialized')
   AND EXISTS (
     SELECT FROM assets_app_assetpartition AS past
-    WHERE past.asset_id = wanted.asset_id AND past.identity = wanted.identity COLLATE "C"
-      AND past.segment = wanted.segment COLLATE "C" AND past.window_start < wanted.start
+    WHERE past.asset_id = requested.asset_id AND past.identity = requested.identity COLLATE "C"
+      AND past.segment = requested.segment COLLATE "C" AND past.window_start < requested.start
       AND (past.version > 0 OR past.held_by_id IS NOT NULL OR past.state <> 'missing')
   )
 """

@@ -55,9 +55,9 @@ def remove_orphans(asset: Asset, *, user: User, only: Collection[int] | None = N
     policy.require(user, policy.Action.PARTITIONS)
     storage, removal = reachable_storage(asset), Removal()
     ids = [row.partition_id for row in orphan_rows(asset)]
-    wanted = [pk for pk in ids if only is None or pk in only]
-    for start in range(0, len(wanted), _REMOVED_AT_ONCE):
-        batch = wanted[start : start + _REMOVED_AT_ONCE]
+    chosen_ids = [pk for pk in ids if only is None or pk in only]
+    for start in range(0, len(chosen_ids), _REMOVED_AT_ONCE):
+        batch = chosen_ids[start : start + _REMOVED_AT_ONCE]
         try:
             _remove_batch(asset.pk, storage, batch, removal, user)
         except (OSError, StorageError, ValueError) as error:

@@ -14,7 +14,7 @@ KEYS_NAMED = 3
 _IS_LEFT = """EXISTS (
         SELECT FROM assets_app_runpartition AS part
         JOIN assets_app_assetpartition AS own ON own.id = part.partition_id
-        WHERE part.run_id = made.run_id AND part.state <> 'succeeded'
+        WHERE part.run_id = run_partition.run_id AND part.state <> 'succeeded'
           AND own.identity = partition.identity AND own.key = partition.key
     )"""
 
@@ -22,35 +22,36 @@ _IS_LEFT = """EXISTS (
 # its partitions has only the row that stands for the search: all partitions are discovered anew. Of
 # two runs of one partition, the later run materializes the partition.
 _LOOK = f"""
-WITH wanted AS MATERIALIZED (
-    SELECT made.run_id, partition.id, partition.key, partition.held_by_id,
+WITH requested AS MATERIALIZED (
+    SELECT run_partition.run_id, partition.id, partition.key, partition.held_by_id,
            partition.identity IN (%(discovery)s, coalesce(rule.identity, 'whole')) AS in_force
-    FROM assets_app_runpartition AS made
-    JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
+    FROM assets_app_runpartition AS run_partition
+    JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
     JOIN assets_app_asset AS asset ON asset.id = partition.asset_id
     LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
-    WHERE made.run_id = ANY(%(runs)s) AND {_IS_LEFT}
-      AND (partition.identity = %(discovery)s OR made.run_id <> ALL(%(searches)s))
-    ORDER BY partition.asset_id, partition.identity, partition.key, made.run_id
+    WHERE run_partition.run_id = ANY(%(runs)s) AND {_IS_LEFT}
+      AND (partition.identity = %(discovery)s OR run_partition.run_id <> ALL(%(searches)s))
+    ORDER BY partition.asset_id, partition.identity, partition.key, run_partition.run_id
     FOR UPDATE OF partition
-), looked AS (
-    SELECT *, max(run_id) OVER (PARTITION BY id) AS last_run FROM wanted
+), ranked AS (
+    SELECT *, max(run_id) OVER (PARTITION BY id) AS last_run FROM requested
 )
 SELECT run_id, bool_and(in_force),
        (array_agg(key ORDER BY key) FILTER (WHERE held_by_id IS NOT NULL))[1:%(most)s],
        (array_agg(key ORDER BY key) FILTER (WHERE last_run <> run_id))[1:%(most)s], max(last_run)
-FROM looked GROUP BY run_id
+FROM ranked GROUP BY run_id
 """  # noqa: S608  (a part of the statement that has one home)
 _TAKE = f"""
-WITH taken AS (
-    UPDATE assets_app_runpartition AS made
+WITH reclaimed AS (
+    UPDATE assets_app_runpartition AS run_partition
     SET state = 'pending', path = '', rows = NULL, bytes = NULL, error = ''
     FROM assets_app_assetpartition AS partition
-    WHERE made.run_id = ANY(%s) AND partition.id = made.partition_id AND {_IS_LEFT}
-    RETURNING made.run_id, made.partition_id
+    WHERE run_partition.run_id = ANY(%s) AND partition.id = run_partition.partition_id
+      AND {_IS_LEFT}
+    RETURNING run_partition.run_id, run_partition.partition_id
 )
-UPDATE assets_app_assetpartition AS partition SET held_by_id = taken.run_id
-FROM taken WHERE partition.id = taken.partition_id
+UPDATE assets_app_assetpartition AS partition SET held_by_id = reclaimed.run_id
+FROM reclaimed WHERE partition.id = reclaimed.partition_id
 """  # noqa: S608
 
 

@@ -54,9 +54,9 @@ FOR UPDATE OF partition
 # Partitions with later data than a write, and partitions whose last write was the same write.
 _OUTDATED = """
 SELECT partition.key FROM assets_app_assetpartition AS partition
-LEFT JOIN assets_app_materialization AS made
-    ON made.partition_id = partition.id AND made.version = partition.version
-LEFT JOIN assets_app_writereport AS report ON report.id = made.report_id
+LEFT JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = partition.id AND materialization.version = partition.version
+LEFT JOIN assets_app_writereport AS report ON report.id = materialization.report_id
 WHERE partition.id = ANY(%(partitions)s::bigint[]) AND partition.version > 0
   AND (partition.materialized_at > %(written_at)s OR report.metadata = %(metadata)s::jsonb)
 """

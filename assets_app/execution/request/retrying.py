@@ -79,10 +79,10 @@ def retry_runs(
     Raises ConflictingRequest if no run can be retried, unless ``allow_none``.
     """
     policy.require(user, policy.Action.MATERIALIZE)
-    wanted = checked_code(code)
+    code_choice = checked_code(code)
     _refuse_too_many(run_ids)
     with patient_transaction(""):
-        retried = _retry(run_ids, wanted, user)
+        retried = _retry(run_ids, code_choice, user)
         if not retried.runs and not allow_none:
             reasons = list(retried.refused.values()) or [
                 "No run to retry: no run of the group has failed."
@@ -108,11 +108,11 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
     `retry_run`.
     """
     policy.require(user, policy.Action.MATERIALIZE)
-    wanted = checked_code(code)
+    code_choice = checked_code(code)
     run = _with_code(Run.objects.filter(pk=run.pk)).get()
     if not is_terminal(run.state):
         raise ConflictingRequest({"": _not_ended(run)})
-    version, params = _version_and_params(run, wanted)
+    version, params = _version_and_params(run, code_choice)
     rows, is_search = _rows_of(run)
     with patient_transaction(""):
         group = RunGroup.objects.create(
@@ -135,7 +135,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
         if held_rows:
             group.in_flight = [row.key for row in held_rows]
             group.save(update_fields=["in_flight"])
-        detail = {"code": wanted.value, "group": group.pk, "partitions": len(claimed)}
+        detail = {"code": code_choice.value, "group": group.pk, "partitions": len(claimed)}
         audit.record(user, "run again", "run", str(run.pk), detail)
         nudge_dispatch()
     return group

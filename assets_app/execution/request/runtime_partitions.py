@@ -49,19 +49,21 @@ def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[
     policy.require(user, policy.Action.PARTITIONS)
     row, _ = _set_of(asset)
     _refuse_count(keys)
-    wanted = sorted(set(keys))
+    requested_keys = sorted(set(keys))
     with transaction.atomic():
         set_keys = RuntimePartition.objects.select_for_update().filter(
-            definition=row, key__in=[key for key in wanted if is_storable(key)], removed_at=None
+            definition=row,
+            key__in=[key for key in requested_keys if is_storable(key)],
+            removed_at=None,
         )
         present_keys = set(set_keys.order_by("key").values_list("key", flat=True))
-        if unknown := [key for key in wanted if key not in present_keys]:
+        if unknown := [key for key in requested_keys if key not in present_keys]:
             raise InvalidRequest({"keys": f"{asset.name} has no partition {_key_list(unknown)}."})
-        _refuse_held(row, wanted)
+        _refuse_held(row, requested_keys)
         set_keys.update(removed_at=database_now())
         row.revise()
-        audit.record(user, "remove partitions", "asset", asset.name, {"keys": wanted[:100]})
-    return wanted
+        audit.record(user, "remove partitions", "asset", asset.name, {"keys": requested_keys[:100]})
+    return requested_keys
 
 
 def _set_of(asset: Asset) -> tuple[PartitionDefinition, slicewise.PartitionAtRuntime]:

@@ -257,10 +257,11 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE backfills_app_backfillpartition AS wanted
-            SET state = 'active', partition_id = taken.partition_id, run_id = taken.run_id
-            FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS taken(id, partition_id, run_id)
-            WHERE wanted.id = taken.id
+            UPDATE backfills_app_backfillpartition AS backfill_partition
+            SET state = 'active', partition_id = claimed.partition_id, run_id = claimed.run_id
+            FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS claimed(id, partition_id,
+                run_id)
+            WHERE backfill_partition.id = claimed.id
             """,
             [
                 [by_key[partition.row.key] for partition in claimed],
@@ -295,10 +296,10 @@ def _skip(
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE backfills_app_backfillpartition AS wanted
-            SET state = 'skipped', reason = passed.reason, run_id = passed.run_id
-            FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS passed(id, reason, run_id)
-            WHERE wanted.id = passed.id
+            UPDATE backfills_app_backfillpartition AS backfill_partition
+            SET state = 'skipped', reason = skipped.reason, run_id = skipped.run_id
+            FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS skipped(id, reason, run_id)
+            WHERE backfill_partition.id = skipped.id
             """,
             [
                 [rows[position].pk for position in reasons],

@@ -20,18 +20,18 @@ from backfills_app.services.request.frozen_request import (
 from partitions_app.models import PartitionDefinition
 
 _RETURN_TO_WAITING = """
-WITH back AS MATERIALIZED (
+WITH retried AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
     WHERE backfill_asset_id = ANY(%s)
       AND (state = 'failed' OR %s AND state = 'canceled'
            OR reason = ANY(%s))
     ORDER BY id FOR UPDATE
-), again AS (
-    UPDATE backfills_app_backfillpartition AS wanted
+), updated AS (
+    UPDATE backfills_app_backfillpartition AS backfill_partition
     SET state = 'waiting', reason = '', run_id = NULL
-    FROM back WHERE wanted.id = back.id
+    FROM retried WHERE backfill_partition.id = retried.id
 )
-SELECT backfill_asset_id, state, count(*) FROM back GROUP BY 1, 2 ORDER BY 1, 2
+SELECT backfill_asset_id, state, count(*) FROM retried GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 

@@ -20,16 +20,19 @@ Settled = dict[StoredScope, slicewise.PartitionSet]
 
 # Partitions that have not ended; partitions that another run materializes are waited for as well.
 _OPEN = """
-(wanted.state IN ('waiting', 'active') OR wanted.reason = 'in_flight' AND EXISTS (
-    SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id
+(backfill_partition.state IN ('waiting', 'active') OR backfill_partition.reason = 'in_flight'
+    AND EXISTS (
+    SELECT FROM assets_app_run AS run WHERE run.id = backfill_partition.run_id
     AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ))
 """
 _MARK_READY = """
-UPDATE backfills_app_backfillpartition AS wanted SET ready = true
-FROM unnest(%s::int[], %s::int[]) AS free(first, stop)
-WHERE wanted.backfill_asset_id = %s AND wanted.state = 'waiting' AND NOT wanted.ready
-  AND wanted.position >= free.first AND wanted.position < free.stop
+UPDATE backfills_app_backfillpartition AS backfill_partition SET ready = true
+FROM unnest(%s::int[], %s::int[]) AS position_range(first, stop)
+WHERE backfill_partition.backfill_asset_id = %s AND backfill_partition.state = 'waiting'
+  AND NOT backfill_partition.ready
+  AND backfill_partition.position >= position_range.first
+    AND backfill_partition.position < position_range.stop
 """
 _NOTES_AT_ONCE = 1_000
 

@@ -22,32 +22,34 @@ from backfills_app.services.bookkeeping.locks import try_lock
 from backfills_app.services.bookkeeping.messages import nudge_advance
 
 _RETURN_TO_WAITING = """
-WITH back AS (
+WITH returned AS (
     UPDATE backfills_app_backfillpartition SET state = 'waiting', run_id = NULL
     WHERE run_id = ANY(%s) AND state = 'active' RETURNING backfill_asset_id
 )
-SELECT backfill_asset_id, count(*) FROM back GROUP BY 1 ORDER BY 1
+SELECT backfill_asset_id, count(*) FROM returned GROUP BY 1 ORDER BY 1
 """
 # Other backfills that left partitions to these runs.
 _DEPENDENT_BACKFILLS = """
-SELECT backfill_asset.backfill_id, array_agg(DISTINCT wanted.run_id)
-FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
-WHERE wanted.run_id = ANY(%s) AND backfill_asset.backfill_id <> %s
+SELECT backfill_asset.backfill_id, array_agg(DISTINCT backfill_partition.run_id)
+FROM backfills_app_backfillpartition AS backfill_partition
+JOIN backfills_app_backfillasset AS backfill_asset
+    ON backfill_asset.id = backfill_partition.backfill_asset_id
+WHERE backfill_partition.run_id = ANY(%s) AND backfill_asset.backfill_id <> %s
 GROUP BY 1 ORDER BY 1
 """
 _TAKE_OVER = """
-WITH left_to AS (
-    UPDATE backfills_app_backfillpartition AS wanted
+WITH updated AS (
+    UPDATE backfills_app_backfillpartition AS backfill_partition
     SET run_id = NULL,
-        state = CASE WHEN %(goes_on)s THEN 'waiting' ELSE wanted.state END,
-        reason = CASE WHEN %(goes_on)s THEN '' ELSE wanted.reason END
+        state = CASE WHEN %(goes_on)s THEN 'waiting' ELSE backfill_partition.state END,
+        reason = CASE WHEN %(goes_on)s THEN '' ELSE backfill_partition.reason END
     FROM backfills_app_backfillasset AS backfill_asset
-    WHERE wanted.run_id = ANY(%(runs)s) AND backfill_asset.id = wanted.backfill_asset_id
+    WHERE backfill_partition.run_id = ANY(%(runs)s)
+      AND backfill_asset.id = backfill_partition.backfill_asset_id
       AND backfill_asset.backfill_id = %(backfill)s
-    RETURNING wanted.backfill_asset_id
+    RETURNING backfill_partition.backfill_asset_id
 )
-SELECT backfill_asset_id, count(*) FROM left_to GROUP BY 1 ORDER BY 1
+SELECT backfill_asset_id, count(*) FROM updated GROUP BY 1 ORDER BY 1
 """
 
 

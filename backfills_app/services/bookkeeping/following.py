@@ -16,21 +16,23 @@ from backfills_app.services.bookkeeping.messages import nudge_advance
 # partition.
 _FOLLOW = """
 WITH active AS MATERIALIZED (
-    SELECT wanted.id, wanted.run_id, (
-        SELECT made.state FROM assets_app_runpartition AS made
-        WHERE made.run_id = wanted.run_id AND made.partition_id = wanted.partition_id
+    SELECT backfill_partition.id, backfill_partition.run_id, (
+        SELECT run_partition.state FROM assets_app_runpartition AS run_partition
+        WHERE run_partition.run_id = backfill_partition.run_id
+          AND run_partition.partition_id = backfill_partition.partition_id
     ) AS state
-    FROM backfills_app_backfillpartition AS wanted
-    WHERE wanted.run_id = ANY(%(runs)s) AND wanted.state = 'active'
+    FROM backfills_app_backfillpartition AS backfill_partition
+    WHERE backfill_partition.run_id = ANY(%(runs)s) AND backfill_partition.state = 'active'
 ), ended AS (
-    UPDATE backfills_app_backfillpartition AS wanted
+    UPDATE backfills_app_backfillpartition AS backfill_partition
     SET state = active.state,
         reason = CASE WHEN active.state = 'skipped' THEN (
             SELECT run.skip_reason FROM assets_app_run AS run WHERE run.id = active.run_id
-        ) ELSE wanted.reason END
+        ) ELSE backfill_partition.reason END
     FROM active
-    WHERE wanted.id = active.id AND wanted.state = 'active' AND active.state <> 'pending'
-    RETURNING wanted.backfill_asset_id, wanted.state
+    WHERE backfill_partition.id = active.id AND backfill_partition.state = 'active'
+      AND active.state <> 'pending'
+    RETURNING backfill_partition.backfill_asset_id, backfill_partition.state
 )
 SELECT ended.backfill_asset_id, backfill_asset.backfill_id, ended.state, count(*)
 FROM ended
@@ -43,11 +45,12 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 # by group has them.
 _SHORT = """
 SELECT EXISTS (
-    SELECT 1 FROM backfills_app_backfill AS asked
-    JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = asked.id
-    WHERE asked.id = ANY(%(backfills)s) AND backfill_asset.waiting > 0 AND asked.max_active_runs > (
+    SELECT 1 FROM backfills_app_backfill AS backfill
+    JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = backfill.id
+    WHERE backfill.id = ANY(%(backfills)s) AND backfill_asset.waiting > 0
+      AND backfill.max_active_runs > (
         SELECT count(*) FROM assets_app_run AS run
-        WHERE run.group_id = asked.group_id AND run.queue = 'backfill' AND run.state = 'queued'
+        WHERE run.group_id = backfill.group_id AND run.queue = 'backfill' AND run.state = 'queued'
           AND run.not_before IS NULL
     )
 )
@@ -58,14 +61,15 @@ SELECT EXISTS (
 # that the backfill waits for.
 _NOTE = """
 INSERT INTO backfills_app_endedrun (backfill_id, run_id)
-SELECT DISTINCT backfill_asset.backfill_id, wanted.run_id
-FROM backfills_app_backfillpartition AS wanted
-JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = wanted.backfill_asset_id
-WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
-    SELECT FROM backfills_app_backfillasset AS other
-    WHERE other.backfill_id = backfill_asset.backfill_id
-        AND other.position > backfill_asset.position
-      AND (other.waiting > 0 OR other.expanded < other.total)
+SELECT DISTINCT backfill_asset.backfill_id, backfill_partition.run_id
+FROM backfills_app_backfillpartition AS backfill_partition
+JOIN backfills_app_backfillasset AS backfill_asset
+    ON backfill_asset.id = backfill_partition.backfill_asset_id
+WHERE backfill_partition.run_id = ANY(%(runs)s) AND EXISTS (
+    SELECT FROM backfills_app_backfillasset AS later_asset
+    WHERE later_asset.backfill_id = backfill_asset.backfill_id
+        AND later_asset.position > backfill_asset.position
+      AND (later_asset.waiting > 0 OR later_asset.expanded < later_asset.total)
 )
 """
 

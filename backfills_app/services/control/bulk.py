@@ -46,12 +46,14 @@ def in_bulk(action: str, ids: Collection[int], *, user: User) -> BulkResult:
     act = ACTIONS.get(action)
     if act is None:
         raise InvalidRequest({"action": f"{action!r} is none of {', '.join(ACTIONS)}."})
-    wanted = list(dict.fromkeys(ids))
-    if not 1 <= len(wanted) <= MOST_AT_ONCE:
-        raise InvalidRequest({"backfills": f"Between 1 and {MOST_AT_ONCE}, not {len(wanted)}."})
-    rows = Backfill.objects.filter(deleted=False).in_bulk(wanted)
+    backfill_ids = list(dict.fromkeys(ids))
+    if not 1 <= len(backfill_ids) <= MOST_AT_ONCE:
+        raise InvalidRequest(
+            {"backfills": f"Between 1 and {MOST_AT_ONCE}, not {len(backfill_ids)}."}
+        )
+    rows = Backfill.objects.filter(deleted=False).in_bulk(backfill_ids)
     result, denied = BulkResult(), 0
-    for pk in wanted:
+    for pk in backfill_ids:
         if pk not in rows:
             result.refused[pk] = f"There is no backfill {pk}."
             continue
@@ -63,6 +65,6 @@ def in_bulk(action: str, ids: Collection[int], *, user: User) -> BulkResult:
             result.refused[pk] = str(refusal)
         except InvalidRequest as refusal:
             result.refused[pk] = str(refusal)
-    if denied == len(wanted):
-        raise PermissionDenied(result.refused[wanted[0]])
+    if denied == len(backfill_ids):
+        raise PermissionDenied(result.refused[backfill_ids[0]])
     return result

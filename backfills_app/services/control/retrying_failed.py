@@ -36,17 +36,17 @@ from slicewise_server.web.request_errors import ConflictingRequest
 Verb = PendingControl.Verb
 
 _REOPEN = """
-WITH made AS MATERIALIZED (
+WITH ended AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
     WHERE run_id = ANY(%s) AND state <> 'active' AND reason <> 'in_flight' ORDER BY id FOR UPDATE
-), again AS (
-    UPDATE backfills_app_backfillpartition AS wanted SET state = 'active', reason = ''
-    FROM made WHERE wanted.id = made.id
+), reopened AS (
+    UPDATE backfills_app_backfillpartition AS backfill_partition SET state = 'active', reason = ''
+    FROM ended WHERE backfill_partition.id = ended.id
 )
-SELECT made.backfill_asset_id, backfill_asset.backfill_id, made.state, count(*)
-FROM made
+SELECT ended.backfill_asset_id, backfill_asset.backfill_id, ended.state, count(*)
+FROM ended
 JOIN backfills_app_backfillasset AS backfill_asset
-    ON backfill_asset.id = made.backfill_asset_id
+    ON backfill_asset.id = ended.backfill_asset_id
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -54,18 +54,20 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 _LOCK_PARTITIONS = """
 SELECT count(*) FROM (
     SELECT id FROM backfills_app_backfillpartition WHERE run_id = ANY(%s) ORDER BY id FOR UPDATE
-) AS held
+) AS locked_partition
 """
 _RUN_STATUS = """
-SELECT run.id, asked.name, asked.state, asked.deleted, EXISTS (
-    SELECT FROM assets_app_runpartition AS made
-    JOIN assets_app_assetpartition AS partition ON partition.id = made.partition_id
-    WHERE made.run_id = run.id AND partition.asset_id = run.asset_id AND NOT EXISTS (
-        SELECT FROM backfills_app_backfillpartition AS wanted
-        WHERE wanted.run_id = run.id AND wanted.partition_id = made.partition_id
+SELECT run.id, backfill.name, backfill.state, backfill.deleted, EXISTS (
+    SELECT FROM assets_app_runpartition AS run_partition
+    JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
+    WHERE run_partition.run_id = run.id AND partition.asset_id = run.asset_id AND NOT EXISTS (
+        SELECT FROM backfills_app_backfillpartition AS backfill_partition
+        WHERE backfill_partition.run_id = run.id
+          AND backfill_partition.partition_id = run_partition.partition_id
     )
 )
-FROM assets_app_run AS run JOIN backfills_app_backfill AS asked ON asked.group_id = run.group_id
+FROM assets_app_run AS run JOIN backfills_app_backfill AS backfill
+    ON backfill.group_id = run.group_id
 WHERE run.id = ANY(%s)
 """
 

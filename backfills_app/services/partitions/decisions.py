@@ -28,23 +28,27 @@ from partitions_app.rules import UpstreamGap
 
 Partitions = slicewise.PartitionSet
 
-# In these conditions for `StoredScope.rows`, `wanted` is a row of `BackfillPartition`, mostly of an
-# upstream asset.
+# In these conditions for `StoredScope.rows`, `backfill_partition` is a row of `BackfillPartition`,
+# mostly of an upstream asset.
 #
 # The backfill was to materialize the partition and did not: a retry does.
-_FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
+_FAILED = """
+(backfill_partition.state IN ('failed', 'canceled')
+ OR backfill_partition.reason = 'upstream_failed')
+"""
 # The outcome of an upstream partition in the same backfill that ended without success.
 _ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
 # Not available to downstream partitions, whatever older data exists.
 _BAD = f"""
-({_FAILED} OR wanted.reason IN (
+({_FAILED} OR backfill_partition.reason IN (
     'upstream_missing', 'upstream_nonexistent', 'wait_timeout', 'no_such_partition'
 ))
 """
 # Materialized by this backfill, or by the run that the backfill left the partition to.
 _MADE = """
-(wanted.state = 'succeeded' OR wanted.reason = 'in_flight' AND EXISTS (
-    SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id AND run.state = 'succeeded'
+(backfill_partition.state = 'succeeded' OR backfill_partition.reason = 'in_flight' AND EXISTS (
+    SELECT FROM assets_app_run AS run WHERE run.id = backfill_partition.run_id
+        AND run.state = 'succeeded'
 ))
 """
 # A downstream partition is stale then, or becomes stale as soon as a retry materializes the failed
@@ -90,7 +94,7 @@ def certain_to_stay(policy: str, scope: StoredScope, chosen: Partitions) -> Part
     waits in this backfill.
     """
     status = partition_statuses(scope, chosen)
-    waits = _upstream_of(policy, scope, status.materialized, "wanted.state = 'waiting'")
+    waits = _upstream_of(policy, scope, status.materialized, "backfill_partition.state = 'waiting'")
     return skipped_by_policy(policy, scope, status, waits).existing
 
 

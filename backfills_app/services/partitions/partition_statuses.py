@@ -132,10 +132,10 @@ def older_code(scope: AssetScope, version: ProducerVersion, within: Partitions) 
     by_label = spans(
         scope.definition, [scope.asset], within,
         joins="""
-JOIN assets_app_materialization AS made
-    ON made.partition_id = partition.id AND made.version = partition.version
+JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = partition.id AND materialization.version = partition.version
 JOIN assets_app_producerversion AS code
-    ON code.id = made.producer_version_id AND code.digest <> %(digest)s
+    ON code.id = materialization.producer_version_id AND code.digest <> %(digest)s
 """,
         digest=version.digest,
     )  # fmt: skip

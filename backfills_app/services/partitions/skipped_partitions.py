@@ -36,7 +36,7 @@ def _upstream_gaps_of(skip: Skipped, scopes: Mapping[str, StoredScope]) -> tuple
     scope = scopes.get(skip.asset)
     if scope is None or skip.reason != _NONEXISTENT:
         return ()
-    condition = f"wanted.reason = '{_NONEXISTENT.value}'"
+    condition = f"backfill_partition.reason = '{_NONEXISTENT.value}'"
     chosen = scope.rows(scope.whole, condition=condition).get("", scope.nothing)
     return tuple(
         upstream_gap for upstream_gap in upstream_gaps_of(scope, chosen) if upstream_gap.reason

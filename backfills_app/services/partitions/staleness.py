@@ -22,11 +22,12 @@ from partitions_app.edges import Edge, mapping_of
 _OUTDATED = """
 WITH own AS MATERIALIZED (
     SELECT partition.segment, partition.window_start, partition.window_end, partition.key,
-           made.attempt_id, made.run_id, run.partition_count
+           materialization.attempt_id, materialization.run_id, run.partition_count
     FROM assets_app_assetpartition AS partition
-    JOIN assets_app_materialization AS made
-        ON made.partition_id = partition.id AND made.version = partition.version
-    JOIN assets_app_run AS run ON run.id = made.run_id
+    JOIN assets_app_materialization AS materialization
+        ON materialization.partition_id = partition.id
+          AND materialization.version = partition.version
+    JOIN assets_app_run AS run ON run.id = materialization.run_id
     WHERE partition.asset_id = %(asset)s AND partition.identity = %(identity)s
       AND partition.state = 'materialized'
       AND (%(since)s::timestamptz IS NULL OR partition.window_start >= %(since)s)

@@ -26,9 +26,10 @@ from slicewise.partitions import is_runtime, select, select_ranges
 _ROWS = """
 WITH labeled AS (
     SELECT position, {label} AS label
-    FROM backfills_app_backfillpartition AS wanted {joins}
-    WHERE wanted.backfill_asset_id = %(backfill_asset)s
-      AND wanted.position >= %(first)s AND wanted.position < %(stop)s AND {condition}
+    FROM backfills_app_backfillpartition AS backfill_partition {joins}
+    WHERE backfill_partition.backfill_asset_id = %(backfill_asset)s
+      AND backfill_partition.position >= %(first)s AND backfill_partition.position < %(stop)s
+        AND {condition}
 ), numbered AS (
     SELECT label, position,
            position - row_number() OVER (PARTITION BY label ORDER BY position) AS number
@@ -55,7 +56,7 @@ class StoredScope(AssetScope):
         """Return the partitions of a subset that have rows, by ``label``.
 
         ``label``, ``joins`` and ``condition`` are SQL, with the rows of BackfillPartition under the
-        name ``wanted``.
+        name ``backfill_partition``.
         """
         ranges = self.positions.ranges(within)
         if not ranges:

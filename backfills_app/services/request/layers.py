@@ -171,8 +171,8 @@ def _included(
     if request.downstream == ALL:
         return None
     names = {asset.name for asset, _ in below.values()}
-    wanted = set(request.downstream) - {outlet.name for outlet in outlets}
-    unknown = sorted(wanted - names)
+    requested_names = set(request.downstream) - {outlet.name for outlet in outlets}
+    unknown = sorted(requested_names - names)
     if unknown:
         follower_names = ", ".join(sorted(names)) or "none"
         followed = names_of([draft.frozen.asset for draft in chosen])
@@ -182,7 +182,7 @@ def _included(
                 f" Downstream: {follower_names}."
             }
         )
-    return wanted
+    return requested_names
 
 
 def _assets_in_order(

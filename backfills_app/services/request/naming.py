@@ -71,20 +71,20 @@ def _by_names(names: object) -> tuple[Asset, ...]:
         names = names.split(",")
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise InvalidRequest({"assets": f"{names!r:.200} is no list of names of assets."})
-    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    if not wanted:
+    requested_names = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    if not requested_names:
         raise InvalidRequest({"assets": "Name an asset."})
-    refuse_too_many_assets(len(wanted), "assets")
-    readable = [name for name in wanted if is_storable(name)]
+    refuse_too_many_assets(len(requested_names), "assets")
+    readable = [name for name in requested_names if is_storable(name)]
     rows = {row.name: row for row in Asset.objects.declared().filter(name__in=readable)}
-    unknown = [name for name in wanted if name not in rows]
+    unknown = [name for name in requested_names if name not in rows]
     if unknown:
         if len(unknown) == 1:
             raise InvalidRequest({"assets": no_asset_sentence(unknown[0])})
         shown = ", ".join(repr(name) for name in unknown[:_MOST_NAMED])
         more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
         raise InvalidRequest({"assets": f"There is no asset {shown}{more}."})
-    return tuple(rows[name] for name in wanted)
+    return tuple(rows[name] for name in requested_names)
 
 
 def _by_group(group: object) -> tuple[Asset, ...]:

@@ -158,9 +158,9 @@ def _holders(
         scope.definition,
         scope.outlets,
         held_partitions,
-        label="coalesce(asked.id::text, '')",
+        label="coalesce(backfill.id::text, '')",
         joins="JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"
-        " LEFT JOIN backfills_app_backfill AS asked ON asked.group_id = holder.group_id",
+        " LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = holder.group_id",
     )
     names: Mapping[int, str] = dict(
         Backfill.objects.filter(pk__in=[int(pk) for pk in by_backfill if pk]).values_list(
