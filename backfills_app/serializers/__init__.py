@@ -6,9 +6,8 @@ from backfills_app.serializers.backfills import (
     BackfillDetailSerializer,
     BackfillPartitionSerializer,
     BackfillSerializer,
-    OutcomeSerializer,
-    outcome_of,
 )
+from backfills_app.serializers.outcomes import OutcomeSerializer, outcome_of
 from backfills_app.serializers.plans import BackfillPlanSerializer
 from backfills_app.serializers.requests import (
     BackfillCloneSerializer,

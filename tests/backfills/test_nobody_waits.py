@@ -104,7 +104,7 @@ def test_partitions_that_a_large_run_records_keep_no_backfill_from_its_turn(
 def test_a_backfill_waits_longer_each_time_for_locked_partitions_and_says_so(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "_SAID_AFTER", 3)
+    monkeypatch.setattr(admission, "_REPORTED_AFTER", 3)
     flights = asset("raw_flights", DAILY_2013)
     materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice)
     cancel_group(Run.objects.get().group, user=alice)
@@ -118,14 +118,14 @@ def test_a_backfill_waits_longer_each_time_for_locked_partitions_and_says_so(
         backfill.refresh_from_db()
     may_end.set()
     holder.join()
-    assert "locked partitions whose turn it is, 3 times in a row" in backfill.stalled_error
+    assert "had locked the next partitions 3 times in a row" in backfill.stalled_error
     assert backfill.try_again_at
     assert waits[-1] > 0.75
     Backfill.objects.update(try_again_at=None)
     drive(worker)
     backfill.refresh_from_db()
     assert (backfill.state, backfill.stalled_error) == ("succeeded", "")
-    assert backfill.pk not in admission._refused
+    assert backfill.pk not in admission._lock_timeouts
 
 
 def nobody_holds_a_partition() -> bool:
@@ -212,7 +212,7 @@ def test_a_retried_run_is_waited_for_whoever_had_the_lock(alice: User, worker: G
     assert state_of(backfill) == "succeeded"
 
 
-def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
+def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_decision(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asset("raw_flights", DAILY_2013)
@@ -222,14 +222,14 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_verdict(
     dispatch()
     other_run = Run.objects.get()
     backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02", downstream="all")
-    skip = admission._skip
+    skip = admission.mark_skipped
 
     def ended_meanwhile(rows: Any, reasons: Any, holders: Any) -> None:
         if holders and Run.objects.filter(pk=other_run.pk, state=RunState.DISPATCHED).exists():
             elsewhere(lambda: end(other_run.pk, worker)).join()
         skip(rows, reasons, holders)
 
-    monkeypatch.setattr(admission, "_skip", ended_meanwhile)
+    monkeypatch.setattr(admission, "mark_skipped", ended_meanwhile)
     with monkeypatch.context() as patched:
         patched.setattr("backfills_app.services.advance.advancing._admit", lambda _pk: None)
         advance()

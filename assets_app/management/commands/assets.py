@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.db.models import Sum
 
 from accounts_app.management.command import (
     Failed,
@@ -20,16 +19,14 @@ from accounts_app.management.command import (
     json_object,
 )
 from assets_app.management.graphs import print_graph
-from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
+from assets_app.management.request_progress import request_progress, run_errors, run_states
+from assets_app.models import Asset, RunGroup
 from assets_app.queries.clock import database_now
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
 from assets_app.queries.overdue import late_counts
 from slicewise_server.web.commands.work_progress import WorkProgress
 from slicewise_server.web.request_errors import InvalidRequest
-
-# The number of runs whose errors are read.
-_MOST_ERRORS = 1000
 
 
 class Command(SlicewiseCommand):
@@ -272,35 +269,6 @@ class Command(SlicewiseCommand):
             self.print_json(asset_detail(asset_named(name)))
         else:
             self.say(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
-
-
-def run_states(group: RunGroup) -> dict[str, int]:
-    """Count the partitions of a request's runs, by the state of the run."""
-    states = group.runs.order_by().values_list("state").annotate(Sum("partition_count"))
-    return dict(states)
-
-
-def run_errors(group: RunGroup) -> list[tuple[int, str]]:
-    """Return the errors of a request's unsuccessful runs, each with the number of the run."""
-    runs = group.runs.filter(state__in=TERMINAL_STATES).exclude(state=RunState.SUCCEEDED)
-    rows = runs.order_by("id").values_list("id", "error", "state")[:_MOST_ERRORS]
-    return [(run, error or state) for run, error, state in rows]
-
-
-def request_progress(group: RunGroup) -> WorkProgress:
-    """Return the progress of a request's runs.
-
-    A run that discovers partitions has no progress before the end of the run.
-    """
-    states = run_states(group)
-    done_count = sum(count for state, count in states.items() if state in TERMINAL_STATES)
-    return WorkProgress(
-        total=sum(states.values()),
-        done=done_count,
-        failed=done_count - states.get(RunState.SUCCEEDED, 0),
-        state="",
-        ended=states.keys() <= set(TERMINAL_STATES),
-    )
 
 
 def _asset(name: str) -> Asset:

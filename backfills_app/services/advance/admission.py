@@ -3,23 +3,23 @@ that a million runs never stand in the queue.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 
 import slicewise
 from assets_app.execution.database import is_lock_timeout, limit_lock_waits
-from assets_app.execution.queue.claims import ClaimedPartition, RunSpec, claim
+from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import TERMINAL_STATES, Run, SkipReason, Target, Trigger
 from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
 from backfills_app.services.advance import waiting
+from backfills_app.services.advance.admitted_rows import holders_of, mark_active, mark_skipped
 from backfills_app.services.advance.batching import (
     WaitingBatch,
-    WaitingRow,
     next_batch,
     split_into_runs,
 )
@@ -30,7 +30,7 @@ from backfills_app.services.bookkeeping.counting import (
 )
 from backfills_app.services.bookkeeping.locks import try_lock
 from backfills_app.services.bookkeeping.messages import nudge_advance
-from backfills_app.services.partitions.decisions import decide, runs_holding
+from backfills_app.services.partitions.decisions import decide
 from backfills_app.services.partitions.positions import ranges_of
 from backfills_app.services.partitions.stored import StoredScope, stored_scopes
 
@@ -43,15 +43,15 @@ AHEAD = 3
 _MOST_AT_ONCE = 50_000
 # A backfill that waits for runs of other backfills is checked again after so many seconds, even
 # without a note that these runs have ended.
-_LOOK_AGAIN_AFTER = 5.0
+_RECHECK_AFTER = 5.0
 # A run that records a million partitions locks the rows for a minute; other backfills go on
 # meanwhile. But to claim a million partitions takes as long, and the whole claim is undone if one
 # row stays locked for longer than the limit: the limit doubles with each try of a backfill.
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 200, 10_000
-# Admissions in a row that end at locked partitions until people are told: some 12 s of waiting.
-_SAID_AFTER = 6
-_refused: dict[int, int] = {}
-_looked: dict[int, float] = {}
+# Admissions in a row that end at locked partitions before an error is raised: some 12 s of waiting.
+_REPORTED_AFTER = 6
+_lock_timeouts: dict[int, int] = {}
+_checked_at: dict[int, float] = {}
 _ADMITTED = (BackfillState.SCHEDULED, BackfillState.RUNNING)
 
 
@@ -79,23 +79,23 @@ def admit(backfill_id: int) -> int | None:
     other transactions have locked partitions to claim: the next admission tries again, and waits
     for longer. Raises PartitionsLocked where that happens several times in a row.
     """
-    tries = _refused.get(backfill_id, 0)
+    tries = _lock_timeouts.get(backfill_id, 0)
     longest_wait = min(_FIRST_WAIT_MS * 2**tries, _LONGEST_WAIT_MS)
     try:
         partition_count = _admit_next(backfill_id, longest_wait)
     except OperationalError as error:
         if not is_lock_timeout(error):
             raise
-        _refused[backfill_id] = tries = tries + 1
-        log.info("partitions are locked", extra={"backfill": backfill_id, "turns": tries})
-        if tries >= _SAID_AFTER:
+        _lock_timeouts[backfill_id] = tries = tries + 1
+        log.info("partitions are locked", extra={"backfill": backfill_id, "tries": tries})
+        if tries >= _REPORTED_AFTER:
             raise PartitionsLocked(
-                f"Other transactions had locked partitions whose turn it is, {tries} times in a"
-                f" row; the last time it waited {longest_wait / 1000:g} s for them."
+                f"Other transactions had locked the next partitions {tries} times in a row; the"
+                f" last admission waited {longest_wait / 1000:g} s for the locks."
             ) from error
         return None
     if partition_count is not None:
-        _refused.pop(backfill_id, None)
+        _lock_timeouts.pop(backfill_id, None)
     return partition_count
 
 
@@ -149,8 +149,8 @@ def _unfinished(backfill: Backfill) -> int:
 
 def _recheck_waiting(backfill: Backfill, scopes: Sequence[StoredScope]) -> None:
     has_waiting = any(scope.row.waiting for scope in scopes)
-    if has_waiting and monotonic() - _looked.get(backfill.pk, 0.0) > _LOOK_AGAIN_AFTER:
-        _looked[backfill.pk] = monotonic()
+    if has_waiting and monotonic() - _checked_at.get(backfill.pk, 0.0) > _RECHECK_AFTER:
+        _checked_at[backfill.pk] = monotonic()
         waiting.mark_all_ready(scopes)
 
 
@@ -234,8 +234,8 @@ def _admit_batch(
     )
     by_key = {row.partition.key: row for row in batch.ready}
     reasons |= {by_key[row.key].position: SkipReason.IN_FLIGHT for row in held_partitions}
-    _mark_active({key: row.pk for key, row in by_key.items()}, claimed)
-    holders = _holders(scope, by_position, reasons)
+    mark_active({key: row.pk for key, row in by_key.items()}, claimed)
+    holders = holders_of(scope, by_position, reasons)
     # A partition is skipped as in flight only if a run holds it, otherwise no run would materialize
     # it: a partition that was released meanwhile waits for its next turn.
     reasons = {
@@ -243,7 +243,7 @@ def _admit_batch(
         for position, reason in reasons.items()
         if reason != SkipReason.IN_FLIGHT or position in holders
     }
-    _skip(by_position, reasons, holders)
+    mark_skipped(by_position, reasons, holders)
     scope.row.waiting -= len(claimed) + len(reasons)
     scope.row.active += len(claimed)
     scope.row.skipped += len(reasons)
@@ -251,59 +251,3 @@ def _admit_batch(
         nudge_dispatch()
     runs = len({claimed_partition.run_id for claimed_partition in claimed})
     return _StepResult(runs, len(claimed) + len(reasons), list(reasons), set(holders.values()))
-
-
-def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE backfills_app_backfillpartition AS backfill_partition
-            SET state = 'active', partition_id = claimed.partition_id, run_id = claimed.run_id
-            FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS claimed(id, partition_id,
-                run_id)
-            WHERE backfill_partition.id = claimed.id
-            """,
-            [
-                [by_key[partition.row.key] for partition in claimed],
-                [partition.partition_id for partition in claimed],
-                [partition.run_id for partition in claimed],
-            ],
-        )
-
-
-def _holders(
-    scope: StoredScope, rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason]
-) -> dict[int, int]:
-    """Return the runs that materialize the partitions in flight, by the positions of the
-    partitions.
-    """
-    in_flight = {
-        rows[position].partition.key: position
-        for position, reason in reasons.items()
-        if reason == SkipReason.IN_FLIGHT
-    }
-    return {in_flight[key]: run_id for key, run_id in runs_holding(scope, list(in_flight)).items()}
-
-
-def _skip(
-    rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason], holders: Mapping[int, int]
-) -> None:
-    """Mark partitions as skipped; a partition in flight with the run that materializes it, since
-    downstream partitions wait for the end of that run.
-    """
-    if not reasons:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE backfills_app_backfillpartition AS backfill_partition
-            SET state = 'skipped', reason = skipped.reason, run_id = skipped.run_id
-            FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS skipped(id, reason, run_id)
-            WHERE backfill_partition.id = skipped.id
-            """,
-            [
-                [rows[position].pk for position in reasons],
-                [reason.value for reason in reasons.values()],
-                [holders.get(position) for position in reasons],
-            ],
-        )

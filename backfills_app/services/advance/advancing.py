@@ -70,7 +70,7 @@ class _Pass:
             try:
                 is_work_left = self._work(backfill) or is_work_left
             except Exception:  # an error of one backfill stops no other
-                log.exception("backfill not moved on", extra={"backfill": backfill.id})
+                log.exception("backfill not advanced", extra={"backfill": backfill.id})
         return is_work_left
 
 

@@ -59,7 +59,9 @@ def carry_out_now(backfill_id: int) -> None:
     except (OperationalError, InterfaceError) as error:
         # Another transaction has locked a needed row, or the database is gone. The request is
         # recorded, and the message to the bulk worker is on its way.
-        log.info("left to the bulk worker", extra={"backfill": backfill_id, "error": str(error)})
+        log.info(
+            "request left to the bulk worker", extra={"backfill": backfill_id, "error": str(error)}
+        )
 
 
 def carry_out(backfill_id: int, *, longest_wait: str | None = None) -> bool:
@@ -140,7 +142,7 @@ def _recheck_waiting(backfill: Backfill) -> bool:
             if is_passing(error):
                 raise
             # The next admission meets the same error, and the backfill is given up in the end.
-            log.exception("backfill not looked at again", extra={"backfill": backfill.pk})
+            log.exception("waiting partitions not checked again", extra={"backfill": backfill.pk})
         requests.delete()
     return False
 

@@ -124,7 +124,7 @@ def require_order(
     if names:
         raise InvalidRequest(
             {
-                field: f"With depends_on_past ({', '.join(names)}) the oldest partitions are made"
-                " first: order is oldest."
+                field: f"With depends_on_past ({', '.join(names)}) partitions are"
+                " materialized oldest first: order is oldest."
             }
         )
