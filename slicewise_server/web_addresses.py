@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from django.core.exceptions import ImproperlyConfigured
+
+from slicewise.texts import is_web_address
 
 
 def web_address(name: str, text: str) -> str:
     """Return the address, or an empty text; raise ImproperlyConfigured for an invalid address."""
-    try:
-        url = urlsplit(text)
-        is_address = url.scheme in ("http", "https") and bool(url.hostname)
-    except ValueError:
-        is_address = False
-    if text and not is_address:
+    if text and not is_web_address(text):
         raise ImproperlyConfigured(
             f"{name} is {text!r}: write it with http:// or https://, as http://spark.example:4040."
         )

@@ -83,7 +83,7 @@ def _store_assets(
         # page of the asset.
         row.paused = row.name in paused and row.name not in stored_facts
     Asset.objects.bulk_create(
-        [row for row in rows if stored_facts.get(row.name) != _facts_of(row)],
+        [row for row in rows if stored_facts.get(row.name) != _stored_columns(row)],
         update_conflicts=True,
         unique_fields=["name"],
         update_fields=[name.removesuffix("_id") for name in _ASSET_COLUMNS],
@@ -92,7 +92,7 @@ def _store_assets(
     return {*names} - stored_facts.keys()
 
 
-def _facts_of(asset: Asset) -> list[Any]:
+def _stored_columns(asset: Asset) -> list[Any]:
     """Return the declared columns of an asset, as the database holds the values."""
     return [getattr(asset, name) for name in _ASSET_COLUMNS]
 
@@ -124,7 +124,7 @@ def _asset(
     definition_rows: _DefinitionRows,
 ) -> Asset:
     return Asset(
-        **_facts(bundle, outlet),
+        **_own_columns(bundle, outlet),
         producer=producer,
         partition_definition=definition_rows.row(spec.partition_of(outlet.name)),
         group=outlet.group or spec.group or "",
@@ -139,7 +139,7 @@ def _asset(
 
 def _external_asset(bundle: Bundle, spec: ExternalSpec, definition_rows: _DefinitionRows) -> Asset:
     return Asset(
-        **_facts(bundle, spec),
+        **_own_columns(bundle, spec),
         partition_definition=definition_rows.row(spec.partition),
         group=spec.group or "",
         owners=list(spec.owners),
@@ -149,7 +149,7 @@ def _external_asset(bundle: Bundle, spec: ExternalSpec, definition_rows: _Defini
     )
 
 
-def _facts(bundle: Bundle, outlet: OutletSpec) -> dict[str, Any]:
+def _own_columns(bundle: Bundle, outlet: OutletSpec) -> dict[str, Any]:
     """Return the columns that an asset has from its own facts alone."""
     return {
         "name": outlet.name,

@@ -29,7 +29,7 @@ from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.run_logs import LEVELS, cursor_text, log_tail
 from assets_app.views.declared_limits import declared_limits
 from assets_app.views.run_filters import FILTERS, SPANS, filters_of, is_id, matching_runs
-from slicewise.runner.messages import is_web_address
+from slicewise.texts import is_web_address
 from slicewise_server.web.listing import (
     STOP_POLLING,
     address_of,

@@ -169,13 +169,15 @@ class Asset(AssetReference):
     @property
     def outlet_spec(self) -> OutletSpec:
         """The asset's own facts for the catalogue."""
-        return OutletSpec(**self._facts())
+        return OutletSpec(**self._spec_values())
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration in the form of the loader's report."""
-        return ExternalSpec(**self._facts(), file=self.site.file, line=self.site.line).to_json()
+        return ExternalSpec(
+            **self._spec_values(), file=self.site.file, line=self.site.line
+        ).to_json()
 
-    def _facts(self) -> dict[str, Any]:
+    def _spec_values(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "uri": self.uri,

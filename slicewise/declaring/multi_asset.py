@@ -32,9 +32,10 @@ class multi(RunOptions):
     together.
 
     ``outlets`` are Asset objects, each with its own name, uri, kind, format, columns, freshness and
-    outlet_validations; schedule, partition and all other options are shared. No asset may have the
-    function's name. The function returns ``{name: DataFrame}`` or writes the outlets; one run
-    materializes all outlets or none.
+    outlet_validations, and if given its own description, owners, tags and group; schedule,
+    partition and all other options are shared. No asset may have the function's name. The function
+    returns ``{name: DataFrame}`` or writes the outlets; one run materializes all outlets or
+    none.
 
     In the function ``self`` maps the names of the outlets to handles:
     ``self["bus_trip_1"].write(frame)``. Raises DefinitionError with file, line and name.

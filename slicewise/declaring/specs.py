@@ -14,7 +14,9 @@ from slicewise.declaring.schedules import fresh_names, schedule_names
 from slicewise.io.base import WriteMode
 
 Json = dict[str, Any]
+# No key for the default value, as in JSON from before the option: a new key changes the digest.
 _LEFT_OUT = ("alerts", "freshness", "memory", "setup", "teardown")
+_OUTLET_LEFT_OUT = ("freshness",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +45,7 @@ class OutletSpec:
 
     def to_json(self) -> Json:
         """Return the facts as JSON."""
-        json = {name: _plain(value) for name, value in vars(self).items()}
-        if self.freshness is None:
-            del json["freshness"]  # no key, as in JSON from before the option
-        return json
+        return _json_of(self, _OUTLET_LEFT_OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,12 +121,9 @@ class ProducerSpec:
 
     def to_json(self) -> Json:
         """Return the declaration as JSON."""
-        json = {name: _plain(value) for name, value in vars(self).items()}
-        for name in _LEFT_OUT:
-            # No key, as in JSON from before the option: a new key changes the digest.
-            if not json[name]:
-                del json[name]
-        return json | {"outlets": [outlet.to_json() for outlet in self.outlets]}
+        return _json_of(self, _LEFT_OUT) | {
+            "outlets": [outlet.to_json() for outlet in self.outlets]
+        }
 
     @property
     def outlet_names(self) -> list[str]:
@@ -184,6 +180,12 @@ def outlet_names(json: Mapping[str, Any]) -> list[str]:
 def _known_values(cls: type[OutletSpec | ProducerSpec], json: Mapping[str, Any]) -> Json:
     known = cls.__dataclass_fields__
     return {name: value for name, value in json.items() if value is not None and name in known}
+
+
+def _json_of(spec: object, left_out: Sequence[str]) -> Json:
+    """Return the fields of a spec; a field in ``left_out`` has no key for its default value."""
+    values = {name: _plain(value) for name, value in vars(spec).items()}
+    return {name: value for name, value in values.items() if value or name not in left_out}
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from slicewise.runner.wire import Message, WireError
 from slicewise.running.steps import STATES, STEPS
+from slicewise.texts.web_links import is_web_address
 
 FAILURE_KINDS = ("code", "platform", "data")
 QUESTIONS = ("ask", "step")
@@ -25,11 +26,6 @@ _Check = Callable[[Any], bool]
 # Python's own repr fails on deep values.
 _excerpt = reprlib.Repr()
 _excerpt.maxstring = _excerpt.maxother = 80
-
-
-def is_web_address(value: object) -> bool:
-    """Return whether a page may link to an address: ``javascript:`` and the like are code."""
-    return isinstance(value, str) and value.lower().startswith(("http://", "https://"))
 
 
 def is_application_id(value: object) -> bool:

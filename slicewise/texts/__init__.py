@@ -4,8 +4,10 @@ from slicewise.texts.hints import spelling_hint
 from slicewise.texts.masking import masked_blocks, masked_json, masked_text, masked_uri
 from slicewise.texts.memory_sizes import memory_bytes
 from slicewise.texts.terminal import terminal_json, terminal_text
+from slicewise.texts.web_links import is_web_address
 
 __all__ = [
+    "is_web_address",
     "masked_blocks",
     "masked_json",
     "masked_text",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.house.measure import Measure
 
+_MOST_NAMED_PLACES = 20
 LIMITS = Path(__file__).parent / "limits.toml"
 _HEAD = """\
 # The most that `make lint` takes of each measure of `python -m tests.house`.
@@ -30,10 +31,18 @@ def violations(measures: Iterable[Measure], limits: Mapping[str, float]) -> Iter
         elif measure.value > limit:
             yield (
                 f"{measure.title}: {measure.value:g}, and the limit is {limit:g}. {measure.advice}"
-                f" `python -m tests.house --where {measure.limit_name}` lists the places."
+                f" {_places(measure)}"
             )
     for name in left:
         yield f"{LIMITS.name} has a limit of {name}, which is no measure."
+
+
+def _places(measure: Measure) -> str:
+    """Name the places of a measure, or the command that lists the places, if there are many."""
+    places = list(measure.places)
+    if 0 < len(places) <= _MOST_NAMED_PLACES:
+        return "Places: " + "; ".join(map(str, places)) + "."
+    return f"`python -m tests.house --where {measure.limit_name}` lists the places."
 
 
 def lower_limits(measures: Iterable[Measure], file: Path = LIMITS) -> None:
