@@ -14,8 +14,7 @@ from backfills_app.services import pause_backfill
 from backfills_app.services.advance import admission
 from backfills_app.services.advance.admission import admit
 from backfills_app.services.advance.expansion import expand
-from backfills_app.services.partitions.decisions import decide
-from backfills_app.services.partitions.precedence import Decision
+from backfills_app.services.partitions.decisions import BatchDecision, decide
 from tests.backfills.driven_backfills import counts_of, start
 from tests.factories import DAILY_2013, asset
 from tests.threads import elsewhere
@@ -35,9 +34,9 @@ def test_partitions_withdrawn_between_decision_and_record_are_not_skipped(
     asset("raw_flights", DAILY_2013)
     holder, backfill = written(alice), written(alice, strategy=strategy)
     admit(holder.pk)
-    decisions: list[Decision] = []
+    decisions: list[BatchDecision] = []
 
-    def decide_and_pause(*arguments: Any) -> Decision:
+    def decide_and_pause(*arguments: Any) -> BatchDecision:
         decisions.append(decide(*arguments))
         if len(decisions) == 1:
             pause_backfill(holder, user=alice)

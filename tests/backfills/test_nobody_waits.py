@@ -29,6 +29,7 @@ from backfills_app.services import (
 )
 from backfills_app.services.advance import admission
 from backfills_app.services.advance.admission import admit
+from backfills_app.services.advance.admitted_rows import mark_skipped
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from backfills_app.services.advance.waiting import mark_all_ready
@@ -222,12 +223,11 @@ def test_the_end_of_another_run_is_seen_however_close_it_is_to_the_decision(
     dispatch()
     other_run = Run.objects.get()
     backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02", downstream="all")
-    skip = admission.mark_skipped
 
     def ended_meanwhile(rows: Any, reasons: Any, holders: Any) -> None:
         if holders and Run.objects.filter(pk=other_run.pk, state=RunState.DISPATCHED).exists():
             elsewhere(lambda: end(other_run.pk, worker)).join()
-        skip(rows, reasons, holders)
+        mark_skipped(rows, reasons, holders)
 
     monkeypatch.setattr(admission, "mark_skipped", ended_meanwhile)
     with monkeypatch.context() as patched:

@@ -179,12 +179,12 @@ def test_waiting_for_work_that_is_not_done_exits_with_1(
 ) -> None:
     from assets_app.execution.queue.control import cancel_group
     from assets_app.management.commands import assets
+    from assets_app.management.request_progress import request_progress
 
     def canceled_meanwhile(group: RunGroup) -> Any:
         cancel_group(group, user=ada)
-        return real_progress(group)
+        return request_progress(group)
 
-    real_progress = assets.request_progress
     monkeypatch.setattr(assets, "request_progress", canceled_meanwhile)
     code, error = refusal(capsys, "assets", "materialize", "carriers", "--wait")
     assert code == 1

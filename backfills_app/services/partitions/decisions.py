@@ -1,6 +1,7 @@
 """The decision on a batch of partitions: which to materialize, and which to skip for a reason."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.db import connection
 
@@ -21,8 +22,8 @@ from backfills_app.services.partitions.partition_statuses import (
     partition_statuses,
     remakes_stale,
     skipped_by_policy,
+    skipped_by_status,
 )
-from backfills_app.services.partitions.precedence import Decision, decide_by_precedence
 from backfills_app.services.partitions.stored import StoredScope
 from partitions_app.rules import UpstreamGap
 
@@ -65,7 +66,15 @@ FOR KEY SHARE OF run SKIP LOCKED
 """
 
 
-def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> Decision:
+@dataclass(frozen=True, slots=True)
+class BatchDecision:
+    """The partitions to materialize, and the partitions to skip by reason."""
+
+    to_materialize: Partitions
+    skipped: Mapping[SkipReason, Partitions]
+
+
+def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDecision:
     """Decide which partitions of a batch to materialize and which to skip, once all partitions
     before the batch in this backfill have ended.
     """
@@ -73,13 +82,17 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> Decisio
     status = partition_statuses(scope, batch, own=backfill.group_id)
     remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
     existing = skipped_by_policy(policy, scope, status, remade).existing
-    return decide_by_precedence(
+    skipped = skipped_by_status(
         batch,
         existing=existing,
         removed=batch - in_present_definition(scope.present, batch),
         held=status.held,
-        blocking=lambda rest: _blocked_by_reason(scope, rest),
     )
+    blocked = _blocked_by_reason(scope, skipped.rest)
+    to_materialize = skipped.rest
+    for partitions in blocked.values():
+        to_materialize -= partitions
+    return BatchDecision(to_materialize, {**skipped.by_reason, **blocked})
 
 
 def upstream_gaps_of(scope: StoredScope, skipped: Partitions) -> tuple[UpstreamGap, ...]:

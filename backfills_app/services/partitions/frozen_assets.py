@@ -1,5 +1,5 @@
 """The assets of a backfill with the code and the definitions that the backfill uses to the end, and
-the partitions that these assets need of other assets.
+the partitions that these assets need of other assets; the limits of one backfill.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
+
+from django.conf import settings
 
 import slicewise
 from assets_app.execution.attempt.frozen import FrozenDefinition, as_frozen, freeze_upstream
@@ -20,6 +22,7 @@ from backfills_app.services.partitions.definition_conversion import (
 )
 from partitions_app.edges import Edge, mapping_of
 from partitions_app.models import PartitionDefinition
+from slicewise_server.web.request_errors import InvalidRequest
 
 Definition = slicewise.PartitionDefinition | None
 
@@ -232,3 +235,24 @@ def freeze_definitions_in_force(group: RunGroup, asset_rows: Iterable[BackfillAs
     definitions.
     """
     freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], {})
+
+
+def refuse_too_many_assets(number: int, field: str) -> None:
+    """Raise InvalidRequest for more assets than one backfill may have."""
+    _refuse_above("MAX_ASSETS_PER_BACKFILL", number, "assets", field)
+
+
+def refuse_too_many_partitions(number: int, field: str) -> None:
+    """Raise InvalidRequest for more partitions than one backfill may have, over all its assets."""
+    _refuse_above("MAX_PARTITIONS_PER_BACKFILL", number, "partitions", field)
+
+
+def _refuse_above(setting: str, number: int, noun: str, field: str) -> None:
+    limit = getattr(settings, setting)
+    if number > limit:
+        raise InvalidRequest(
+            {
+                field: f"{number:,} {noun} are more than one backfill may have"
+                f" ({limit:,}, setting {setting})."
+            }
+        )

@@ -1,11 +1,13 @@
-"""The status of an asset's partitions, as sets, and the existing partitions that a policy skips."""
+"""The status of an asset's partitions, as sets, and the partitions that are skipped for their own
+status.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import slicewise
-from assets_app.models import ProducerVersion
+from assets_app.models import ProducerVersion, SkipReason
 from backfills_app.models import ExistingPolicy
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import spans
@@ -125,6 +127,34 @@ def skipped_by_policy(
     return SkippedByPolicy(
         existing=status.materialized - outdated - older, stale=outdated, older_code=older
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedByStatus:
+    """The partitions skipped for their own status, by reason, and the other partitions (``rest``),
+    which are skipped only if upstream partitions are missing.
+    """
+
+    by_reason: dict[SkipReason, Partitions]
+    rest: Partitions
+
+
+def skipped_by_status(
+    requested: Partitions, *, existing: Partitions, removed: Partitions, held: Partitions
+) -> SkippedByStatus:
+    """Return the partitions skipped for the first reason that applies: data exists, the definition
+    lost the partition, another run holds it. Preview and admission have this order.
+    """
+    by_reason: dict[SkipReason, Partitions] = {}
+    rest = requested
+    for reason, partitions in (
+        (SkipReason.EXISTS, existing),
+        (SkipReason.NO_SUCH_PARTITION, removed),
+        (SkipReason.IN_FLIGHT, held),
+    ):
+        by_reason[reason] = rest & partitions
+        rest -= partitions
+    return SkippedByStatus(by_reason, rest)
 
 
 def older_code(scope: AssetScope, version: ProducerVersion, within: Partitions) -> Partitions:

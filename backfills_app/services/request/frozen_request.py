@@ -22,10 +22,10 @@ from backfills_app.services.partitions.frozen_assets import (
     by_outlet,
     outlets_of,
     reads_of,
+    refuse_too_many_assets,
 )
 from backfills_app.services.partitions.outlets import names_of
 from backfills_app.services.request.backfill_request import BackfillRequest
-from backfills_app.services.request.limits import refuse_too_many_assets
 from backfills_app.services.request.ordering import circle_of, in_order
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import identity_of

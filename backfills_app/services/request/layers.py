@@ -8,12 +8,18 @@ from datetime import datetime
 
 from assets_app.models import Asset, AssetDependency
 from backfills_app.models import AssetRole
-from backfills_app.services.partitions.frozen_assets import FrozenAsset, edges_of
+from backfills_app.services.partitions.frozen_assets import (
+    FrozenAsset,
+    edges_of,
+    refuse_too_many_assets,
+)
 from backfills_app.services.partitions.outlets import names_of
-from backfills_app.services.partitions.scopes import ScopeDraft, beginning_of
+from backfills_app.services.partitions.scopes import (
+    ScopeDraft,
+    beginning_of,
+)
 from backfills_app.services.request.backfill_request import ALL, NONE, BackfillRequest
 from backfills_app.services.request.frozen_request import FrozenRequest, freeze_asset
-from backfills_app.services.request.limits import refuse_too_many_assets
 from backfills_app.services.request.ordering import in_order
 from backfills_app.services.request.periods import Hull, Terms
 from slicewise_server.web.request_errors import InvalidRequest

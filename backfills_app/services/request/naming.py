@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from assets_app.models import Asset
 from assets_app.queries.lookups import no_asset_sentence
-from backfills_app.services.request.limits import refuse_too_many_assets
+from backfills_app.services.partitions.frozen_assets import refuse_too_many_assets
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import is_storable
 

@@ -10,11 +10,13 @@ from datetime import datetime
 
 import slicewise
 from backfills_app.models import AssetRole, BackfillOrder
-from backfills_app.services.partitions.frozen_assets import FrozenAsset
-from backfills_app.services.partitions.scopes import ScopeDraft, partition_count
+from backfills_app.services.partitions.frozen_assets import FrozenAsset, refuse_too_many_partitions
+from backfills_app.services.partitions.scopes import (
+    ScopeDraft,
+    partition_count,
+)
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.frozen_request import FrozenRequest
-from backfills_app.services.request.limits import refuse_too_many_partitions
 from partitions_app.rules import has_time
 from slicewise.calendar import to_instant
 from slicewise.errors import UnboundedPartitionsError

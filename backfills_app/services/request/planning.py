@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import slicewise
 from accounts_app.models import User
-from assets_app.models import SkipReason
 from backfills_app.models import Backfill
 from backfills_app.services.partitions.blocked_partitions import (
     blocked_partitions,
@@ -18,8 +17,8 @@ from backfills_app.services.partitions.frozen_assets import BackfillEdge, Frozen
 from backfills_app.services.partitions.partition_statuses import (
     partition_statuses,
     skipped_by_policy,
+    skipped_by_status,
 )
-from backfills_app.services.partitions.precedence import decide_by_precedence
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.partitions.spans import spans
 from backfills_app.services.request.backfill_request import BackfillRequest
@@ -35,7 +34,7 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
     Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
     checked_request = checked(request, user=user)
-    planner = _Planner(request)
+    planner = _Planner(request, runs_at_once(request.max_active_runs))
     assets = tuple(planner.plan(scope) for scope in checked_request.scopes)
     windows = checked_request.timed.whole
     first, last = windows[0].time, windows[-1].time
@@ -59,7 +58,7 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
         end_date=checked_request.end_date,
         code_version=checked_request.code_version,
         at=checked_request.at,
-        estimate=summed(planned.estimate for planned in assets),
+        estimate=summed([planned.estimate for planned in assets]),
         refused=tuple(checked_request.refused),
     )
 
@@ -77,9 +76,8 @@ class _Outcome:
 class _Planner:
     """Plans the assets of a request, upstream before downstream."""
 
-    def __init__(self, request: BackfillRequest) -> None:
-        self._request = request
-        self._runs_at_once = runs_at_once(request.max_active_runs)
+    def __init__(self, request: BackfillRequest, runs_at_once: int) -> None:
+        self._request, self._runs_at_once = request, runs_at_once
         self._outcomes: dict[FrozenAsset, _Outcome] = {}
 
     def plan(self, scope: AssetScope) -> PlannedAsset:
@@ -91,20 +89,19 @@ class _Planner:
             if edge.upstream_scope is not None
         ]
         policy_skips = skipped_by_policy(self._request.existing, scope, status, upstream)
-        decision = decide_by_precedence(
+        skipped = skipped_by_status(
             scope.whole,
             existing=policy_skips.existing,
             # The definitions of a plan are the definitions in force.
             removed=scope.nothing,
             held=status.held,
-            blocking=lambda rest: blocked_partitions(scope, rest, self._available).by_reason,
         )
-        skipped, to_materialize = decision.skipped, decision.to_materialize
-        nonexistent = skipped[SkipReason.UPSTREAM_NONEXISTENT]
-        upstream_missing = skipped[SkipReason.UPSTREAM_MISSING] | nonexistent
+        blocked = blocked_partitions(scope, skipped.rest, self._available)
+        to_materialize = skipped.rest - blocked.all
         self._outcomes[scope] = _Outcome(
-            materialized=to_materialize | status.held, upstream_missing=upstream_missing
+            materialized=to_materialize | status.held, upstream_missing=blocked.all
         )
+        other_outlets = [outlet.name for outlet in scope.outlets if outlet != scope.asset]
         runs = run_count(scope, to_materialize, allow_holes=self._request.allow_holes)
         return PlannedAsset(
             asset=scope.asset,
@@ -120,17 +117,17 @@ class _Planner:
             in_flight=len(status.held),
             in_flight_by=_holders(scope, status.held),
             not_ended=scope.not_ended,
-            missing_upstream=len(upstream_missing),
-            nonexistent_upstream=len(nonexistent),
+            missing_upstream=len(blocked.all),
+            nonexistent_upstream=len(blocked.nonexistent),
             upstream_gaps=upstream_gaps(scope, scope.whole, self._available),
-            existing=len(skipped[SkipReason.EXISTS]),
+            existing=len(policy_skips.existing),
             to_make=len(to_materialize),
             runs=runs,
             strategy=scope.strategy,
             params=scope.params,
             mapping=scope.mapping,
             estimate=estimated(scope.asset, len(to_materialize), runs, self._runs_at_once),
-            made_with=tuple(outlet.name for outlet in scope.outlets if outlet != scope.asset),
+            made_with=tuple(other_outlets),
         )
 
     def _available(

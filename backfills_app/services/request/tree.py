@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backfills_app.models import AssetRole
-from backfills_app.services.partitions.frozen_assets import FrozenAsset, edges_of, reads_of
+from backfills_app.services.partitions.frozen_assets import (
+    FrozenAsset,
+    edges_of,
+    reads_of,
+    refuse_too_many_partitions,
+)
 from backfills_app.services.partitions.scopes import (
     AssetScope,
     ScopeDraft,
@@ -15,7 +20,6 @@ from backfills_app.services.partitions.scopes import (
 )
 from backfills_app.services.request.frozen_request import FrozenRequest
 from backfills_app.services.request.layers import follow
-from backfills_app.services.request.limits import refuse_too_many_partitions
 from backfills_app.services.request.ordering import in_order
 from backfills_app.services.request.periods import Hull, Period, chosen_drafts, hull_of, read_period
 from partitions_app.rules import has_time
