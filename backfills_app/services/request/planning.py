@@ -25,6 +25,7 @@ from backfills_app.services.partitions.spans import spans
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
 from backfills_app.services.request.estimates import estimated, run_count, runs_at_once, summed
+from backfills_app.services.request.missing_upstream import missing_by_asset
 from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
 from partitions_app.labels import label_of_key
 
@@ -81,6 +82,7 @@ class _Planner:
         self._request = request
         self._runs_at_once = runs_at_once(request.max_active_runs)
         self._outcomes: dict[FrozenAsset, _Outcome] = {}
+        self._missing: dict[BackfillEdge, slicewise.PartitionSet] = {}
 
     def plan(self, scope: AssetScope) -> PlannedAsset:
         """Return the plan for one asset."""
@@ -121,6 +123,11 @@ class _Planner:
             in_flight_by=_holders(scope, status.held),
             not_ended=scope.not_ended,
             missing_upstream=len(upstream_missing),
+            missing_by_asset=missing_by_asset(
+                scope.edges, skipped[SkipReason.UPSTREAM_MISSING], self._missing
+            )
+            if upstream_missing
+            else (),
             nonexistent_upstream=len(nonexistent),
             upstream_gaps=upstream_gaps(scope, scope.whole, self._available),
             existing=len(skipped[SkipReason.EXISTS]),
@@ -140,10 +147,13 @@ class _Planner:
         if edge.upstream_scope is not None:
             outcome = self._outcomes.get(edge.upstream_scope)
         if outcome is None:
-            return materialized(edge, needed)
-        rest = needed - outcome.materialized
-        data = materialized(edge, rest) if rest else rest
-        return (needed - rest) | (data - outcome.upstream_missing)
+            available = materialized(edge, needed)
+        else:
+            rest = needed - outcome.materialized
+            data = materialized(edge, rest) if rest else rest
+            available = (needed - rest) | (data - outcome.upstream_missing)
+        self._missing[edge] = needed - available
+        return available
 
 
 def _holders(
