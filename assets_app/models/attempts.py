@@ -20,7 +20,9 @@ class RunAttempt(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
-    gateway = models.ForeignKey(Gateway, null=True, on_delete=models.SET_NULL, related_name="+")
+    gateway = models.ForeignKey(
+        Gateway, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name="worker"
+    )
     token = models.UUIDField(unique=True)
     # Grows by one with each worker that takes the attempt over.
     fence = models.PositiveIntegerField(default=1, db_default=1)

@@ -41,6 +41,8 @@ class Gateway(models.Model):
 
     class Meta:
         ordering = ("name",)
+        # The admin site uses the word of the pages.
+        verbose_name = "worker"
 
     def __str__(self) -> str:
         return self.name

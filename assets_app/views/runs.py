@@ -174,6 +174,7 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "published_count": _published_count(run),
+        "has_previous_data": _has_previous_data(run),
         "stopped_by_data": any(
             result.blocks and result.attempt_id == last_attempt_id
             for result in pages.validations_of(run, MOST_VALIDATIONS + 1)
@@ -237,6 +238,18 @@ def _published_count(run: Run) -> int:
         partition__asset=run.asset_id, state=RunPartition.State.SUCCEEDED
     )
     return published.count()
+
+
+def _has_previous_data(run: Run) -> bool:
+    """Return whether a failed run left data in place: some partition that the run did not publish
+    has data from before the end of the run.
+    """
+    if run.state != RunState.FAILED:
+        return False
+    unpublished = run.partitions.exclude(state=RunPartition.State.SUCCEEDED)
+    return unpublished.filter(
+        partition__version__gt=0, partition__materialized_at__lte=run.ended_at
+    ).exists()
 
 
 def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:

@@ -87,6 +87,7 @@ PLAN_EXAMPLE = OpenApiExample(
                 "in_flight": 0,
                 "in_flight_by": [],
                 "missing_upstream": 0,
+                "missing_by_asset": [],
                 "nonexistent_upstream": 0,
                 "upstream_gaps": [],
                 "not_ended": 0,

@@ -80,6 +80,19 @@ class UpstreamGapSerializer(serializers.Serializer[Any]):
         return nonexistent_json(upstream_gap.nonexistent)
 
 
+class MissingUpstreamSerializer(serializers.Serializer[Any]):
+    """The missing partitions of an upstream asset: the number, with the first and the last."""
+
+    asset = serializers.CharField(source="asset.name")
+    partitions = serializers.IntegerField()
+    first = serializers.CharField(
+        help_text="Key of the first partition; empty for an asset that is not partitioned."
+    )
+    last = serializers.CharField(
+        help_text="Key of the last partition; empty for an asset that is not partitioned."
+    )
+
+
 class PlannedAssetSerializer(serializers.Serializer[Any]):
     """The plan of a backfill for one asset. Numbers count partitions, except `runs`."""
 
@@ -111,6 +124,11 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     missing_upstream = serializers.IntegerField(
         help_text="Number of partitions skipped because upstream data is missing and the"
         " backfill does not materialize the upstream data."
+    )
+    missing_by_asset = MissingUpstreamSerializer(
+        many=True,
+        help_text="Missing upstream partitions for which the backfill skips partitions, by"
+        " upstream asset.",
     )
     nonexistent_upstream = serializers.IntegerField(
         help_text="Number of partitions among `missing_upstream` that need nonexistent partitions."

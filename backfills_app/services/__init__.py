@@ -16,6 +16,7 @@ from backfills_app.services.request.backfill_request import BackfillRequest, req
 from backfills_app.services.request.cloning import clone_backfill, clone_fields
 from backfills_app.services.request.creation import create_backfill, create_backfill_once
 from backfills_app.services.request.estimates import Estimate
+from backfills_app.services.request.missing_upstream import MissingUpstream
 from backfills_app.services.request.periods import named_window
 from backfills_app.services.request.planning import check_backfill
 from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
@@ -25,6 +26,7 @@ __all__ = [
     "BackfillRequest",
     "BulkResult",
     "Estimate",
+    "MissingUpstream",
     "PlannedAsset",
     "cancel_backfill",
     "change_backfill",

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from backfills_app.models import ExistingPolicy
-from backfills_app.services import BackfillPlan, Estimate, PlannedAsset
+from backfills_app.services import BackfillPlan, Estimate, MissingUpstream, PlannedAsset
 from partitions_app.templatetags.slicewise_pages import duration
 
 _SKIPPED = "skip"
@@ -17,7 +17,8 @@ _MOST_HOLDERS = 5
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a plan: a number of partitions and their outcome; ``holders`` are the backfills
-    that materialize these partitions now.
+    that materialize these partitions now, ``missing`` the upstream partitions that these partitions
+    need.
     """
 
     label: str
@@ -26,6 +27,7 @@ class Line:
     warns: bool = False
     holders: tuple[tuple[int | None, str, int], ...] = ()
     more_holders: int = 0
+    missing: tuple[MissingUpstream, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,13 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
     )
     yield Line("Not ended yet", planned.not_ended, "skip: time window has not ended")
     missing_count = planned.missing_upstream - planned.nonexistent_upstream
-    yield Line("Upstream missing", missing_count, "will be skipped", True)
+    yield Line(
+        "Upstream missing",
+        missing_count,
+        "will be skipped",
+        True,
+        missing=planned.missing_by_asset,
+    )
     texts = "; ".join(
         upstream_gap.reason for upstream_gap in planned.upstream_gaps if upstream_gap.reason
     )

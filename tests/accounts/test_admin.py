@@ -1,17 +1,19 @@
 """The admin: to look at by role, written through services alone."""
 
 import re
+from uuid import uuid4
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Action, Role, may_for_assets
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, Run
+from assets_app.models import Asset, Run, RunAttempt
 from backfills_app.services import create_backfill, request_from_text
 from tests import factories
 from tests.clients import browser_of
@@ -220,3 +222,14 @@ def test_the_staff_controls_the_backfills_that_were_granted(ada: User) -> None:
     client.post(page("backfills_app.backfill"), act)
     backfill.refresh_from_db()
     assert backfill.state == "paused"
+
+
+def test_the_admin_site_calls_the_processes_that_execute_runs_workers(
+    client: Client, run: Run
+) -> None:
+    RunAttempt.objects.create(run=run, number=1, token=uuid4(), started_at=timezone.now())
+    opened_run = page("assets_app.run", "change", run.pk)
+    for address in (reverse("admin:index"), page("assets_app.gateway"), opened_run):
+        text = re.sub(r"<[^>]*>", " ", client.get(address).content.decode())
+        assert re.search(r"\bworkers?\b", text, re.IGNORECASE), address
+        assert not re.search(r"\bgateways?\b", text, re.IGNORECASE), address

@@ -13,7 +13,7 @@ from tests.backfills.conftest import worker
 from tests.backfills.driven_backfills import following, run_all
 from tests.cli.commands import json_of, output_of, refusal
 from tests.execution.conftest import sent
-from tests.factories import DAILY_2013
+from tests.factories import DAILY_2013, asset
 
 __all__ = ["sent", "worker"]
 
@@ -44,6 +44,17 @@ def test_a_preview_tells_of_each_asset() -> None:
     (asset,) = json_of("backfill", "preview", *DAYS)["assets"]
     assert (asset["asset"], asset["to_make"]) == ("raw_flights", 6)
     assert not Backfill.objects.exists()
+
+
+def test_a_preview_names_the_missing_upstream_partitions() -> None:
+    asset("weather", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None, "weather": None})
+    asked = ("backfill", "preview", *DAYS, "--downstream", "delays")
+    expected = "delays needs weather, 6 are missing: 2013-01-01 to 2013-01-06"
+    assert expected in output_of(*asked)
+    assert json_of(*asked)["assets"][1]["missing_by_asset"] == [
+        {"asset": "weather", "partitions": 6, "first": "2013-01-01", "last": "2013-01-06"}
+    ]
 
 
 def test_several_assets_are_named_by_options_and_dates_by_words() -> None:

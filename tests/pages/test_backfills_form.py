@@ -295,6 +295,16 @@ def test_the_preview_says_what_becomes_of_materialized_partitions(browser: Clien
     assert ">5</td><td>run again" in compact(preview(browser, **typed(existing="all")))
 
 
+def test_the_preview_links_to_the_missing_upstream_partitions(browser: Client) -> None:
+    raw_flights = asset("raw_flights", DAILY_2013)
+    delays = asset("delays", DAILY_2013, upstream={"raw_flights": None})
+    AssetDependency.objects.create(upstream=raw_flights, downstream=delays, inlet=True)
+    record(raw_flights, "2013-01-01..2013-01-29")
+    text = compact(preview(browser, **typed("delays")))
+    for day in ("2013-01-30", "2013-01-31"):
+        assert f'href="/assets/raw_flights/partitions/{day}/">{day}</a>' in text
+
+
 def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     assert "Not enough run history" in preview(browser, **typed())

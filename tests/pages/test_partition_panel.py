@@ -66,6 +66,16 @@ def test_the_page_and_the_drawer_say_why_and_lead_on(browser: Client) -> None:
     assert 'href="/assets/months/partitions/2013-03-01/"' in text
 
 
+def test_the_page_and_the_drawer_list_the_same_upstream_partitions(browser: Client) -> None:
+    flights_and_months()
+    for headers in ({}, {"hx-request": "true"}):
+        answer = browser.get("/assets/months/partitions/2013-03-01/", headers=headers)
+        text = compact(answer.content.decode())
+        assert '<a href="/assets/days/">days</a>: 29 of 31' in text
+        for day in ("2013-03-30", "2013-03-31"):
+            assert f'class="key" href="/assets/days/partitions/{day}/">days {day}</a>' in text
+
+
 def test_the_api_says_why() -> None:
     flights_and_months()
     client = api_client_of(person("otto"))

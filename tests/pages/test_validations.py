@@ -1,5 +1,6 @@
 """Declared validations and validation results, on pages."""
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -9,9 +10,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from assets_app.models import Asset, AssetPartition, Run, RunAttempt, RunGroup, ValidationResult
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Run,
+    RunAttempt,
+    RunGroup,
+    RunPartition,
+    ValidationResult,
+)
 from tests.factories import DAILY_2013, asset
-from tests.pages.markup import page_at
+from tests.pages.markup import compact, page_at
 
 pytestmark = pytest.mark.django_db
 CHECK = {
@@ -74,13 +83,34 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
     )
     page = page_at(browser, f"/runs/{run.pk}/")
     assert "Data checks failed" in page
-    assert "Nothing published; previous data kept." in page
+    assert "Nothing published." in compact(page)
     places = [page.index(f"Expected {place}.") for place in (2, 3, 1, 0)]
     assert places == sorted(places)
     for words in ("Passed", "Warning</span>", "Not evaluated", "Input, before the run:"):
         assert words in page
     assert "such as &#x27;&lt;b&gt;pankow&lt;/b&gt;&#x27;" in page
     assert "secret" not in page
+
+
+@pytest.mark.parametrize(
+    ("version", "made_at", "text"),
+    [
+        (2, datetime(2020, 1, 1, tzinfo=UTC), "Nothing published; previous data kept."),
+        (0, None, "Nothing published."),
+        # A later run has written the data.
+        (3, datetime(9999, 1, 1, tzinfo=UTC), "Nothing published."),
+    ],
+)
+def test_previous_data_is_told_of_only_where_there_is_some(
+    browser: Client, sales: Asset, version: int, made_at: datetime | None, text: str
+) -> None:
+    run = run_of(sales, {"passed": False, "severity": "error"}, state="failed")
+    partition = AssetPartition.objects.create(
+        asset=sales, identity=sales.identity, key="2013-01-01", state="failed", last_run=run,
+        version=version, materialized_at=made_at,
+    )  # fmt: skip
+    RunPartition.objects.create(run=run, partition=partition, position=0, state="failed")
+    assert f">{text}</p>" in compact(page_at(browser, f"/runs/{run.pk}/"))
 
 
 def test_a_run_without_validations_says_nothing_of_them(browser: Client, sales: Asset) -> None:

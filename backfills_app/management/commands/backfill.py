@@ -177,6 +177,8 @@ class Command(SlicewiseCommand):
             _PLANNED, ([asset_plan[name] for name in _PLANNED] for asset_plan in assets)
         )
         for planned in plan.assets:
+            for missing in planned.missing_by_asset:
+                self.say(f"{planned.asset.name} needs {missing.text}")
             for upstream_gap in planned.upstream_gaps:
                 if upstream_gap.reason:
                     self.say(f"{planned.asset.name} needs {upstream_gap.reason}")

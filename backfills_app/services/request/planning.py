@@ -24,6 +24,7 @@ from backfills_app.services.partitions.spans import spans
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
 from backfills_app.services.request.estimates import estimated, run_count, runs_at_once, summed
+from backfills_app.services.request.missing_upstream import missing_by_asset
 from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
 from partitions_app.labels import label_of_key
 
@@ -79,6 +80,7 @@ class _Planner:
     def __init__(self, request: BackfillRequest, runs_at_once: int) -> None:
         self._request, self._runs_at_once = request, runs_at_once
         self._outcomes: dict[FrozenAsset, _Outcome] = {}
+        self._missing: dict[BackfillEdge, slicewise.PartitionSet] = {}
 
     def plan(self, scope: AssetScope) -> PlannedAsset:
         """Return the plan for one asset."""
@@ -118,6 +120,9 @@ class _Planner:
             in_flight_by=_holders(scope, status.held),
             not_ended=scope.not_ended,
             missing_upstream=len(blocked.all),
+            missing_by_asset=missing_by_asset(
+                scope.edges, blocked.all - blocked.nonexistent, self._missing
+            ),
             nonexistent_upstream=len(blocked.nonexistent),
             upstream_gaps=upstream_gaps(scope, scope.whole, self._available),
             existing=len(policy_skips.existing),
@@ -137,10 +142,13 @@ class _Planner:
         if edge.upstream_scope is not None:
             outcome = self._outcomes.get(edge.upstream_scope)
         if outcome is None:
-            return materialized(edge, needed)
-        rest = needed - outcome.materialized
-        data = materialized(edge, rest) if rest else rest
-        return (needed - rest) | (data - outcome.upstream_missing)
+            available = materialized(edge, needed)
+        else:
+            rest = needed - outcome.materialized
+            data = materialized(edge, rest) if rest else rest
+            available = (needed - rest) | (data - outcome.upstream_missing)
+        self._missing[edge] = needed - available
+        return available
 
 
 def _holders(

@@ -9,6 +9,7 @@ from typing import Any
 from assets_app.execution.request.requests import Strategy
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.services.request.estimates import Estimate
+from backfills_app.services.request.missing_upstream import MissingUpstream
 from partitions_app.rules import UpstreamGap
 
 
@@ -46,6 +47,8 @@ class PlannedAsset:
     in_flight_by: tuple[tuple[int | None, str, int], ...] = ()
     not_ended: int = 0
     missing_upstream: int = 0
+    # The missing partitions by upstream asset.
+    missing_by_asset: tuple[MissingUpstream, ...] = ()
     nonexistent_upstream: int = 0
     # Needed upstream partitions that do not exist, and excluded ones, by upstream asset.
     upstream_gaps: tuple[UpstreamGap, ...] = ()

@@ -1,0 +1,76 @@
+"""Pages on a phone: the first screens have the actions and the failures, and wide grids say so."""
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Locator, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from slicewise import PartitionByInterval
+from tests.factories import DAILY_2013, asset
+from tests.pages.real_browser import opened_page
+from tests.pages.run_records import failed_partition
+from tests.partition_records import record
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+PHONE, WIDE = 390, 1400
+HOURLY = PartitionByInterval("@hourly", start=date(2013, 1, 1), end=date(2014, 1, 1))
+_FADE_WIDTH = "row => parseFloat(getComputedStyle(row, '::after').width) || 0"
+
+
+@pytest.fixture
+def phone(live_server: LiveServer, browser: Client) -> Iterator[Page]:
+    """Open Vera's browser on a phone."""
+    with opened_page(live_server.url, browser, width=PHONE) as opened:
+        yield opened
+
+
+def top_of(element: Locator) -> float:
+    """Return the distance of an element from the top of the page."""
+    box = element.bounding_box()
+    assert box
+    return box["y"]
+
+
+def test_a_failed_run_has_its_action_beside_the_error(phone: Page) -> None:
+    run = failed_partition(asset("flights", DAILY_2013), "2013-01-05", error="no rows\n" * 40)
+    phone.goto(f"/runs/{run.pk}/")
+    retry = phone.get_by_role("link", name="Retry…")
+    assert retry.count() == 1
+    assert top_of(retry) < top_of(phone.locator(".text-danger").first)
+    expect(retry).to_be_in_viewport()
+
+
+def test_failures_come_before_the_chart_on_a_phone_only(phone: Page) -> None:
+    failed_partition(asset("flights", DAILY_2013), "2013-01-05")
+    phone.goto("/")
+    failures, chart = phone.locator("#failures-title"), phone.locator("#chart-title")
+    assert top_of(failures) < top_of(chart)
+    phone.set_viewport_size({"width": WIDE, "height": 900})
+    assert top_of(chart) < top_of(failures)
+
+
+@pytest.mark.parametrize("zoom", ["day", "month"])
+def test_a_grid_that_is_wider_than_the_phone_says_so(phone: Page, zoom: str) -> None:
+    hours = asset("hours", HOURLY)
+    record(hours, "2013-01-01..2013-01-02")
+    phone.goto(f"/assets/hours/?zoom={zoom}&at=2013-01-02")
+    hint, row = phone.locator(".scroll-hint"), phone.locator(".partition-grid .scroll").first
+    is_wider = "row => row.scrollWidth > row.clientWidth + 1"
+    assert row.evaluate(is_wider)
+    assert hint.is_visible()
+    assert row.evaluate(_FADE_WIDTH) > 0
+    # At the end of the row the fade covers no cell.
+    row.evaluate("row => row.scrollLeft = row.scrollWidth")
+    assert row.evaluate(
+        """row => {
+            const cells = row.querySelector('.cells').getBoundingClientRect();
+            const fade = parseFloat(getComputedStyle(row, '::after').width);
+            return cells.right <= row.getBoundingClientRect().right - fade + 1;
+        }"""
+    )
+    phone.set_viewport_size({"width": WIDE, "height": 900})
+    assert not row.evaluate(is_wider)
+    assert hint.is_hidden()
