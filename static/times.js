@@ -1,11 +1,17 @@
-// Shows instants in the reader's zone, with the zone named; UTC stays on hover. Recent instants of
-// lists are shown as the time that has passed, with the exact time on hover.
+// Shows instants in the reader's zone; the top of the page names the zone, and so does each instant on
+// hover, beside UTC. Recent instants of lists are shown as the time that has passed, with the exact
+// time on hover.
 const key = "slicewise-zone";
 const forms = {
   exact: {
     year: "numeric", month: "short", day: "numeric",
+    hour: "2-digit", minute: "2-digit", second: "2-digit",
+  },
+  named: {
+    year: "numeric", month: "short", day: "numeric",
     hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
   },
+  minute: { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
   hour: { hour: "2-digit", minute: "2-digit" },
   day: { month: "short", day: "numeric" },
 };
@@ -28,11 +34,15 @@ function format(form, timeZone) {
   }
 }
 
-function written(at, form) {
+function formatter(form) {
   const timeZone = zone();
   const name = `${form} ${timeZone}`;
   if (!formats.has(name)) formats.set(name, format(forms[form], timeZone));
-  return formats.get(name).format(at);
+  return formats.get(name);
+}
+
+function written(at, form) {
+  return formatter(form).format(at);
 }
 
 const passed = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "short" });
@@ -51,14 +61,49 @@ function show(time) {
   else time.textContent = (form === "ago" && relative(at)) || written(at, "exact");
 }
 
+// Instants inside of texts, such as tips and reasons: the server writes the instants in UTC.
+const stamps = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d)? UTC/g;
+
+function inZone(text) {
+  return text.replace(stamps, (_, day, minute, second) =>
+    written(new Date(`${day}T${minute}${second ?? ""}Z`), second ? "exact" : "minute"));
+}
+
+// `data-times` names the attribute of the element that has such a text, or is "text" for the content,
+// and "options" for the contents of the options of a field.
+function showTexts(root) {
+  for (const element of root.querySelectorAll("[data-times]:not([data-shown])")) {
+    const attribute = element.dataset.times;
+    element.dataset.shown = "";
+    if (attribute === "options") {
+      for (const option of element.options) option.textContent = inZone(option.textContent);
+    } else if (attribute === "text") {
+      element.title ||= element.textContent.trim();
+      element.textContent = inZone(element.textContent);
+    } else {
+      element.setAttribute(attribute, inZone(element.getAttribute(attribute)));
+    }
+  }
+}
+
+// One line names the zone of all times of a page that has any.
+function nameZone() {
+  const line = document.querySelector("[data-zone-name]");
+  if (!line?.hidden || !document.querySelector("[data-shown]")) return;
+  line.textContent = `Times: ${formatter("exact").resolvedOptions().timeZone}`;
+  line.hidden = false;
+}
+
 export function showTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([data-shown])")) {
     const utc = time.textContent;
-    const isExact = !time.dataset.form;
-    time.title = isExact ? utc : `${written(new Date(time.dateTime), "exact")} (${utc})`;
+    const named = written(new Date(time.dateTime), "named");
+    time.title = named.endsWith(" UTC") ? named : `${named} (${utc})`;
     time.dataset.shown = "";
     show(time);
   }
+  showTexts(root);
+  nameZone();
 }
 
 export function keepTimes() {

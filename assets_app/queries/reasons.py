@@ -19,6 +19,8 @@ from slicewise import Interval
 from slicewise.texts import masked_text
 
 _LONGEST_ERROR = 200
+# The reasons whose sentence has a time, which is not a time that the code of people wrote.
+_WITH_TIMES = frozenset({"not_yet_due", "before_activation", "waiting_for_tick"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class Reason:
     run: int | None = None
     blocker: UpstreamPartition | None = None
     needs: tuple[UpstreamNeed, ...] = ()
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the sentence has a time, in UTC, which pages show in the reader's zone."""
+        return self.code in _WITH_TIMES
 
 
 def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Reason]:

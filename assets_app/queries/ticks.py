@@ -1,6 +1,7 @@
 """Recorded ticks and truncations of schedules, for pages, API and commands."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, QuerySet
@@ -14,9 +15,27 @@ _NEWS = timedelta(days=7)
 LATE_AFTER = timedelta(minutes=1)
 
 
+@dataclass(frozen=True, slots=True)
+class OverdueTick:
+    """A tick that should have been handled, with an asset of the schedule."""
+
+    asset_name: str
+    at: datetime
+
+
 def late_schedules(now: datetime) -> QuerySet[Schedule]:
     """Select the schedules with a tick that should have been handled."""
     return Schedule.objects.filter(next_at__lt=now - LATE_AFTER)
+
+
+def overdue_ticks(now: datetime) -> list[OverdueTick]:
+    """Return the overdue tick of each schedule of declared assets, the oldest first, with the first
+    asset of the schedule by name: one statement.
+    """
+    assets = Asset.objects.filter(active=True, producer__schedule__in=late_schedules(now))
+    rows = assets.order_by("producer__schedule", "name").distinct("producer__schedule")
+    ticks = [OverdueTick(*row) for row in rows.values_list("name", "producer__schedule__next_at")]
+    return sorted(ticks, key=lambda tick: (tick.at, tick.asset_name))
 
 
 def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:

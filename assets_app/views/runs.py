@@ -25,6 +25,7 @@ from assets_app.models import (
 )
 from assets_app.queries import pages
 from assets_app.queries.grouped_runs import MOST_RUNS, grouped_runs
+from assets_app.queries.log_attempts import chunks_with_attempts
 from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.run_logs import LEVELS, cursor_text, log_tail
 from assets_app.views.declared_limits import declared_limits
@@ -85,7 +86,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         | status
         | {
             "more_version": more["version"],
-            "log": log.blocks,
+            "log": list(chunks_with_attempts(log.blocks)),
             "after": cursor_text(log.blocks),
             "log_cut": log.is_cut,
             "levels": [(name, label) for name, (label, _) in LEVELS.items()],

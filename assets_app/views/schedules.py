@@ -40,20 +40,14 @@ def _tick_context(
     outcomes = outcomes_of([tick for tick in page.items if tick.queued])
     return progress | {
         "page": page,
-        "ticks": [_tick_line(schedule, tick, outcomes.get(tick.pk, {})) for tick in page.items],
-        "next_local": schedule.local(schedule.row.next_at),
-        "handled_local": schedule.local(schedule.row.handled_until),
+        "ticks": [_tick_line(tick, outcomes.get(tick.pk, {})) for tick in page.items],
     }
 
 
-def _tick_line(
-    schedule: ScheduleDescription, tick: Any, outcomes: Mapping[str, int]
-) -> dict[str, Any]:
-    """Return a recorded tick with times in the schedule's zone, and its runs by state."""
+def _tick_line(tick: Any, outcomes: Mapping[str, int]) -> dict[str, Any]:
+    """Return a recorded tick, and its runs by state."""
     return {
         "row": tick,
-        "at": schedule.local(tick.at),
-        "last_at": schedule.local(tick.last_at) if tick.last_at != tick.at else "",
         "unqueued_counts": (tick.existing, tick.in_flight, tick.superseded),
         "outcomes": [(state, outcomes[state]) for state in RunState.values if state in outcomes],
         "runs": f"{reverse('assets:runs')}?tick={tick.pk}",

@@ -184,6 +184,7 @@ class BackfillForm(ServiceForm):
             for digest, created_at in versions
         ]
         self._choose("code_version", [_NEWEST, *labeled_digests])
+        self.fields["code_version"].widget.attrs |= {"data-times": "options"}
         example = self.dates.last or "2013-01-01"
         for name in ("start", "end"):
             self.fields[name].widget.attrs |= {"placeholder": example}

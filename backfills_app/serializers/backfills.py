@@ -10,6 +10,7 @@ from assets_app.serializers import StrategyField
 from backfills_app.models import AssetRole, Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries.counts import counts_of
 from backfills_app.queries.pace import Pace, paces_of
+from backfills_app.queries.pauses import Pause, pauses_of
 from backfills_app.serializers.plans import CodeVersionSerializer
 from backfills_app.serializers.requests import DownstreamField
 from partitions_app.labels import label_of
@@ -124,6 +125,12 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     error = MaskedText()
     stalled_error = MaskedText()
     paused = serializers.BooleanField()
+    paused_by = serializers.SerializerMethodField(
+        help_text="The name of the person who paused the backfill; null unless it is paused."
+    )
+    paused_at = serializers.SerializerMethodField(
+        help_text="The time of the pause; null unless the backfill is paused."
+    )
     code_version = CodeVersionSerializer(allow_null=True)
     chosen_by = ChosenBySerializer(help_text="Empty for partitions of one asset.")
     upstream = serializers.SerializerMethodField(
@@ -141,16 +148,25 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     class Meta:
         model = Backfill
         fields: tuple[str, ...] = (
-            "id", "name", "title", "asset", "state", "paused", "description", "start_date",
-            "end_date", "logical_dates", "params", "max_active_runs", "priority", "order",
-            "strategy", "allow_holes", "existing", "chosen_by", "upstream", "downstream",
-            "code_version",
+            "id", "name", "title", "asset", "state", "paused", "paused_by", "paused_at",
+            "description", "start_date", "end_date", "logical_dates", "params",
+            "max_active_runs", "priority", "order", "strategy", "allow_holes",
+            "existing", "chosen_by", "upstream", "downstream", "code_version",
             "relative_fileloc", "group",
             "scheduled_date", "submitted_at", "submitted_by", "updated_at", "run_start_date",
             "run_end_date", "deleted", "delete_date", "error", "stalled_since",
             "stalled_error", "try_again_at", "counts", "progress", "assets",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
+
+    def get_paused_by(self, backfill: Backfill) -> str | None:
+        pause = self._pause(backfill)
+        return pause.paused_by if pause else None
+
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    def get_paused_at(self, backfill: Backfill) -> Any:
+        pause = self._pause(backfill)
+        return serializers.DateTimeField().to_representation(pause.paused_at) if pause else None
 
     def get_upstream(self, backfill: Backfill) -> list[str]:
         return _names_of(backfill, AssetRole.UPSTREAM)
@@ -189,10 +205,20 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
         """Return the pace of a backfill; the paces of a list are read at once."""
         paces: dict[int, Pace] = self.__dict__.setdefault("_paces", {})
         if backfill.pk not in paces:
-            shown = self.instance if self.parent is None else self.parent.instance
-            rows = [shown] if isinstance(shown, Backfill) else list(shown or [backfill])
-            paces |= paces_of(rows, database_now())
+            paces |= paces_of(self._shown(backfill), database_now())
         return paces[backfill.pk]
+
+    def _pause(self, backfill: Backfill) -> Pause | None:
+        """Return the pause of a backfill; the pauses of a list are read at once."""
+        pauses: dict[int, Pause] | None = self.__dict__.get("_pauses")
+        if pauses is None:
+            pauses = self.__dict__["_pauses"] = pauses_of(self._shown(backfill))
+        return pauses.get(backfill.pk)
+
+    def _shown(self, backfill: Backfill) -> list[Backfill]:
+        """Return all backfills of the answer."""
+        shown = self.instance if self.parent is None else self.parent.instance
+        return [shown] if isinstance(shown, Backfill) else list(shown or [backfill])
 
 
 def _names_of(backfill: Backfill, role: AssetRole) -> list[str]:

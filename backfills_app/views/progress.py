@@ -8,6 +8,7 @@ from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillAsset, BackfillState
 from backfills_app.queries.counts import Counts, counts_of
 from backfills_app.queries.pace import Pace, paces_of, running_by_asset
+from backfills_app.queries.pauses import Pause, pauses_of
 from partitions_app.templatetags.slicewise_pages import duration
 
 _UNKNOWN = Pace()
@@ -32,6 +33,8 @@ class Progress:
     counts: Counts
     pace: Pace = _UNKNOWN
     backfill_asset: BackfillAsset | None = None
+    # None for a backfill that is not paused.
+    pause: Pause | None = None
 
     @property
     def per_second(self) -> float | None:
@@ -48,6 +51,7 @@ class Progress:
             backfill.group.priority,
             backfill.order,
             backfill.deleted,
+            self.pause and self.pause.paused_at.timestamp(),
         )
         settings_text = ".".join(str(value) for value in settings)
         runs = f"{self.pace.running}.{self.pace.queued}.{self.running}"
@@ -132,9 +136,11 @@ class Progress:
         return sections
 
 
-def progress_of(backfill: Backfill, pace: Pace | None = None) -> Progress:
+def progress_of(
+    backfill: Backfill, pace: Pace | None = None, pause: Pause | None = None
+) -> Progress:
     """Return the progress of a backfill whose assets are loaded."""
-    return Progress(backfill, counts_of(backfill.assets.all()), pace or _UNKNOWN)
+    return Progress(backfill, counts_of(backfill.assets.all()), pace or _UNKNOWN, pause=pause)
 
 
 def progress_by_asset(backfill: Backfill, asset_rows: Sequence[BackfillAsset]) -> list[Progress]:
@@ -152,6 +158,12 @@ def progress_by_asset(backfill: Backfill, asset_rows: Sequence[BackfillAsset]) -
 
 
 def progress_with_pace(backfills: Sequence[Backfill]) -> list[Progress]:
-    """Return the progress of several backfills, with their pace: one query."""
+    """Return the progress of several backfills, with their pace and pause: one query, and another
+    one if any is paused.
+    """
     paces = paces_of(backfills, database_now()) if backfills else {}
-    return [progress_of(backfill, paces.get(backfill.pk)) for backfill in backfills]
+    pauses = pauses_of(backfills)
+    return [
+        progress_of(backfill, paces.get(backfill.pk), pauses.get(backfill.pk))
+        for backfill in backfills
+    ]

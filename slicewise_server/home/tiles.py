@@ -13,7 +13,6 @@ from assets_app.queries.counts import failed_counts
 from assets_app.queries.gateways import GatewayStatus
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.stale_counts import StaleCount, stale_counts
-from assets_app.queries.ticks import late_schedules
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def tiles_of(
     problems: ProblemNumbers,
     workers: Sequence[GatewayStatus],
     broken: Sequence[Bundle],
-    now: datetime,
+    overdue_tick_count: int,
 ) -> list[Tile]:
     """Return the tiles, in the order of the page."""
     assets, all_runs = reverse("assets:assets"), reverse("assets:runs")
@@ -98,7 +97,7 @@ def tiles_of(
     return [
         _tile("Failed", sum(failed.values()), f"{assets}?show=failed", "alert-triangle", "bad",
               _of_assets(len(failed), "partitions")),
-        _overdue_tile(assets, sum(problems.overdue.values()), now),
+        *_overdue_tiles(assets, sum(problems.overdue.values()), overdue_tick_count),
         Tile("Stale", f"{stale_number:,}{'+' if is_cut else ''}", f"{assets}?show=stale", "rotate",
              "warn" if stale_number else "neutral", _of_assets(len(stale), "partitions")),
         Tile("Queued", f"{queued:,}", f"{all_runs}?state=queued", "hourglass",
@@ -117,14 +116,17 @@ def _tile(label: str, number: int, url: str, icon: str, tone: str, note: str) ->
     return Tile(label, f"{number:,}", url, icon, tone if number else "neutral", note)
 
 
-def _overdue_tile(assets: str, overdue: int, now: datetime) -> Tile:
-    """Return the overdue partitions or, where there are none, the schedules that did not tick."""
-    late_ticks = late_schedules(now).count()
-    ticks = f"{late_ticks:,} tick{'' if late_ticks == 1 else 's'} not evaluated"
-    if late_ticks and not overdue:
-        return _tile("Overdue ticks", late_ticks, f"{assets}?show=late", "clock", "warn", ticks)
-    note = f"partitions; {ticks}" if late_ticks else "partitions"
-    return _tile("Overdue", overdue, f"{assets}?show=overdue", "clock", "bad", note)
+def _overdue_tiles(assets: str, partition_count: int, tick_count: int) -> list[Tile]:
+    """Return a tile of overdue partitions and a tile of overdue ticks, of which each leads to a
+    list of its own; only the tile of ticks if no partition is overdue.
+    """
+    partitions = _tile(
+        "Overdue", partition_count, f"{assets}?show=overdue", "hourglass", "bad", "partitions"
+    )
+    ticks = _tile(
+        "Overdue ticks", tick_count, f"{assets}?show=late", "clock", "warn", "not evaluated"
+    )
+    return [partitions] * (bool(partition_count) or not tick_count) + [ticks] * bool(tick_count)
 
 
 def _of_assets(number: int, word: str) -> str:

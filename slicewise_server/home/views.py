@@ -15,7 +15,7 @@ from assets_app.queries.error_groups import unresolved_failures
 from assets_app.queries.gateways import gateway_statuses
 from assets_app.queries.most_counted import assets_with_most
 from assets_app.queries.pages import broken_bundles
-from assets_app.queries.ticks import recent_truncations
+from assets_app.queries.ticks import overdue_ticks, recent_truncations
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.home.run_chart import SPANS, Span, run_chart
@@ -61,15 +61,18 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
 def _work_context(now: datetime) -> dict[str, Any]:
     workers = gateway_statuses(list(Gateway.objects.all()), now)
     numbers, problems, broken = run_numbers(), problem_numbers(now), broken_bundles()
+    ticks = overdue_ticks(now)
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")
     return {
-        "tiles": tiles_of(numbers, problems, workers, broken, now),
+        "tiles": tiles_of(numbers, problems, workers, broken, len(ticks)),
         "workers": workers,
         "runs": list(numbers.by_state.items()),
         "running": progress_with_pace(list(backfills[:_MOST_BACKFILLS])),
         "broken": broken,
         "failed": assets_with_most(problems.failed, _MOST_ASSETS),
         "overdue": assets_with_most(problems.overdue, _MOST_ASSETS),
+        "overdue_ticks": ticks[:_MOST_ASSETS],
+        "more_overdue_ticks": max(len(ticks) - _MOST_ASSETS, 0),
         "truncations": recent_truncations(now),
         "any_asset": Asset.objects.filter(active=True).exists(),
     }

@@ -1,5 +1,6 @@
 """Pause, change, retry, clone and delete backfills through the API."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -70,12 +71,19 @@ def test_the_options_of_a_request_can_be_read_back(api: APIClient, address: str)
 
 
 def test_it_is_paused_resumed_and_canceled(api: APIClient, address: str) -> None:
-    assert api.post(f"{address}pause/").json()["state"] == "paused"
+    assert api.get(address).json()["paused_by"] is None
+    paused = api.post(f"{address}pause/").json()
+    assert (paused["state"], paused["paused_by"]) == ("paused", "olga")
+    entry = AuditEntry.objects.get(action="pause")
+    assert datetime.fromisoformat(paused["paused_at"]) == entry.at
+    (listed,) = api.get(ADDRESS).json()["results"]
+    assert (listed["paused_by"], listed["paused_at"]) == ("olga", paused["paused_at"])
     again = api.post(f"{address}pause/")
     assert again.status_code == 409
     assert "is paused already" in again.json()["detail"]
     resumed = api.post(f"{address}resume/").json()
     assert (resumed["state"], resumed["paused"]) == ("creating", False)
+    assert (resumed["paused_by"], resumed["paused_at"]) == (None, None)
     assert api.post(f"{address}cancel/").json()["state"] == "canceled"
     trail = AuditEntry.objects.order_by("id").values_list("action", flat=True)
     assert list(trail) == ["create", "pause", "resume", "cancel"]

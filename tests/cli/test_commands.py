@@ -164,6 +164,22 @@ def test_a_log_is_printed_as_it_came() -> None:
     assert len(json_of("runs", "logs", str(run.pk))) == 450
 
 
+def test_a_log_of_several_attempts_has_a_line_before_each() -> None:
+    output_of("assets", "materialize", "carriers")
+    run, now = Run.objects.get(), timezone.now()
+    for number in (1, 2):
+        outcome = {"outcome": "lost", "ended_at": now} if number == 1 else {}
+        attempt = RunAttempt.objects.create(
+            run=run, number=number, token=uuid4(), started_at=now, **outcome
+        )
+        RunLog.objects.create(attempt=attempt, sequence=1, text=f"try {number}\n")
+    stamp = f"{now:%Y-%m-%d %H:%M:%S} UTC"
+    assert output_of("runs", "logs", str(run.pk)) == (
+        f"======== Attempt 1, started {stamp}, lost {stamp} ========\ntry 1\n"
+        f"======== Attempt 2, started {stamp}, running ========\ntry 2\n"
+    )
+
+
 def test_following_a_log_ends_with_the_run() -> None:
     output_of("assets", "materialize", "carriers")
     run = str(Run.objects.get().pk)

@@ -10,14 +10,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts_app.models import User
+from accounts_app.models import AuditEntry, User
 from assets_app.models import Run
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
+from backfills_app.services import pause_backfill, resume_backfill
 from backfills_app.views.timeline import COLUMNS, timeline_of
 from slicewise import PartitionByInterval
-from tests.factories import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset, person
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
 
@@ -139,6 +140,29 @@ def test_it_is_paused_and_resumed_by_a_button(browser: Client, january: Backfill
     browser.post(f"/backfills/{january.pk}/resume/")
     january.refresh_from_db()
     assert january.state == "scheduled"
+
+
+def test_a_paused_backfill_tells_who_paused_it_and_when(
+    browser: Client, vera: User, january: Backfill
+) -> None:
+    asset("weather", DAILY_2013)
+    other = written_backfill(vera, "weather")
+    pages = f"/backfills/{january.pk}/", "/backfills/"
+    assert not any("aused by" in page_at(browser, page) for page in pages)
+    pause_backfill(other, user=person("omar", is_superuser=True))
+    pause_backfill(january, user=person("anna", is_superuser=True))
+    resume_backfill(january, user=vera)
+    version = polled_address(page_at(browser, pages[0]))
+    pause_backfill(january, user=person("eve", is_superuser=True))
+    paused_at = AuditEntry.objects.filter(subject=january.name, action="pause")[0].at
+    stamp = f'<time datetime="{paused_at.isoformat(timespec="milliseconds")}"'
+    assert f"Paused by eve{stamp}" in compact(page_at(browser, pages[0]))
+    assert browser.get(version).status_code == 200
+    listed = compact(page_at(browser, pages[1]))
+    assert f"paused by eve{stamp}" in listed
+    assert "paused by omar<time" in listed
+    resume_backfill(january, user=vera)
+    assert "aused by" not in page_at(browser, pages[0])
 
 
 def test_actions_that_do_not_fit_the_state_are_refused_in_words(

@@ -10,11 +10,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
 
 from assets_app.models import Asset, AssetPartition, FreshnessWatch, LatePartition, Run, RunState
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions import partition_rows
 from tests.factories import asset, definition_of
+from tests.pages.real_browser import opened_page
 from tests.pages.run_records import recorded_run
 from tests.partition_records import record
 
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.django_db
 HOURLY = PartitionByInterval(
     "@hourly", timezone="America/New_York", start=date(2024, 1, 1), end=date(2025, 1, 1)
 )
+DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2025, 1, 1))
 # Windows that began at 22 and 23 o'clock there, on the next day in UTC.
 LAST_HOURS = "2024-02-01T22:00-05:00..2024-02-01T23:00-05:00"
 
@@ -154,3 +157,33 @@ def test_a_partition_that_has_come_is_not_overdue_before_the_beat_looks(browser:
     watch(hourly, LAST_HOURS)
     record(hourly, LAST_HOURS)
     assert "overdue" not in cell(text_of(browser, "hourly/?zoom=year"), "2024-02-01")[1]
+
+
+_LOOK = """cell => {
+  const own = getComputedStyle(cell), mark = getComputedStyle(cell, "::after");
+  return [own.borderTopWidth, own.borderTopStyle, own.borderTopColor,
+          mark.content, mark.color, mark.fontSize, mark.borderBottomWidth];
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_overdue_cells_look_as_the_legend_says(live_server: LiveServer, browser: Client) -> None:
+    days, hours = asset("days", DAILY), asset("hourly", HOURLY)
+    watch(days, "2024-02-01..2024-02-03")
+    watch(hours, "2024-02-01..2024-02-03")
+    with opened_page(live_server.url, browser) as page:
+        for address in (
+            "days/?zoom=month",
+            "days/?zoom=year",
+            "hourly/?zoom=day",
+            "hourly/?zoom=year",
+        ):
+            page.goto(f"/assets/{address}&at=2024-02-01")
+            legend = page.locator(".legend .key-cell.overdue").evaluate(_LOOK)
+            assert legend[3] == '"!"'
+            looks = page.locator(".partition-grid a.overdue").evaluate_all(
+                f"cells => cells.map({_LOOK})"
+            )
+            assert looks, address
+            assert all(look == legend for look in looks), address

@@ -13,7 +13,15 @@ from django.utils import timezone
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Gateway, Run, RunState
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    LatePartition,
+    Run,
+    RunState,
+    Schedule,
+)
 from assets_app.queries import run_history
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
@@ -89,6 +97,30 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
     assert "slots: backfill 0 of 3, scheduled 1 of 3" in page
     Gateway.objects.filter(name="fine").update(slots=1)
     assert "scheduled full" in sections(browser)
+
+
+def test_overdue_ticks_are_told_beside_overdue_partitions(browser: Client, flights: Asset) -> None:
+    late = scheduled("late_one", cron("@daily"), DAILY, since=at(2024, 1, 1))
+    removed = scheduled("removed_one", cron("@daily"), DAILY, since=at(2024, 1, 1))
+    Asset.objects.filter(pk=removed.pk).update(active=False)
+    for of in (late, removed):
+        Schedule.objects.filter(producer=of.producer).update(
+            next_at=timezone.now() - timedelta(hours=1)
+        )
+    assert tiles(browser)["Overdue ticks"] == ("1", "/assets/?show=late")
+    page = sections(browser)
+    assert "All clear" not in page
+    row = page.split("Overdue tick</a>")[1].split("</li>")[0]
+    assert 'of<a href="/assets/late_one/">late_one</a>' in row
+    overdue = timezone.now() - timedelta(minutes=1)
+    LatePartition.objects.create(
+        asset=flights, identity=flights.identity, key="2013-01-01", late_at=overdue,
+        overdue_at=overdue, window_start=overdue, window_end=overdue,
+    )  # fmt: skip
+    shown = tiles(browser)
+    assert shown["Overdue"] == ("1", "/assets/?show=overdue")
+    assert shown["Overdue ticks"] == ("1", "/assets/?show=late")
+    assert "Overdue tick</a>" in sections(browser)
 
 
 def test_the_chart_has_the_runs_of_the_last_day_by_state_with_links_to_them(

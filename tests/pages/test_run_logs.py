@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from assets_app.models import Asset, Run, RunAttempt, RunLog, RunState
+from assets_app.queries import log_search
 from assets_app.queries.run_logs import MOST_CHARACTERS
 from tests.factories import asset
 from tests.pages.markup import page_at
@@ -35,6 +36,102 @@ def printed(run: Run, blocks: Sequence[str], number: int = 1) -> Run:
         for sequence, text in enumerate(blocks, 1)
     )
     return run
+
+
+def found_lines(page: str) -> list[str]:
+    """Return the lines of a log that a page shows as people read them, headings included."""
+    shown = re.search(r'<pre class="log"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    lines = shown[1].replace('<span class="log-gap">⋯</span>', "⋯\n") if shown else "\n"
+    lines = re.sub(r'(<span class="log-attempt".*?</span></span>)', r"\1\n", lines)
+    return re.sub(r"<(?!/?mark>)[^>]*>", "", lines).split("\n")[:-1]
+
+
+def test_each_attempt_has_a_heading_in_the_log(browser: Client, talker: Asset) -> None:
+    run = printed(failed_run(talker), ["first try\n", "gives up\n"])
+    printed(run, ["second try\n"], 2)
+    lines = found_lines(page_at(browser, f"/runs/{run.pk}/").replace(" data-follow", ""))
+    began = timezone.now().strftime("%Y-%m-%d")
+    assert re.fullmatch(rf"Attempt 1, started {began} [\d:]+ UTC, failed", lines[0])
+    assert lines[1:3] == ["first try", "gives up"]
+    assert re.fullmatch(rf"Attempt 2, started {began} [\d:]+ UTC, failed", lines[3])
+    assert lines[4:] == ["second try"]
+
+
+def test_a_followed_log_gets_the_heading_of_the_next_attempt_and_the_end_of_the_last(
+    browser: Client, talker: Asset
+) -> None:
+    run = printed(recorded_run(talker, RunState.RUNNING, started_at=timezone.now()), ["a\n"])
+    assert "running</span></span>a\n" in page_at(browser, f"/runs/{run.pk}/")
+    RunLog.objects.create(attempt=run.attempts.get(), sequence=2, text="b\n")
+    assert "log-attempt" not in page_at(browser, f"/runs/{run.pk}/log/?after=1.1")
+    run.attempts.update(outcome="lost", ended_at=timezone.now())
+    printed(run, ["c\n"], 2)
+    answer = page_at(browser, f"/runs/{run.pk}/log/?after=1.2")
+    assert "Attempt 2, started" in answer
+    assert "Attempt 1, started" not in answer
+    assert '<span id="attempt-1-state" hx-swap-oob="true">lost</span>' in answer
+
+
+def test_the_downloaded_log_of_several_attempts_has_their_headings(
+    browser: Client, talker: Asset
+) -> None:
+    def downloaded() -> str:
+        answer = browser.get(f"/runs/{run.pk}/log/file/")
+        return b"".join(answer.streaming_content).decode()
+
+    run = printed(failed_run(talker), ["first"])
+    assert downloaded() == "first"
+    printed(run, ["second\n", "third\n"], 2)
+    stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    heading = rf"======== Attempt N, started {stamp}, failed {stamp} ========\n"
+    expected = heading.replace("N", "1") + "first\n" + heading.replace("N", "2") + "second\nthird\n"
+    assert re.fullmatch(expected, downloaded())
+
+
+def test_lines_around_matches_are_shown_with_gaps_marked(browser: Client, talker: Asset) -> None:
+    numbered = [f"line {number}\n" for number in range(40)]
+    # The lines around the match 10 are in three blocks, and the lines of match 12 touch them.
+    blocks = ["".join(numbered[:9]), "".join(numbered[9:11]), "".join(numbered[11:])]
+    run = printed(failed_run(talker), blocks)
+    printed(run, ["other 1\n", "line 10 again\n"], 2)
+    address = f"/runs/{run.pk}/log/search/?q="
+    lines = found_lines(page_at(browser, f"{address}line 10"))
+    assert lines[0].startswith("Attempt 1, started ")
+    around = [f"line {number}" for number in (7, 8, 9)]
+    assert lines[1:8] == [*around, "<mark>line 10</mark>", "line 11", "line 12", "line 13"]
+    assert lines[8].startswith("Attempt 2, started ")
+    assert lines[9:] == ["other 1", "<mark>line 10 again</mark>"]
+    two = found_lines(page_at(browser, f"{address}line 1&around=10"))
+    assert two.count("⋯") == 0
+    gaps = found_lines(page_at(browser, f"{address}line 3"))
+    assert gaps[1:8] == [
+        "line 0", "line 1", "line 2", "<mark>line 3</mark>", "line 4", "line 5", "line 6",
+    ]  # fmt: skip
+    assert gaps[8:12] == ["⋯", "line 27", "line 28", "line 29"]
+    page = page_at(browser, f"{address}line 3")
+    assert "11 lines, oldest first." in page
+    assert "⋯</span>" not in page_at(browser, f"{address}line 3&around=0")
+
+
+def test_lines_around_a_match_reach_over_the_end_of_the_searched_part(
+    browser: Client, talker: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_search, "_MOST_SEARCHED", 10)
+    run = printed(failed_run(talker), ["a\nb\n", "needle 1\n", "needle 2\n", "y\nz\n"])
+    address, found = f"/runs/{run.pk}/log/search/?q=needle", []
+    for _ in range(4):
+        page = page_at(browser, address)
+        found.append(found_lines(page)[1:])
+        earlier = re.search(r'href="(\?[^"]*before=[^"]*)"', page)
+        if not earlier:
+            break
+        address = f"/runs/{run.pk}/log/search/{earlier[1].replace('&amp;', '&')}"
+    assert found == [
+        [],
+        ["needle 1", "<mark>needle 2</mark>", "y", "z"],
+        ["a", "b", "<mark>needle 1</mark>", "needle 2"],
+        [],
+    ]
 
 
 def test_the_page_has_the_end_of_a_huge_log_and_no_more(browser: Client, talker: Asset) -> None:
@@ -63,9 +160,8 @@ def test_lines_are_found_by_text_and_by_level(browser: Client, talker: Asset) ->
         "?q=late&level=error": [],
         "?level=nonsense&q=begin": ["INFO begin"],
     }.items():
-        page = page_at(browser, address + query)
-        shown = re.search(r'<pre class="log"[^>]*>(.*?)</pre>', page, re.DOTALL)
-        assert (shown[1].split("\n")[:-1] if shown else []) == lines, query
+        page = page_at(browser, f"{address}{query}&around=0")
+        assert found_lines(page)[1:] == lines, query
 
 
 def test_a_masked_secret_is_not_found(browser: Client, talker: Asset) -> None:

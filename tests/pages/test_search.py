@@ -89,7 +89,9 @@ def test_a_key_leads_to_the_search_and_the_menu_chooses_the_zone_of_times(page: 
     page.goto(f"/runs/{run.pk}/")
     page.locator(".sw-menu summary").click()
     page.get_by_label("Times in").select_option("utc")
-    expect(page.locator("dl time").first).to_contain_text("UTC")
+    expect(page.locator("[data-zone-name]")).to_have_text("Times: UTC")
+    created = f"{run.created_at:%-d, %Y}"
+    expect(page.locator("dl time").first).to_contain_text(created)
     page.locator(".sw-menu summary").click()
     page.keyboard.press("Escape")
     expect(page.get_by_text("API docs")).to_be_hidden()

@@ -110,16 +110,18 @@ class Command(SlicewiseCommand):
 
     def logs(self, run: int, follow: bool) -> None:
         from assets_app.api.runs import log_page
+        from assets_app.queries.log_attempts import AttemptLines
         from slicewise_server.web.api.pages import decode_cursor
 
         position, entries, has_printed = None, [], False
+        headings = AttemptLines(_run(run))
         while True:
             page = log_page(_run(run), position)
             has_printed = has_printed or bool(page["entries"])
             if self.json:
                 entries += page["entries"]
             else:
-                self._print_log("".join(entry["text"] for entry in page["entries"]))
+                self._print_log("".join(map(headings.with_heading, page["entries"])))
             if page["ended"] or not (follow or page["entries"]):
                 break
             if not page["entries"]:

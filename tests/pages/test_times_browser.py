@@ -1,0 +1,88 @@
+"""Times on pages, in a real browser: all follow the zone that the reader chooses."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from assets_app.models import RunState
+from slicewise import PartitionByInterval
+from tests.factories import DAILY_2013, asset
+from tests.pages.backfill_records import runs_of, written_backfill
+from tests.pages.real_browser import opened_page
+from tests.pages.run_records import recorded_run
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+# No clock change: always 5 h 30 min ahead of UTC.
+ZONE, AHEAD = "Asia/Kolkata", timedelta(hours=5, minutes=30)
+NEXT_CENTURY = PartitionByInterval("@daily", timezone=ZONE, start="2013-01-01")
+
+
+@pytest.fixture
+def page(live_server: LiveServer, browser: Client) -> Iterator[Page]:
+    """Open Vera's browser, whose reader has chosen the zone of the asset."""
+    with opened_page(live_server.url, browser) as opened:
+        opened.add_init_script("localStorage.setItem('slicewise-zone', 'asset')")
+        yield opened
+
+
+def test_tips_of_the_chart_of_runs_are_in_the_chosen_zone(page: Page) -> None:
+    instant = datetime.now(UTC) - timedelta(hours=2)
+    recorded_run(asset("flights", DAILY_2013), RunState.SUCCEEDED, started_at=instant,
+                 ended_at=instant)  # fmt: skip
+    # The overview is the page of no asset, and so names no zone.
+    page.add_init_script(
+        """new MutationObserver((_, observer) => {
+          const main = document.querySelector("main");
+          if (!main) return;
+          main.dataset.zone = "ZONE";
+          observer.disconnect();
+        }).observe(document, { childList: true, subtree: true })""".replace("ZONE", ZONE)
+    )
+    page.goto("/")
+    column = page.locator(".run-chart a").first
+    start = instant.replace(minute=0, second=0, microsecond=0) + AHEAD
+    expect(column).to_have_attribute("title", re.compile(rf"{start:%-I:%M}"))
+    expect(column).not_to_have_attribute("title", re.compile("UTC"))
+    expect(page.locator("[data-zone-name]")).to_have_text(re.compile("Kolkata|Calcutta"))
+
+
+def test_reasons_and_times_of_a_partition_are_in_the_chosen_zone(page: Page) -> None:
+    asset("days", NEXT_CENTURY)
+    tomorrow = (timezone.now() + AHEAD).date() + timedelta(days=1)
+    page.goto(f"/assets/days/partitions/{tomorrow}/")
+    reason = page.get_by_text("The time window ends at")
+    # A window ends at midnight there.
+    expect(reason).to_contain_text("12:00 AM")
+    expect(reason).not_to_contain_text("UTC")
+    expect(page.locator("[data-zone-name]")).to_have_text(re.compile("Kolkata|Calcutta"))
+
+
+def test_the_zone_is_named_once(page: Page) -> None:
+    instant = timezone.now() - timedelta(hours=1)
+    run = recorded_run(asset("days", NEXT_CENTURY), RunState.SUCCEEDED, started_at=instant,
+                       ended_at=instant)  # fmt: skip
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.locator("[data-zone-name]")).to_have_text(re.compile("Kolkata|Calcutta"))
+    assert not re.search(r"GMT|UTC|IST", page.locator("main").inner_text())
+    title = page.locator("dl time").first.get_attribute("title")
+    assert title
+    assert re.search(r"(GMT\+5:30|IST).*UTC", title)
+
+
+def test_the_chart_of_a_backfill_is_in_the_chosen_zone(page: Page, vera: object) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = written_backfill(vera)  # type: ignore[arg-type]
+    runs_of(backfill, "succeeded", 3)
+    page.goto(f"/backfills/{backfill.pk}/")
+    chart = page.locator("svg.timeline")
+    expect(chart).to_have_attribute("aria-label", re.compile("Runs that ended, from"))
+    named = page.locator("[data-zone-name]")
+    expect(named).to_have_text(re.compile("Times: "))
+    label = chart.get_attribute("aria-label") or ""
+    assert "UTC" not in label
