@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from assets_app.models import (
     DISCOVERY,
@@ -14,35 +14,47 @@ from assets_app.models import (
     AttemptInput,
     GroupKind,
     Materialization,
+    Run,
     RunAttempt,
+    RunGroup,
     RunPartition,
     ValidationResult,
 )
 from backfills_app.models import Backfill
 from slicewise_server.lineage.models import LineageEvent
+from slicewise_server.lineage.producer_facts import SharedFacts
 
 MOST_KEYS = 50_000
 """The number of partitions of one dataset whose keys an event names; of more, the number alone."""
 
-# Rows of so many attempts are read together, each with at most so many partitions to write, and so
-# many inputs.
-_GROUP = 20
-_SMALL = 1_000
-_LARGE_ATTEMPTS = """
-SELECT attempt.id FROM assets_app_runattempt AS attempt
-JOIN assets_app_run AS run ON run.id = attempt.run_id
-WHERE attempt.id = ANY(%(ids)s) AND (
-    run.partition_count > %(most)s
-    OR EXISTS (
-        SELECT FROM assets_app_attemptinput WHERE attempt_id = attempt.id OFFSET %(most)s
-    ) OR EXISTS (
-        SELECT FROM assets_app_materialization
-        WHERE run_id = attempt.run_id OFFSET %(most)s
-    )
+# Rows of events are read together: of at most so many events, with at most so many partitions to
+# write, inputs, and written partitions in all. An event with more is read alone.
+_GROUP = 100
+_MOST_ROWS = 20_000
+_ROW_COUNTS = """
+SELECT attempt.id, run.partition_count + (
+    SELECT count(*) FROM (
+        SELECT FROM assets_app_attemptinput WHERE attempt_id = attempt.id LIMIT %(most)s
+    ) AS inputs
+) + (
+    SELECT count(*) FROM (
+        SELECT FROM assets_app_materialization WHERE run_id = attempt.run_id LIMIT %(most)s
+    ) AS materializations
 )
+FROM assets_app_runattempt AS attempt
+JOIN assets_app_run AS run ON run.id = attempt.run_id
+WHERE attempt.id = ANY(%(ids)s)
 """
 # The one row that a run holds which discovers partitions is no partition.
 _IS_PARTITION = ~Q(partition__identity=DISCOVERY)
+
+
+_ATTEMPT_COLUMNS = (
+    "run_id", "number", "spark_session_id", "started_at", "outcome", "error", "traceback",
+)  # fmt: skip
+_RUN_COLUMNS = ("group_id", "producer_version_id", "asset_id", "tick_id")
+_GROUPS = Prefetch("run__group", RunGroup.objects.only("kind", "created_at"))
+_REQUESTED_ASSETS = Prefetch("run__asset", Asset.objects.only("name"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +79,14 @@ PartitionsByAsset = Mapping[int, UsedPartitions]
 class AttemptRows:
     """An attempt with the partitions that its run was to write, and that it has written and read.
 
-    Nothing is written, read or validated before the attempt has ended. ``assets`` are by name.
+    Nothing is written, read or validated before the attempt has ended. All attempts of a group have
+    the same ``shared`` facts.
     """
 
     attempt: RunAttempt
     # The backfill of the run, if the run belongs to one.
     backfill: Backfill | None
-    assets: Mapping[str, Asset]
+    shared: SharedFacts
     planned: PartitionsByAsset
     written: PartitionsByAsset
     read: PartitionsByAsset
@@ -149,7 +162,8 @@ def rows_of(events: Sequence[LineageEvent]) -> list[AttemptRows | None]:
     validations: dict[int, list[ValidationResult]] = {}
     for result in ValidationResult.objects.filter(attempt__in=ended).defer("observed"):
         validations.setdefault(result.attempt_id, []).append(result)
-    assets, backfills = _assets(attempts.values()), _backfills(attempts.values())
+    shared = SharedFacts(_assets(attempts.values()))
+    backfills = _backfills(attempts.values())
 
     def of_event(event: LineageEvent) -> AttemptRows | None:
         attempt = attempts.get(event.attempt_id)
@@ -159,7 +173,7 @@ def rows_of(events: Sequence[LineageEvent]) -> list[AttemptRows | None]:
         return AttemptRows(
             attempt=attempt,
             backfill=backfills.get(attempt.run.group_id),
-            assets=assets,
+            shared=shared,
             planned=planned.get(attempt.run_id, {}),
             written=written.get(pk, {}) if is_end else {},
             read=read.get(pk, {}) if is_end else {},
@@ -169,32 +183,31 @@ def rows_of(events: Sequence[LineageEvent]) -> list[AttemptRows | None]:
     return [of_event(event) for event in events]
 
 
-def small_groups(events: Sequence[LineageEvent]) -> Iterator[list[LineageEvent]]:
-    """Yield the events in order: events of few partitions in groups, each other event alone."""
+def groups_of(events: Sequence[LineageEvent]) -> Iterator[list[LineageEvent]]:
+    """Yield the events in order, in groups with a bounded number of rows."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            _LARGE_ATTEMPTS, {"ids": [event.attempt_id for event in events], "most": _SMALL}
-        )
-        large = {row[0] for row in cursor.fetchall()}
+        ids = list({event.attempt_id for event in events})
+        cursor.execute(_ROW_COUNTS, {"ids": ids, "most": _MOST_ROWS})
+        row_counts = dict(cursor.fetchall())
     group: list[LineageEvent] = []
+    rows = 0
     for event in events:
-        is_large = event.attempt_id in large
-        if group and (is_large or len(group) == _GROUP):
+        added = row_counts.get(event.attempt_id, 0)
+        if group and (len(group) == _GROUP or rows + added > _MOST_ROWS):
             yield group
-            group = []
+            group, rows = [], 0
         group.append(event)
-        if is_large:
-            yield group
-            group = []
+        rows += added
     if group:
         yield group
 
 
 def _attempts(ids: Collection[int]) -> dict[int, RunAttempt]:
+    attempts = RunAttempt.objects.filter(pk__in=ids).only(*_ATTEMPT_COLUMNS)
+    runs = Prefetch("run", Run.objects.only(*_RUN_COLUMNS))
     # Many attempts have the same code, which may be long: each version is read once.
-    attempts = RunAttempt.objects.filter(pk__in=ids).defer("found")
     rows = attempts.prefetch_related(
-        "run__asset__partition_definition", "run__producer_version", "run__group", "run__tick"
+        runs, "run__producer_version", _GROUPS, "run__tick", _REQUESTED_ASSETS
     )
     return {row.pk: row for row in rows}
 

@@ -1,43 +1,29 @@
-"""Datasets of events: names, and facets with the catalogue's facts and the results of attempts."""
+"""Datasets of events: names, the catalogue's facets, and facets with the results of attempts."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from django.conf import settings
 from openlineage.client import facet_v2
 from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import (
     data_quality_assertions_dataset,
     dataset_version_dataset,
-    datasource_dataset,
-    documentation_dataset,
     output_statistics_output_dataset,
-    ownership_dataset,
-    schema_dataset,
-    tags_dataset,
 )
 
 from assets_app.models import ValidationResult
 from slicewise.texts import masked_text
-from slicewise_server.lineage.attempt_record import DatasetFacts, UsedDataset
+from slicewise_server.lineage.attempt_record import UsedDataset
 from slicewise_server.lineage.attempt_rows import UsedPartitions
-from slicewise_server.lineage.dataset_names import dataset_name
+from slicewise_server.lineage.dataset_facts import producer
 from slicewise_server.lineage.facet_names import PARTITIONS
 from slicewise_server.lineage.partitions_facet import input_partitions, output_partitions
-
-_PRODUCER = "urn:slicewise"
-TAG_SOURCE = "SLICEWISE"
-
-
-def producer() -> str:
-    """Return the URI of the producer of events: SLICEWISE_URL, or a name."""
-    return settings.SLICEWISE_URL or _PRODUCER
 
 
 def input_dataset(used: UsedDataset) -> InputDataset:
     """Return an input of an event."""
-    namespace, name = dataset_name(used.facts.asset, used.facts.canonical_uri)
+    namespace, name = used.facts.name
     facets = _dataset_facets(used) | {PARTITIONS: input_partitions(used)}
     quality = _assertions(used.validations)
     return InputDataset(
@@ -50,7 +36,7 @@ def input_dataset(used: UsedDataset) -> InputDataset:
 
 def output_dataset(used: UsedDataset) -> OutputDataset:
     """Return an output of an event."""
-    namespace, name = dataset_name(used.facts.asset, used.facts.canonical_uri)
+    namespace, name = used.facts.name
     # OpenLineage has assertions for inputs. On an output the same facet is among those of the
     # dataset, which may have any.
     facets: dict[str, Any] = _dataset_facets(used) | {PARTITIONS: output_partitions(used)}
@@ -72,54 +58,8 @@ def _statistics(partitions: UsedPartitions) -> dict[str, facet_v2.OutputDatasetF
 
 
 def _dataset_facets(used: UsedDataset) -> dict[str, facet_v2.DatasetFacet]:
-    facts = used.facts
-    facets: dict[str, facet_v2.DatasetFacet | None] = {
-        "dataSource": _data_source(facts),
-        "schema": _schema(facts.columns),
-        "version": _version(used.partitions.versions),
-        "documentation": documentation_dataset.DocumentationDatasetFacet(
-            description=facts.description, producer=producer()
-        )
-        if facts.description
-        else None,
-        "ownership": ownership_dataset.OwnershipDatasetFacet(
-            owners=[ownership_dataset.Owner(name=owner) for owner in facts.owners],
-            producer=producer(),
-        )
-        if facts.owners
-        else None,
-        "tags": tags_dataset.TagsDatasetFacet(
-            tags=[
-                tags_dataset.TagsDatasetFacetFields(key=tag, value="true", source=TAG_SOURCE)
-                for tag in facts.tags
-            ],
-            producer=producer(),
-        )
-        if facts.tags
-        else None,
-    }
-    return {name: facet for name, facet in facets.items() if facet is not None}
-
-
-def _data_source(facts: DatasetFacts) -> facet_v2.DatasetFacet | None:
-    if not facts.canonical_uri:
-        return None
-    namespace, _ = dataset_name(facts.asset, facts.canonical_uri)
-    return datasource_dataset.DatasourceDatasetFacet(
-        name=namespace, uri=facts.canonical_uri, producer=producer()
-    )
-
-
-def _schema(columns: Sequence[Mapping[str, Any]]) -> facet_v2.DatasetFacet | None:
-    if not columns:
-        return None
-    return schema_dataset.SchemaDatasetFacet(
-        fields=[
-            schema_dataset.SchemaDatasetFacetFields(name=column["name"], type=column.get("type"))
-            for column in columns
-        ],
-        producer=producer(),
-    )
+    version = _version(used.partitions.versions)
+    return {**used.facts.facets} if version is None else {**used.facts.facets, "version": version}
 
 
 def _version(versions: Mapping[str, int] | None) -> facet_v2.DatasetFacet | None:

@@ -53,12 +53,12 @@ def output_partitions(used: UsedDataset) -> PartitionsDatasetFacet:
 
 
 def _partitions(used: UsedDataset) -> PartitionsDatasetFacet:
-    definition, versions = used.facts.definition, used.partitions.versions
+    versions = used.partitions.versions
     return PartitionsDatasetFacet(
         asset=used.facts.asset,
         partitionCount=used.partitions.count,
         selection=_selection(used),
-        definition=None if definition is None else definition.to_json(),
+        definition=used.facts.definition_json,
         versions=dict(versions) if versions and len(versions) <= _MOST_VERSIONS else None,
     )
 

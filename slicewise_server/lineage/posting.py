@@ -3,54 +3,50 @@
 Events that the receiver has refused come after all events that were never sent.
 
 An event is sent at least once, always with the same run id, type and time: a worker that dies
-between the answers and their record leaves at most one group of events waiting.
+between the answers and their record leaves at most one group of events to be sent again.
 """
 
 import logging
-import os
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import cache, partial
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 import requests
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Q, QuerySet
-from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import RunEvent
 
-from assets_app.queries.clock import database_now
+from assets_app.queries.clock import database_now, database_time
 from slicewise_server.alerts.delivering import pause_after
 from slicewise_server.alerts.sending import failure
-from slicewise_server.alerts.stragglers import result_within
-from slicewise_server.lineage.attempt_rows import AttemptRows, rows_of, small_groups
+from slicewise_server.lineage.attempt_rows import AttemptRows, groups_of, rows_of
 from slicewise_server.lineage.client_settings import sends_events
+from slicewise_server.lineage.event_client import TransportIncomplete, emit
 from slicewise_server.lineage.models import LineageEvent, LineageReceiver
 from slicewise_server.lineage.outbox import write_missing_ends
 from slicewise_server.lineage.run_events import run_event
-from slicewise_server.lineage.transport_settings import transport_problem
 
 log = logging.getLogger(__name__)
 
-# The client tries some times by itself, with a limit of time for each try.
-_DEADLINE_SECONDS = 60.0
 _ROUND_SECONDS = 20.0
 # Longer than a round, the last event of the round and a probe together.
 _CLAIM = timedelta(minutes=3)
 _AT_ONCE = 100
-# A worker that dies meanwhile leaves the sent events of a group to be sent again.
-_RECORDED_AFTER_SECONDS = 0.2
 # After so many failures in a row another event is tried: the fault may be the first event's.
 _FAILURES_BEFORE_PROBE = 5
-# No channel of alerts has this id: work of this room is distinguished from theirs.
-_STRAGGLER = 0
 # The request was understood, and this event is not accepted. Other answers say nothing of an event.
 _REFUSING = frozenset({400, 409, 413, 414, 422, 431})
-
-
-class TransportIncomplete(Exception):
-    """Settings of the client with which no event reaches a receiver; the message is for people."""
+# The end of an attempt locks the attempt's start: nobody waits here for such a lock with other
+# events locked.
+_RECORD_UNLOCKED = """
+UPDATE lineage_lineageevent SET sent_at = statement_timestamp(), error = ''
+WHERE id IN (
+    SELECT id FROM lineage_lineageevent WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED
+) RETURNING id
+"""
 
 
 class EventRefused(Exception):
@@ -80,14 +76,15 @@ def _never_sent() -> QuerySet[LineageEvent]:
 
 
 def _next_events(most: int) -> list[LineageEvent]:
-    """Return the next events to send: those that were never sent, else refused ones that are due.
+    """Return the next events to send: those that were never sent, then refused ones that are due.
 
     A receiver that refuses much would otherwise get nothing but the refused events again.
     """
-    if events := list(_never_sent()[:most]):
-        return events
-    refused = LineageEvent.objects.filter(sent_at__isnull=True, not_before__lte=database_now())
-    return list(refused.order_by("not_before")[:most])
+    events = list(_never_sent()[:most])
+    if len(events) < most:
+        refused = LineageEvent.objects.filter(sent_at__isnull=True, not_before__lte=database_time())
+        events += refused.order_by("not_before")[: most - len(events)]
+    return events
 
 
 def _claim() -> UUID | None:
@@ -95,25 +92,35 @@ def _claim() -> UUID | None:
     pause.
     """
     LineageReceiver.objects.get_or_create(pk=LineageReceiver.ROW_ID)
-    now, claim = database_now(), uuid4()
-    is_free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
-    is_ready = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
+    claim = uuid4()
+    is_free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=database_time())
+    is_ready = Q(retry_at__isnull=True) | Q(retry_at__lte=database_time())
     receiver = LineageReceiver.objects.filter(is_free, is_ready, pk=LineageReceiver.ROW_ID)
-    claimed = receiver.update(claim=claim, claimed_until=now + _CLAIM)
+    claimed = receiver.update(claim=claim, claimed_until=database_time(_CLAIM))
     return claim if claimed else None
 
 
 def _send_round(latest: float) -> int:
+    """Send groups of events until few wait: events that come meanwhile are sent together in the
+    next round. To read, build and record a group costs as much as to send fifteen events.
+    """
     count = 0
     probe_ids: set[int] = set()
     while events := _next_events(_AT_ONCE):
-        for group in small_groups(events):
+        for group in groups_of(events):
             sender = _GroupSender(group, probe_ids)
             may_go_on = sender.send_all(latest)
             count += sender.handled_count
             if not may_go_on or time.monotonic() >= latest:
                 return count
+        if len(events) < _AT_ONCE:
+            break
     return count
+
+
+class _BuiltEvent(NamedTuple):
+    event: LineageEvent
+    body: RunEvent
 
 
 class _GroupSender:
@@ -124,48 +131,51 @@ class _GroupSender:
     """
 
     def __init__(self, events: Sequence[LineageEvent], probe_ids: set[int]) -> None:
-        self._events = events
-        self._rows = _rows_by_event(events)
-        self._unrecorded: list[int] = []
-        self._recorded_at = time.monotonic()
         self._probe_ids = probe_ids
         self.handled_count = 0
+        self._events = [event for event in events if event.pk not in probe_ids]
 
     def send_all(self, latest: float) -> bool:
         """Send the events until ``latest``; return False after a failure of the receiver."""
-        try:
-            for event in self._events:
-                if event.pk in self._probe_ids:
-                    continue
-                if not self._send(event):
+        waiting = deque(self._built())
+        while waiting:
+            emission = emit([built.body for built in waiting])
+            sent = [waiting.popleft().event.pk for _ in range(emission.sent_count)]
+            if sent:
+                _record_successes(sent)
+                self.handled_count += len(sent)
+            if emission.error is not None:
+                if not self._may_go_on(waiting.popleft().event, emission.error):
                     return False
                 self.handled_count += 1
-                if time.monotonic() >= latest:
-                    break
-        finally:
-            self._record_successes()
+            waiting = deque(built for built in waiting if built.event.pk not in self._probe_ids)
+            if time.monotonic() >= latest:
+                break
         return True
 
-    def _send(self, event: LineageEvent) -> bool:
-        """Send one event and record the answer; return False after a failure of the receiver."""
-        try:
-            emit(_built(event, self._rows.get(event.pk)))
-        except EventRefused as error:
-            _record_refusal(event, str(error))
-        except (OperationalError, InterfaceError):  # the database is away
-            raise
-        except Exception as error:  # a transport may raise anything
-            self._record_successes()
-            sentence = _sentence(error)
-            log.warning("lineage event not sent", extra={"event": event.pk, "error": sentence})
-            if not (_is_answer(error) and (event.refusals or self._takes_another(event))):
-                _record_failure(sentence)
-                return False
-            _record_refusal(event, sentence)
-        else:
-            self._unrecorded.append(event.pk)
-        if time.monotonic() - self._recorded_at > _RECORDED_AFTER_SECONDS:
-            self._record_successes()
+    def _built(self) -> Iterator[_BuiltEvent]:
+        """Yield the events with their bodies; record a refusal of each event without a body."""
+        rows = _rows_by_event(self._events)
+        for event in self._events:
+            try:
+                body = _body_of(event, rows.get(event.pk))
+            except EventRefused as error:
+                _record_refusal(event, str(error))
+                self.handled_count += 1
+            else:
+                yield _BuiltEvent(event, body)
+
+    def _may_go_on(self, event: LineageEvent, error: Exception) -> bool:
+        """Record the failure of an event; return False for a failure of the receiver."""
+        if (status := _refusing_status(error)) is not None:
+            _record_refusal(event, f"The receiver refused the event with status {status}.")
+            return True
+        sentence = _sentence(error)
+        log.warning("lineage event not sent", extra={"event": event.pk, "error": sentence})
+        if not (_is_answer(error) and (event.refusals or self._takes_another(event))):
+            _record_failure(sentence)
+            return False
+        _record_refusal(event, sentence)
         return True
 
     def _takes_another(self, event: LineageEvent) -> bool:
@@ -180,20 +190,14 @@ class _GroupSender:
         if probe is None:
             return False
         try:
-            emit(_built(probe, _rows_by_event([probe]).get(probe.pk)))
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:  # this event waits on
+            body = _body_of(probe, _rows_by_event([probe]).get(probe.pk))
+        except EventRefused:  # this event waits on
+            return False
+        if emit([body]).error is not None:
             return False
         self._probe_ids.add(probe.pk)
         _record_successes([probe.pk])
         return True
-
-    def _record_successes(self) -> None:
-        if self._unrecorded:
-            _record_successes(self._unrecorded)
-        self._unrecorded = []
-        self._recorded_at = time.monotonic()
 
 
 def _rows_by_event(events: Sequence[LineageEvent]) -> dict[int, AttemptRows | None]:
@@ -215,7 +219,7 @@ def _is_answer(error: Exception) -> bool:
     return isinstance(error, requests.HTTPError | requests.exceptions.RetryError)
 
 
-def _built(event: LineageEvent, rows: AttemptRows | None) -> RunEvent:
+def _body_of(event: LineageEvent, rows: AttemptRows | None) -> RunEvent:
     """Build the body of an event. An event that cannot be built must keep no other waiting."""
     if rows is None:
         raise EventRefused("The record of the attempt cannot be read.")
@@ -228,25 +232,10 @@ def _built(event: LineageEvent, rows: AttemptRows | None) -> RunEvent:
         raise EventRefused(f"The event could not be built: {type(error).__name__}.") from error
 
 
-def emit(event: RunEvent) -> None:
-    """Send one event by OpenLineage's client. Raises EventRefused, or the transport's error."""
-    try:
-        result_within(_DEADLINE_SECONDS, _STRAGGLER, partial(client().emit, event))
-    except requests.HTTPError as error:
-        status = error.response.status_code
-        if status in _REFUSING:
-            raise EventRefused(f"The receiver refused the event with status {status}.") from error
-        raise
-
-
-@cache
-def client() -> OpenLineageClient:
-    """Return the client of this process, with the settings of the environment. Raises
-    TransportIncomplete: the client itself would print events, and the events would count as sent.
-    """
-    if problem := transport_problem(os.environ):
-        raise TransportIncomplete(problem)
-    return OpenLineageClient()
+def _refusing_status(error: Exception) -> int | None:
+    """Return the status by which the receiver refuses an event; None for another failure."""
+    status = error.response.status_code if isinstance(error, requests.HTTPError) else None
+    return status if status in _REFUSING else None
 
 
 def _sentence(error: Exception) -> str:
@@ -261,16 +250,11 @@ def _sentence(error: Exception) -> str:
 
 
 def _record_successes(event_ids: Sequence[int]) -> None:
-    now = database_now()
-    events = LineageEvent.objects.filter(pk__in=event_ids)
-    with transaction.atomic():
-        # The end of an attempt locks the attempt's start: nobody waits here for such a lock with
-        # other events locked.
-        unlocked = events.select_for_update(skip_locked=True).values_list("pk", flat=True)
-        recorded = list(unlocked)
-        events.filter(pk__in=recorded).update(sent_at=now, error="")
-    for event_id in set(event_ids) - set(recorded):
-        LineageEvent.objects.filter(pk=event_id).update(sent_at=now, error="")
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORD_UNLOCKED, [list(event_ids)])
+        recorded = {row[0] for row in cursor.fetchall()}
+    for event_id in set(event_ids) - recorded:
+        LineageEvent.objects.filter(pk=event_id).update(sent_at=database_now(), error="")
     receiver = LineageReceiver.objects.filter(pk=LineageReceiver.ROW_ID)
     receiver.exclude(failures=0).update(failures=0, error="", retry_at=None)
 

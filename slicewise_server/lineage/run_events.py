@@ -14,36 +14,22 @@ from openlineage.client.event_v2 import (
     RunState,
 )
 from openlineage.client.facet_v2 import (
-    documentation_job,
     error_message_run,
-    job_type_job,
     nominal_time_run,
-    ownership_job,
     parent_run,
     processing_engine_run,
-    source_code_job,
-    tags_job,
 )
 
 import slicewise
 from assets_app.models import AttemptOutcome, GroupKind
 from slicewise.texts import masked_text
-from slicewise_server.lineage.attempt_record import (
-    AttemptRecord,
-    UsedDataset,
-    record_of,
-)
+from slicewise_server.lineage.attempt_record import AttemptRecord, record_of
 from slicewise_server.lineage.attempt_rows import AttemptRows
-from slicewise_server.lineage.dataset_facets import (
-    TAG_SOURCE,
-    input_dataset,
-    output_dataset,
-    producer,
-)
+from slicewise_server.lineage.dataset_facets import input_dataset, output_dataset
+from slicewise_server.lineage.dataset_facts import producer
+from slicewise_server.lineage.job_facets import LANGUAGE
 from slicewise_server.lineage.models import LineageEvent
 from slicewise_server.lineage.run_ids import attempt_run_id, parent_run_id
-
-_LANGUAGE = "PYTHON"
 
 
 def run_event(event: LineageEvent, rows: AttemptRows) -> RunEvent:
@@ -56,18 +42,13 @@ def run_event(event: LineageEvent, rows: AttemptRows) -> RunEvent:
         run=Run(runId=attempt_run_id(record.attempt), facets=_run_facets(record, event)),
         job=Job(
             namespace=settings.OPENLINEAGE_NAMESPACE,
-            name=_job_name(record),
-            facets=_job_facets(record),
+            name=record.producer.job_name,
+            # The client adds facets of its own.
+            facets={**record.producer.job_facets},
         ),
         inputs=[input_dataset(used) for used in record.inputs],
         outputs=[output_dataset(used) for used in record.outputs],
     )
-
-
-def _job_name(record: AttemptRecord) -> str:
-    """Return the asset; for several assets of one function, the name of the function."""
-    spec = record.version.spec
-    return record.outputs[0].facts.asset if len(record.outputs) == 1 else spec.name
 
 
 # ---------------------------------------------------------------- the run
@@ -82,7 +63,7 @@ def _run_facets(record: AttemptRecord, event: LineageEvent) -> dict[str, facet_v
             openlineageAdapterVersion=client_version,
             producer=producer(),
         ),
-        "nominalTime": _nominal_time(record.planned),
+        "nominalTime": _nominal_time(record),
         "errorMessage": _error(record) if event.is_end else None,
     }
     return {name: facet for name, facet in facets.items() if facet is not None}
@@ -93,9 +74,9 @@ def _spark_version() -> str:
     return installed_version("pyspark")
 
 
-def _nominal_time(planned: UsedDataset) -> facet_v2.RunFacet | None:
+def _nominal_time(record: AttemptRecord) -> facet_v2.RunFacet | None:
     """Return the span of the windows that the run is about; None without windows."""
-    definition, keys = planned.facts.definition, planned.partitions.keys
+    definition, keys = record.planned_definition, record.planned.keys
     if definition is None or not keys:
         return None
     try:
@@ -117,7 +98,7 @@ def _error(record: AttemptRecord) -> facet_v2.RunFacet | None:
         return None
     return error_message_run.ErrorMessageRunFacet(
         message=masked_text(attempt.error),
-        programmingLanguage=_LANGUAGE,
+        programmingLanguage=LANGUAGE,
         stackTrace=masked_text(attempt.traceback) or None,
         producer=producer(),
     )
@@ -139,7 +120,7 @@ def _parent(record: AttemptRecord) -> facet_v2.RunFacet:
 
 def _parent_of(record: AttemptRecord) -> _Parent:
     """Return the backfill, the tick of the schedule, or the request that the run belongs to."""
-    run, group, job_name = record.attempt.run, record.attempt.run.group, _job_name(record)
+    run, group, job_name = record.attempt.run, record.attempt.run.group, record.producer.job_name
     if (backfill := record.backfill) is not None:
         run_id = parent_run_id("backfill", backfill.pk, group.created_at)
         return _Parent(f"{backfill.asset.name}.backfill", run_id)
@@ -147,38 +128,3 @@ def _parent_of(record: AttemptRecord) -> _Parent:
         return _Parent(f"{job_name}.schedule", parent_run_id("tick", run.tick_id, run.tick.at))
     kind = "schedule" if group.kind == GroupKind.SCHEDULE else "request"
     return _Parent(f"{job_name}.{kind}", parent_run_id("group", group.pk, group.created_at))
-
-
-# ---------------------------------------------------------------- the job
-
-
-def _job_facets(record: AttemptRecord) -> dict[str, facet_v2.JobFacet]:
-    version, spec = record.version, record.version.spec
-    facets: dict[str, facet_v2.JobFacet | None] = {
-        "jobType": job_type_job.JobTypeJobFacet(
-            processingType="BATCH", integration="SLICEWISE", jobType="ASSET", producer=producer()
-        ),
-        "sourceCode": source_code_job.SourceCodeJobFacet(
-            language=_LANGUAGE, sourceCode=masked_text(version.source), producer=producer()
-        ),
-        "documentation": documentation_job.DocumentationJobFacet(
-            description=spec.description, producer=producer()
-        )
-        if spec.description
-        else None,
-        "ownership": ownership_job.OwnershipJobFacet(
-            owners=[ownership_job.Owner(name=owner) for owner in spec.owners], producer=producer()
-        )
-        if spec.owners
-        else None,
-        "tags": tags_job.TagsJobFacet(
-            tags=[
-                tags_job.TagsJobFacetFields(key=tag, value="true", source=TAG_SOURCE)
-                for tag in spec.tags
-            ],
-            producer=producer(),
-        )
-        if spec.tags
-        else None,
-    }
-    return {name: facet for name, facet in facets.items() if facet is not None}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from slicewise_server.lineage import client_settings, posting
+from slicewise_server.lineage import client_settings, event_client
 from tests.alerts.conftest import Receiver, receiver
 from tests.api.conftest import api, olga, stranger_api, vera, viewer_api
 from tests.backfills.conftest import worker
@@ -50,4 +50,4 @@ def one_try(monkeypatch: pytest.MonkeyPatch, lineage: Receiver) -> None:
 
 def _forget_settings() -> None:
     client_settings.sends_events.cache_clear()
-    posting.client.cache_clear()
+    event_client.client.cache_clear()

@@ -13,10 +13,13 @@ from django.core.checks import run_checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from openlineage.client import OpenLineageClient
+from openlineage.client.transport.http import HttpTransport
+from requests.adapters import HTTPAdapter
 
-from slicewise_server.lineage import posting
+from slicewise_server.lineage import event_client
 from slicewise_server.lineage.checks import TAG
 from slicewise_server.lineage.client_settings import sends_events
+from slicewise_server.lineage.event_session import EventSession
 from slicewise_server.lineage.transport_settings import transport_problem
 from slicewise_server.stack import doctor
 
@@ -31,10 +34,10 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     monkeypatch.setattr("os.environ", {**kept, "HOME": str(tmp_path / "home")})
     monkeypatch.chdir(tmp_path)
     sends_events.cache_clear()
-    posting.client.cache_clear()
+    event_client.client.cache_clear()
     yield
     sends_events.cache_clear()
-    posting.client.cache_clear()
+    event_client.client.cache_clear()
 
 
 def test_nothing_is_sent_where_nothing_is_set() -> None:
@@ -142,8 +145,8 @@ def test_incomplete_variables_are_refused_with_the_missing_key(
     findings = {finding.name: finding for finding in doctor.examine(os.environ)}
     assert (findings["Lineage"].good, sentence in findings["Lineage"].advice) == (False, True)
     # No event counts as sent because the client has printed the event.
-    with pytest.raises(posting.TransportIncomplete, match=sentence):
-        posting.client()
+    with pytest.raises(event_client.TransportIncomplete, match=sentence):
+        event_client.client()
 
 
 @pytest.mark.parametrize(("variables", "kind"), COMPLETE)
@@ -154,7 +157,7 @@ def test_complete_variables_are_taken(
         monkeypatch.setenv(name, value)
     assert transport_problem(os.environ) == ""
     assert run_checks(tags=[TAG]) == []
-    assert posting.client().transport.kind == kind
+    assert event_client.client().transport.kind == kind
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,22 @@ def test_a_file_and_variables_are_joined(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "openlineage.yml").write_text("transport:\n  url: http://localhost:9\n")
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "http")
     assert transport_problem(os.environ) == ""
-    assert posting.client().transport.kind == "http"
+    assert event_client.client().transport.kind == "http"
+
+
+def test_the_client_posts_by_the_session_that_reads_the_environment_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "http")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__URL", "http://localhost:9")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__RETRY", '{"total": 3}')
+    transport = event_client.client().transport
+    assert isinstance(transport, HttpTransport)
+    assert isinstance(transport.session, EventSession)
+    # The retries of the settings hold for the address of the settings.
+    adapter = transport.session.get_adapter("http://localhost:9/api")
+    assert isinstance(adapter, HTTPAdapter)
+    assert adapter.max_retries.total == 3
 
 
 def test_no_process_starts_with_an_incomplete_transport(monkeypatch: pytest.MonkeyPatch) -> None:

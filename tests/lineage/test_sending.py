@@ -21,6 +21,7 @@ from assets_app.models import Asset, Gateway, ValidationResult
 from slicewise_server.lineage.forgetting_lineage import forget_lineage
 from slicewise_server.lineage.models import LineageEvent, LineageReceiver
 from slicewise_server.lineage.posting import send_due
+from slicewise_server.lineage.run_ids import attempt_run_id
 from tests.alerts.conftest import Receiver
 from tests.attempts import begin_next, begun, publish
 from tests.execution.conftest import lose_the_worker
@@ -213,9 +214,9 @@ def test_refused_events_come_after_events_that_were_never_sent(
     fresh = begun(delays, alice, gateway, "2013-01-02")
     lineage.requests.clear()
     assert send_due() == 3
-    sent = LineageEvent.objects.order_by("sent_at").first()
-    assert sent is not None
-    assert sent.attempt_id == fresh.row.pk
+    runs = [event["run"]["runId"] for event in lineage.bodies]
+    assert runs[0] == attempt_run_id(fresh.row)
+    assert runs[0] not in runs[1:]
 
 
 def test_an_event_that_makes_the_receiver_fail_keeps_no_other_waiting_for_long(
