@@ -68,5 +68,5 @@ def _sentence(attempt: RunAttempt) -> str:
     return f"{started}, {attempt.get_outcome_display().lower()} {_utc(attempt.ended_at)}"
 
 
-def _utc(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _utc(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -34,7 +34,11 @@ def overdue_ticks(now: datetime) -> list[OverdueTick]:
     """
     assets = Asset.objects.filter(active=True, producer__schedule__in=late_schedules(now))
     rows = assets.order_by("producer__schedule", "name").distinct("producer__schedule")
-    ticks = [OverdueTick(*row) for row in rows.values_list("name", "producer__schedule__next_at")]
+    ticks = [
+        OverdueTick(name, next_at)
+        for name, next_at in rows.values_list("name", "producer__schedule__next_at")
+        if next_at is not None
+    ]
     return sorted(ticks, key=lambda tick: (tick.at, tick.asset_name))
 
 

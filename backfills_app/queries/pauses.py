@@ -29,7 +29,7 @@ def pauses_of(backfills: Iterable[Backfill]) -> dict[int, Pause]:
     )
     latest = entries.order_by("subject", "-id").distinct("subject")
     rows = latest.values_list("subject", "actor_name", "at")
-    return {ids[name]: Pause(actor_name, at) for name, actor_name, at in rows}
+    return {ids[name]: Pause(actor_name, paused_at) for name, actor_name, paused_at in rows}
 
 
 def _is_paused(backfill: Backfill) -> bool:

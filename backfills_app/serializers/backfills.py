@@ -126,7 +126,8 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     stalled_error = MaskedText()
     paused = serializers.BooleanField()
     paused_by = serializers.SerializerMethodField(
-        help_text="The name of the person who paused the backfill; null unless it is paused."
+        help_text="The name of the person who paused the backfill; null unless the backfill is"
+        " paused."
     )
     paused_at = serializers.SerializerMethodField(
         help_text="The time of the pause; null unless the backfill is paused."

@@ -77,7 +77,7 @@ def test_the_downloaded_log_of_several_attempts_has_their_headings(
 ) -> None:
     def downloaded() -> str:
         answer = browser.get(f"/runs/{run.pk}/log/file/")
-        return b"".join(answer.streaming_content).decode()
+        return b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
 
     run = printed(failed_run(talker), ["first"])
     assert downloaded() == "first"

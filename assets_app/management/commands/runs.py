@@ -16,6 +16,7 @@ from accounts_app.management.command import (
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
+from assets_app.queries.log_attempts import AttemptLines
 from assets_app.queries.lookups import LARGEST_ID, asset_named, run_numbered
 from slicewise.texts import masked_text
 
@@ -110,7 +111,6 @@ class Command(SlicewiseCommand):
 
     def logs(self, run: int, follow: bool) -> None:
         from assets_app.api.runs import log_page
-        from assets_app.queries.log_attempts import AttemptLines
         from slicewise_server.web.api.pages import decode_cursor
 
         position, entries, has_printed = None, [], False

@@ -86,7 +86,7 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDe
         batch,
         existing=existing,
         removed=batch - in_present_definition(scope.present, batch),
-        held=status.held,
+        in_flight=status.held,
     )
     blocked = _blocked_by_reason(scope, skipped.rest)
     to_materialize = skipped.rest

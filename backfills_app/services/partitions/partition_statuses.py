@@ -140,7 +140,7 @@ class SkippedByStatus:
 
 
 def skipped_by_status(
-    requested: Partitions, *, existing: Partitions, removed: Partitions, held: Partitions
+    requested: Partitions, *, existing: Partitions, removed: Partitions, in_flight: Partitions
 ) -> SkippedByStatus:
     """Return the partitions skipped for the first reason that applies: data exists, the definition
     lost the partition, another run holds it. Preview and admission have this order.
@@ -150,7 +150,7 @@ def skipped_by_status(
     for reason, partitions in (
         (SkipReason.EXISTS, existing),
         (SkipReason.NO_SUCH_PARTITION, removed),
-        (SkipReason.IN_FLIGHT, held),
+        (SkipReason.IN_FLIGHT, in_flight),
     ):
         by_reason[reason] = rest & partitions
         rest -= partitions

@@ -96,7 +96,7 @@ class _Planner:
             existing=policy_skips.existing,
             # The definitions of a plan are the definitions in force.
             removed=scope.nothing,
-            held=status.held,
+            in_flight=status.held,
         )
         blocked = blocked_partitions(scope, skipped.rest, self._available)
         to_materialize = skipped.rest - blocked.all
