@@ -6,7 +6,9 @@ signals: its run fails, and nothing else is harmed.
 
 import os
 import pwd
+import shutil
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -57,14 +59,15 @@ def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
 
 
 @pytest.fixture
-def own_folders(crew: Crew) -> list[Path]:
-    """Make folders that the hostile code may write, the one in the other."""
+def own_folders(crew: Crew) -> Iterator[list[Path]]:
+    """Make folders that the hostile code may write, the one in the other, for one round."""
     outer = crew.stack.data / "open to all"
     folders = [outer, outer / "inner"]
     for folder in folders:
         folder.mkdir()
         folder.chmod(0o777)
-    return folders
+    yield folders
+    shutil.rmtree(outer)
 
 
 def places(crew: Crew, own_folders: list[Path]) -> dict[str, str]:

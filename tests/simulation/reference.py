@@ -113,6 +113,8 @@ class Reference:
         self.paused: set[str] = set()
         self.customers: set[str] = set()
         self.states: dict[tuple[str, object, Partition], State] = {}
+        # The same states by asset, so that a look at one asset costs no more over a year.
+        self._states_by_asset: dict[tuple[str, object], dict[Partition, State]] = {}
         self.waiting: list[SimulatedRun] = []
         self.queued: list[SimulatedRun] = []
         self.running: list[SimulatedRun] = []
@@ -259,12 +261,10 @@ class Reference:
 
     def states_of(self, name: str) -> list[tuple[Partition, State]]:
         """Return the states of an asset's partitions under the present definition."""
-        identity = self.assets[name].identity
-        return [
-            (partition, state)
-            for (of, recorded_identity, partition), state in self.states.items()
-            if of == name and recorded_identity == identity
-        ]
+        return list(self._present_states(name).items())
+
+    def _present_states(self, name: str) -> dict[Partition, State]:
+        return self._states_by_asset.get((name, self.assets[name].identity), {})
 
     def _states_under_current_definition(self) -> Iterator[tuple[str, State]]:
         for (name, identity, partition), state in self.states.items():
@@ -282,7 +282,11 @@ class Reference:
         return self._state_of(asset, self.assets[asset].identity, partition)
 
     def _state_of(self, asset: str, identity: object, partition: Partition) -> State:
-        return self.states.setdefault((asset, identity, partition), State())
+        key = (asset, identity, partition)
+        if key not in self.states:
+            of_asset = self._states_by_asset.setdefault((asset, identity), {})
+            self.states[key] = of_asset[partition] = State()
+        return self.states[key]
 
     def partitioning(self, asset: str) -> Partitioning:
         """Return how an asset is partitioned at present."""
@@ -334,12 +338,10 @@ class Reference:
         return earlier_partitions
 
     def _has_past(self, asset: str, start: datetime, segment: str) -> bool:
-        identity = self.assets[asset].identity
         return any(
-            name == asset and recorded_identity == identity and of == segment
-            and materialized_at is not None and materialized_at < start
+            of == segment and materialized_at is not None and materialized_at < start
             and (state.version or state.held_by or state.state != "missing")
-            for (name, recorded_identity, (materialized_at, of)), state in self.states.items()
+            for (materialized_at, of), state in self._present_states(asset).items()
         )  # fmt: skip
 
     def _is_materialized(self, asset: str, partition: Partition) -> bool:
@@ -648,11 +650,7 @@ class Reference:
         own_state = self.state(name, partition)
         down, up = self.partitioning(name), self.partitioning(upstream)
         if down.is_whole and not up.is_whole:
-            identity = self.assets[upstream].identity
-            wanted = [
-                key for (of, recorded_identity, key), state in self.states.items()
-                if of == upstream and recorded_identity == identity and state.version
-            ]  # fmt: skip
+            wanted = [key for key, state in self._present_states(upstream).items() if state.version]
             ready = bool(wanted)
             if written is not None:
                 wanted = [entry.partition for entry in written if entry.asset == upstream]
