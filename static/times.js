@@ -41,8 +41,17 @@ function formatter(form) {
   return formats.get(name);
 }
 
+// Where clocks go back, two instants an hour apart have the same text without the name of the zone.
+const HOUR = 3_600_000;
+
+function isRepeated(at, text, form) {
+  return [at - HOUR, at.getTime() + HOUR].some((other) => formatter(form).format(other) === text);
+}
+
 function written(at, form) {
-  return formatter(form).format(at);
+  const text = formatter(form).format(at);
+  const isAmbiguous = (form === "exact" || form === "minute") && isRepeated(at, text, form);
+  return isAmbiguous ? formatter("named").format(at) : text;
 }
 
 const passed = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "short" });

@@ -1,7 +1,7 @@
 """The search of a log: the lines that match, with the lines around each match, bounded."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
@@ -45,11 +45,15 @@ class LogMatches(NamedTuple):
 
 
 class _SearchedBlock(NamedTuple):
-    """The lines of a block as pages show the lines, and the places of the matching lines."""
+    """The lines of a block as pages show the lines, and the places of the matching lines.
+
+    A block with ``is_beside`` is read for the lines around the matches of other blocks alone.
+    """
 
     block: RunLog
     lines: Sequence[str]
     matches: Sequence[int]
+    is_beside: bool = False
 
 
 def search_log(
@@ -60,24 +64,31 @@ def search_log(
 
     Lines are searched as pages show them: a secret that is masked is not found. One request reads
     4 MB of the log at most, and a block beyond each end of this part for the lines around.
+    Without text and level all lines match, and there is no line around.
     """
     rows = _rows(run)
+    around = around if text or level else 0
     chosen = blocks_within(_earlier(rows, before) if before is not None else rows, _MOST_SEARCHED)
-    is_match, count = _matcher(text, level), 0
+    matcher, count = _Matcher(text, level), 0
     searched: list[_SearchedBlock] = []
     last: Cursor | None = None
     for block in chosen.blocks:
-        lines = _lines(block)
-        matches = [index for index, line in enumerate(lines) if is_match(line)]
-        if count and count + len(matches) > _MOST_LINES:
+        entry = matcher.search(block)
+        if count and count + len(entry.matches) > _MOST_LINES:
             break
-        count += len(matches)
-        searched.append(_SearchedBlock(block, lines, matches))
+        count += len(entry.matches)
+        searched.append(entry)
         last = (block.attempt.number, block.sequence)
     else:
         last = last if chosen.is_cut else None
     if around and searched:
-        searched = [*_later(run, before), *searched, *(_only_lines(rows, last) if last else [])]
+        later = _at(rows, before) if before else []
+        earlier = _earlier(rows, last)[:1] if last else []
+        searched = [
+            *(matcher.search(block, is_beside=True) for block in later),
+            *searched,
+            *(matcher.search(block, is_beside=True) for block in earlier),
+        ]
     return LogMatches(_passages(searched[::-1], around), count, last)
 
 
@@ -93,31 +104,28 @@ def _earlier(rows: QuerySet[RunLog], before: Cursor) -> QuerySet[RunLog]:
     )
 
 
-def _only_lines(rows: QuerySet[RunLog], before: Cursor) -> list[_SearchedBlock]:
-    """Return the block before this place, with no line as a match."""
-    return [_SearchedBlock(block, _lines(block), ()) for block in _earlier(rows, before)[:1]]
+def _at(rows: QuerySet[RunLog], place: Cursor) -> QuerySet[RunLog]:
+    number, sequence = place
+    return rows.filter(attempt__number=number, sequence=sequence)
 
 
-def _later(run: Run, before: Cursor | None) -> list[_SearchedBlock]:
-    """Return the block at this place, with no line as a match: the search began before it."""
-    if before is None:
-        return []
-    number, sequence = before
-    rows = _rows(run).filter(attempt__number=number, sequence=sequence)
-    return [_SearchedBlock(block, _lines(block), ()) for block in rows]
+class _Matcher:
+    """Finds the lines with a text, in any case, of a level."""
 
+    def __init__(self, text: str, level: str) -> None:
+        _, level_words = LEVELS[level]
+        self._of_level = re.compile(level_words, re.IGNORECASE) if level_words else None
+        self._text = text.casefold()
 
-def _lines(block: RunLog) -> list[str]:
-    return masked_text(block.text).splitlines()
+    def search(self, block: RunLog, *, is_beside: bool = False) -> _SearchedBlock:
+        """Return the lines of a block, and the places of the matching lines."""
+        lines = masked_text(block.text).splitlines()
+        matches = [index for index, line in enumerate(lines) if self._is_match(line)]
+        return _SearchedBlock(block, lines, matches, is_beside)
 
-
-def _matcher(text: str, level: str) -> Callable[[str], bool]:
-    _, level_words = LEVELS[level]
-    of_level = re.compile(level_words, re.IGNORECASE) if level_words else None
-    searched_text = text.casefold()
-    return lambda line: (
-        searched_text in line.casefold() and (of_level is None or of_level.search(line) is not None)
-    )
+    def _is_match(self, line: str) -> bool:
+        is_of_level = self._of_level is None or self._of_level.search(line) is not None
+        return is_of_level and self._text in line.casefold()
 
 
 def _passages(searched: Sequence[_SearchedBlock], around: int) -> list[LogPassage]:
@@ -129,12 +137,14 @@ def _passages(searched: Sequence[_SearchedBlock], around: int) -> list[LogPassag
     for number in sorted(attempts):
         lines: list[str] = []
         matches: list[int] = []
+        marked: set[int] = set()
         for entry in searched:
             if entry.block.attempt.number == number:
-                matches += (len(lines) + index for index in entry.matches)
+                places = [len(lines) + index for index in entry.matches]
+                marked.update(places)
+                matches += () if entry.is_beside else places
                 lines += entry.lines
         of_attempt = _ranges(matches, around, len(lines))
-        marked = set(matches)
         passages += (
             LogPassage(
                 attempts[number],

@@ -27,17 +27,17 @@ def log_text(chunks: Sequence[LogChunk]) -> SafeString:
 
 
 @register.simple_tag
-def log_passages(passages: Sequence[LogPassage], around: int) -> SafeString:
-    """Render the lines that a search has found; with lines ``around`` the matching lines, the
-    matching lines are marked, and so are the gaps.
+def log_passages(passages: Sequence[LogPassage], is_marked: bool) -> SafeString:
+    """Render the lines that a search has found; where lines around the matches are shown too, the
+    matching lines and the gaps are marked.
     """
     parts: list[str] = []
     for passage in passages:
-        gap = _GAP if around else ""
+        gap = _GAP if is_marked else ""
         parts.append(_heading(passage.attempt) if passage.is_first else gap)
         for line in passage.lines:
             text = escape(line.text)
-            parts.append(f"<mark>{text}</mark>\n" if around and line.is_match else f"{text}\n")
+            parts.append(f"<mark>{text}</mark>\n" if is_marked and line.is_match else f"{text}\n")
     return mark_safe("".join(parts))  # noqa: S308  (all text is escaped)
 
 

@@ -66,6 +66,7 @@ def run_log_search(request: HttpRequest, pk: int) -> HttpResponse:
         "level": level,
         "levels": [(name, label) for name, (label, _) in LEVELS.items()],
         "around": around,
+        "is_marked": bool(around and (text or level)),
         "around_choices": AROUND,
     }
     return render(request, "assets_app/run_log_search.html", context)

@@ -172,14 +172,16 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         len(attempts),
         application.number if application else 0,
     ]
+    published_count = _published_count(run)
+    stopped_by_data = any(
+        result.blocks and result.attempt_id == last_attempt_id
+        for result in pages.validations_of(run, MOST_VALIDATIONS + 1)
+    )
     return {
         "run": run,
-        "published_count": _published_count(run),
-        "has_previous_data": _has_previous_data(run),
-        "stopped_by_data": any(
-            result.blocks and result.attempt_id == last_attempt_id
-            for result in pages.validations_of(run, MOST_VALIDATIONS + 1)
-        ),
+        "published_count": published_count,
+        "has_previous_data": bool(published_count or stopped_by_data) and _has_previous_data(run),
+        "stopped_by_data": stopped_by_data,
         "traceback": failed_attempt.traceback if failed_attempt else "",
         "application": application,
         "application_link": _link(application),

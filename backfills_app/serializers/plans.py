@@ -84,7 +84,9 @@ class MissingUpstreamSerializer(serializers.Serializer[Any]):
     """The missing partitions of an upstream asset: the number, with the first and the last."""
 
     asset = serializers.CharField(source="asset.name")
-    partitions = serializers.IntegerField()
+    partitions = serializers.IntegerField(
+        help_text="0 if any partition is enough and none is materialized."
+    )
     first = serializers.CharField(
         help_text="Key of the first partition; empty for an asset that is not partitioned."
     )

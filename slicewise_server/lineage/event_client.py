@@ -54,7 +54,9 @@ def emit(events: Sequence[RunEvent]) -> Emission:
     try:
         result_within(_DEADLINE_SECONDS, _STRAGGLER, send)
     except Exception as error:  # a transport may raise anything
-        return Emission(sent_count, error)
+        # After the deadline the thread may still send the last event.
+        count = sent_count
+        return Emission(count, error if count < len(events) else None)
     return Emission(sent_count, None)
 
 
@@ -66,6 +68,10 @@ def client() -> OpenLineageClient:
     if problem := transport_problem(os.environ):
         raise TransportIncomplete(problem)
     created = OpenLineageClient()
-    if isinstance(created.transport, HttpTransport):
+    # Another class may need a session of its own, as for signatures.
+    if type(created.transport) is HttpTransport:
+        config = created.transport.config
+        # A receiver may not hold the thread for the hours that its answer names.
+        config.retry = {"respect_retry_after_header": False, **config.retry}
         created.transport.session = EventSession()
     return created

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from requests import PreparedRequest, Request, Session
+from requests import HTTPError, PreparedRequest, Request, Response, Session
 
 
 class EventSession(Session):
@@ -35,11 +35,22 @@ class EventSession(Session):
         with the same headers.
         """
         body = request.data
-        if self.cookies or not isinstance(body, str | bytes):
+        if request.auth or request.cookies or request.params or not isinstance(body, str | bytes):
             return super().prepare_request(request)
         key = (request.method, request.url, tuple(request.headers.items()))
         if self._prepared is None or self._prepared[0] != key:
-            self._prepared = key, super().prepare_request(request)
+            without_cookies = super().prepare_request(request)
+            without_cookies.headers.pop("Cookie", None)
+            self._prepared = key, without_cookies
         prepared = self._prepared[1].copy()
+        prepared.prepare_cookies(self.cookies)
         prepared.prepare_body(body, None)
         return prepared
+
+    def get_redirect_target(self, resp: Response) -> str | None:
+        """Return None, or raise HTTPError for a redirect: the request would go on without its body,
+        or with its headers to another host.
+        """
+        if super().get_redirect_target(resp) is not None:
+            raise HTTPError(f"status {resp.status_code} is a redirect", response=resp)
+        return None

@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 import requests
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from openlineage.client.event_v2 import RunEvent
 
 from assets_app.queries.clock import database_now, database_time
@@ -32,8 +33,8 @@ from slicewise_server.lineage.run_events import run_event
 log = logging.getLogger(__name__)
 
 _ROUND_SECONDS = 20.0
-# Longer than a round, the last event of the round and a probe together.
-_CLAIM = timedelta(minutes=3)
+# Longer than a round, the last event of the round, a probe and another try of the event together.
+_CLAIM = timedelta(minutes=4)
 _AT_ONCE = 100
 # After so many failures in a row another event is tried: the fault may be the first event's.
 _FAILURES_BEFORE_PROBE = 5
@@ -82,7 +83,8 @@ def _next_events(most: int) -> list[LineageEvent]:
     """
     events = list(_never_sent()[:most])
     if len(events) < most:
-        refused = LineageEvent.objects.filter(sent_at__isnull=True, not_before__lte=database_time())
+        # The time of the statement, which an index can use, unlike `clock_timestamp`.
+        refused = LineageEvent.objects.filter(sent_at__isnull=True, not_before__lte=Now())
         events += refused.order_by("not_before")[: most - len(events)]
     return events
 
@@ -145,7 +147,7 @@ class _GroupSender:
                 _record_successes(sent)
                 self.handled_count += len(sent)
             if emission.error is not None:
-                if not self._may_go_on(waiting.popleft().event, emission.error):
+                if not self._may_go_on(waiting.popleft(), emission.error):
                     return False
                 self.handled_count += 1
             waiting = deque(built for built in waiting if built.event.pk not in self._probe_ids)
@@ -165,16 +167,21 @@ class _GroupSender:
             else:
                 yield _BuiltEvent(event, body)
 
-    def _may_go_on(self, event: LineageEvent, error: Exception) -> bool:
+    def _may_go_on(self, built: _BuiltEvent, error: Exception) -> bool:
         """Record the failure of an event; return False for a failure of the receiver."""
+        event = built.event
         if (status := _refusing_status(error)) is not None:
             _record_refusal(event, f"The receiver refused the event with status {status}.")
             return True
         sentence = _sentence(error)
         log.warning("lineage event not sent", extra={"event": event.pk, "error": sentence})
-        if not (_is_answer(error) and (event.refusals or self._takes_another(event))):
+        if not ((_is_answer(error) and event.refusals) or self._takes_another(event)):
             _record_failure(sentence)
             return False
+        # A network may have come back between the event and the other one.
+        if not _is_answer(error) and emit([built.body]).error is None:
+            _record_successes([event.pk])
+            return True
         _record_refusal(event, sentence)
         return True
 
@@ -219,6 +226,12 @@ def _is_answer(error: Exception) -> bool:
     return isinstance(error, requests.HTTPError | requests.exceptions.RetryError)
 
 
+def _status(error: Exception) -> int | None:
+    """Return the status of an answer; None without one: a transport may raise any error itself."""
+    response = error.response if isinstance(error, requests.HTTPError) else None
+    return None if response is None else int(response.status_code)
+
+
 def _body_of(event: LineageEvent, rows: AttemptRows | None) -> RunEvent:
     """Build the body of an event. An event that cannot be built must keep no other waiting."""
     if rows is None:
@@ -234,14 +247,14 @@ def _body_of(event: LineageEvent, rows: AttemptRows | None) -> RunEvent:
 
 def _refusing_status(error: Exception) -> int | None:
     """Return the status by which the receiver refuses an event; None for another failure."""
-    status = error.response.status_code if isinstance(error, requests.HTTPError) else None
+    status = _status(error)
     return status if status in _REFUSING else None
 
 
 def _sentence(error: Exception) -> str:
     """Return the reason of a failure without words of a library, which may hold secrets."""
-    if isinstance(error, requests.HTTPError):
-        return f"The receiver answered with status {error.response.status_code}."
+    if (status := _status(error)) is not None:
+        return f"The receiver answered with status {status}."
     if isinstance(error, TransportIncomplete):
         return str(error)
     if isinstance(error, requests.exceptions.RetryError):

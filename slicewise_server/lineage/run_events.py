@@ -1,5 +1,6 @@
 """Events of OpenLineage, built from the record of an attempt."""
 
+from copy import copy
 from functools import cache
 from importlib.metadata import version as installed_version
 from typing import NamedTuple
@@ -43,8 +44,8 @@ def run_event(event: LineageEvent, rows: AttemptRows) -> RunEvent:
         job=Job(
             namespace=settings.OPENLINEAGE_NAMESPACE,
             name=record.producer.job_name,
-            # The client adds facets of its own.
-            facets={**record.producer.job_facets},
+            # The client adds facets of its own, and changes some.
+            facets={name: copy(facet) for name, facet in record.producer.job_facets.items()},
         ),
         inputs=[input_dataset(used) for used in record.inputs],
         outputs=[output_dataset(used) for used in record.outputs],

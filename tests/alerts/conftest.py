@@ -41,9 +41,14 @@ __all__ = [
 
 @dataclass
 class Receiver:
-    """A web server: its requests, and the statuses of its answers, the last one for good."""
+    """A web server: its requests, and the statuses of its answers, the last one for good.
+
+    With status 0 the server closes the connection without an answer; ``location`` is the header of
+    that name.
+    """
 
     statuses: list[int] = field(default_factory=lambda: [200])
+    location: str = ""
     pause_seconds: float = 0.0
     requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     address: str = ""
@@ -71,7 +76,12 @@ def receiver() -> Iterator[Receiver]:
             state.requests.append((headers, body))
             time.sleep(state.pause_seconds)
             status = state.statuses.pop(0) if len(state.statuses) > 1 else state.statuses[0]
+            if not status:
+                self.close_connection = True
+                return
             self.send_response(status)
+            if state.location:
+                self.send_header("Location", state.location)
             self.send_header("Content-Length", "5")
             with suppress(OSError):  # a client that waits no longer
                 self.end_headers()

@@ -65,6 +65,32 @@ def test_an_asset_that_reads_any_data_lacks_none_of_an_asset_with_data(alice: Us
 
 
 @pytest.mark.usefixtures("weather", "worker")
+def test_an_asset_without_any_data_is_named_alone(alice: User) -> None:
+    asset("sensors", DAILY_2013)
+    following("report", None, of={"raw_flights": None, "sensors": None})
+    plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")["report"]
+    assert plan.missing_upstream == 1
+    assert missing_of(plan) == [("sensors", 0, "", "")]
+
+
+@pytest.mark.usefixtures("weather", "worker")
+def test_alternatives_of_a_schedule_are_named_only_if_none_is_met(alice: User) -> None:
+    asset("sensors", DAILY_2013)
+    following(
+        "delays", DAILY_2013, of={"raw_flights": None, "weather": None, "sensors": None},
+        schedule={
+            "kind": "any",
+            "of": [{"kind": "asset", "name": name} for name in ("weather", "sensors")],
+        },
+    )  # fmt: skip
+    plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")["delays"]
+    # Days to 20 January have weather, and so need no sensors.
+    assert plan.missing_upstream == 11
+    later_days = (11, "2013-01-21", "2013-01-31")
+    assert sorted(missing_of(plan)) == [("sensors", *later_days), ("weather", *later_days)]
+
+
+@pytest.mark.usefixtures("weather", "worker")
 def test_names_cost_no_statement(alice: User) -> None:
     following("delays", DAILY_2013, of={"raw_flights": None, "weather": None})
     following("weeks", WEEKLY, of={"delays": None})

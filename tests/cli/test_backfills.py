@@ -50,7 +50,7 @@ def test_a_preview_names_the_missing_upstream_partitions() -> None:
     asset("weather", DAILY_2013)
     following("delays", DAILY_2013, of={"raw_flights": None, "weather": None})
     asked = ("backfill", "preview", *DAYS, "--downstream", "delays")
-    expected = "delays needs weather, 6 are missing: 2013-01-01 to 2013-01-06"
+    expected = "delays needs 6 missing partitions of weather: 2013-01-01 to 2013-01-06"
     assert expected in output_of(*asked)
     assert json_of(*asked)["assets"][1]["missing_by_asset"] == [
         {"asset": "weather", "partitions": 6, "first": "2013-01-01", "last": "2013-01-06"}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import requests
+from openlineage.client.transport.http import HttpConfig, HttpTransport
 
+from slicewise_server.lineage import event_client
 from slicewise_server.lineage.event_session import EventSession
 from tests.alerts.conftest import Receiver
 
+_RETRY_AFTER = '{"respect_retry_after_header": true}'
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer first"}
 
 
@@ -65,9 +69,59 @@ def test_proxies_and_certificates_of_the_environment_hold(monkeypatch: pytest.Mo
             assert ours == plain.merge_environment_settings(*arguments)
 
 
-def test_cookies_of_the_receiver_are_sent_again(receiver: Receiver) -> None:
+def test_cookies_of_the_receiver_are_sent_again(receiver: Receiver, reads: list[str]) -> None:
     session = EventSession()
     post(session, receiver, "{}")
     session.cookies.set("node", "7", domain="127.0.0.1")
     post(session, receiver, "{}")
-    assert [headers.get("cookie") for headers, _ in receiver.requests] == [None, "node=7"]
+    session.cookies.clear()
+    post(session, receiver, "{}")
+    cookies = [headers.get("cookie") for headers, _ in receiver.requests]
+    assert cookies == [None, "node=7", None]
+    assert reads == ["get_netrc_auth", "get_environ_proxies"]
+
+
+class SigningTransport(HttpTransport):
+    """A transport with a session of its own, as for signatures."""
+
+    def __init__(self, config: HttpConfig) -> None:
+        super().__init__(config)
+        self.session = requests.Session()
+        self.session.auth = ("user", "word")
+
+
+def test_a_transport_of_another_class_keeps_its_session(
+    lineage: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{SigningTransport.__module__}.{SigningTransport.__qualname__}"
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", name)
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__URL", lineage.address)
+    transport = event_client.client().transport
+    assert isinstance(transport, SigningTransport)
+    assert transport.session.auth == ("user", "word")
+
+
+@pytest.mark.parametrize(("retry", "expected"), [("{}", False), (_RETRY_AFTER, True)])
+def test_the_receiver_names_a_pause_only_if_the_settings_ask(
+    lineage: Receiver, monkeypatch: pytest.MonkeyPatch, retry: str, expected: bool
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "http")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__URL", lineage.address)
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__RETRY", retry)
+    transport = event_client.client().transport
+    assert isinstance(transport, HttpTransport)
+    adapter = transport.session.get_adapter(lineage.address)
+    assert isinstance(adapter, requests.adapters.HTTPAdapter)
+    assert adapter.max_retries.respect_retry_after_header is expected
+
+
+def test_an_event_that_is_sent_while_the_time_ends_is_no_failure(
+    lineage: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work_and_time_out(seconds: float, key: int, work: Callable[[], None]) -> None:
+        work()
+        raise TimeoutError
+
+    monkeypatch.setattr(event_client, "result_within", work_and_time_out)
+    monkeypatch.setattr(event_client.client(), "emit", lambda event: None)
+    assert event_client.emit([object()]) == (1, None)  # type: ignore[list-item]

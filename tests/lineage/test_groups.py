@@ -122,8 +122,13 @@ def test_sent_events_are_recorded_before_the_group_is_sent(
 
 
 def test_tags_that_the_client_adds_are_in_each_event_once(
-    lineage: Receiver, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    lineage: Receiver,
+    alice: User,
+    gateway: Gateway,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "openlineage")
     monkeypatch.setenv("OPENLINEAGE__TAGS__JOB", '{"team": "blue"}')
     flights = asset("flights", DAILY_2013, options={"tags": ["daily"]})
     for day in ("2013-01-01", "2013-01-02"):
@@ -134,6 +139,7 @@ def test_tags_that_the_client_adds_are_in_each_event_once(
         assert tags == ["daily", "team"]
         (output,) = event["outputs"]
         assert [tag["key"] for tag in output["facets"]["tags"]["tags"]] == ["daily"]
+    assert "Overriding" not in caplog.text
 
 
 def test_events_that_others_have_locked_are_recorded_later_and_hold_no_others(

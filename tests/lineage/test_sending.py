@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import requests
 from django.utils import timezone
 
 import slicewise
@@ -18,6 +19,7 @@ from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.gateway.recovery import recover
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.models import Asset, Gateway, ValidationResult
+from slicewise_server.lineage import event_client
 from slicewise_server.lineage.forgetting_lineage import forget_lineage
 from slicewise_server.lineage.models import LineageEvent, LineageReceiver
 from slicewise_server.lineage.posting import send_due
@@ -234,6 +236,60 @@ def test_an_event_that_makes_the_receiver_fail_keeps_no_other_waiting_for_long(
     assert (failing.kind, failing.refusals) == ("START", 1)
     assert failing.error == "The receiver answered with status 500."
     assert LineageReceiver.objects.get().failures == 0
+
+
+def test_an_event_that_makes_the_receiver_close_the_connection_keeps_no_other_waiting_for_long(
+    lineage: Receiver, delays: Asset, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_try(monkeypatch, lineage)
+    for day in (1, 2):
+        finish(begun(delays, alice, gateway, f"2013-01-{day:02}"))
+    # The sixth time another event is taken, and then the first start fails again.
+    lineage.statuses = [*[0] * 5, 0, 201, 0, 201]
+    for _ in range(6):
+        LineageReceiver.objects.update(retry_at=None)
+        send_due()
+    failing = LineageEvent.objects.get(sent_at=None)
+    assert (failing.kind, failing.refusals) == ("START", 1)
+    assert failing.error == "The connection failed."
+
+
+def test_an_event_is_tried_again_before_it_waits_alone_after_a_broken_connection(
+    lineage: Receiver, delays: Asset, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_try(monkeypatch, lineage)
+    for day in (1, 2):
+        finish(begun(delays, alice, gateway, f"2013-01-{day:02}"))
+    # The network comes back between the first event and the other one.
+    lineage.statuses = [*[0] * 6, 201]
+    for _ in range(6):
+        LineageReceiver.objects.update(retry_at=None)
+        send_due()
+    assert not LineageEvent.objects.filter(sent_at=None).exists()
+    assert not LineageEvent.objects.exclude(refusals=0).exists()
+
+
+def test_a_redirect_is_a_failure_and_is_not_followed(
+    lineage: Receiver, delays: Asset, alice: User, gateway: Gateway
+) -> None:
+    lineage.statuses, lineage.location = [302], lineage.address
+    begun(delays, alice, gateway)
+    assert send_due() == 0
+    assert len(lineage.requests) == 1
+    assert LineageReceiver.objects.get().error == "The receiver answered with status 302."
+
+
+def test_an_error_of_a_transport_without_an_answer_pauses_the_events(
+    lineage: Receiver, delays: Asset, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(event: object) -> None:
+        raise requests.HTTPError("the login failed")
+
+    monkeypatch.setattr(event_client.client(), "emit", refuse)
+    begun(delays, alice, gateway)
+    assert send_due() == 0
+    receiver = LineageReceiver.objects.get()
+    assert (receiver.failures, bool(receiver.error)) == (1, True)
 
 
 def test_a_receiver_that_fails_for_long_gets_all_events_in_order_afterwards(

@@ -288,7 +288,7 @@ def test_the_preview_says_what_a_backfill_comes_to_and_writes_nothing(browser: C
     ).content.decode()
     assert "<b>21</b> partitions in <b>21</b> runs" in text
     assert ">31</td>" in text
-    assert ", time zone UTC)" in text
+    assert ", partitioned in UTC)" in text
     assert not Backfill.objects.exists()
 
 

@@ -128,10 +128,17 @@ def test_lines_around_a_match_reach_over_the_end_of_the_searched_part(
         address = f"/runs/{run.pk}/log/search/{earlier[1].replace('&amp;', '&')}"
     assert found == [
         [],
-        ["needle 1", "<mark>needle 2</mark>", "y", "z"],
-        ["a", "b", "<mark>needle 1</mark>", "needle 2"],
+        ["<mark>needle 1</mark>", "<mark>needle 2</mark>", "y", "z"],
+        ["a", "b", "<mark>needle 1</mark>", "<mark>needle 2</mark>"],
         [],
     ]
+
+
+def test_a_search_for_nothing_shows_all_lines_without_marks(browser: Client, talker: Asset) -> None:
+    run = printed(failed_run(talker), ["a\nb\n"])
+    page = page_at(browser, f"/runs/{run.pk}/log/search/?q=")
+    assert found_lines(page)[1:] == ["a", "b"]
+    assert "are marked" not in page
 
 
 def test_the_page_has_the_end_of_a_huge_log_and_no_more(browser: Client, talker: Asset) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, expect
@@ -75,10 +76,23 @@ def test_the_zone_is_named_once(page: Page) -> None:
     assert re.search(r"(GMT\+5:30|IST).*UTC", title)
 
 
+def test_times_in_the_hour_that_clocks_repeat_have_the_name_of_the_zone(page: Page) -> None:
+    nights = PartitionByInterval("@daily", timezone="Europe/Amsterdam", start="2013-01-01")
+    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    run = recorded_run(asset("nights", nights), RunState.SUCCEEDED, started_at=first,
+                       ended_at=first + timedelta(hours=1))  # fmt: skip
+    page.goto(f"/runs/{run.pk}/")
+    expect(page.locator("[data-zone-name]")).to_have_text(re.compile("Amsterdam"))
+    text = page.locator("main").inner_text()
+    assert re.search(r"2:30:00 AM GMT\+2", text)
+    assert re.search(r"2:30:00 AM GMT\+1", text)
+
+
 def test_the_chart_of_a_backfill_is_in_the_chosen_zone(page: Page, vera: object) -> None:
     asset("raw_flights", DAILY_2013)
-    backfill = written_backfill(vera)  # type: ignore[arg-type]
-    runs_of(backfill, "succeeded", 3)
+    with transaction.atomic():
+        backfill = written_backfill(vera)  # type: ignore[arg-type]
+        runs_of(backfill, "succeeded", 3)
     page.goto(f"/backfills/{backfill.pk}/")
     chart = page.locator("svg.timeline")
     expect(chart).to_have_attribute("aria-label", re.compile("Runs that ended, from"))

@@ -2,8 +2,8 @@
 will not be materialized.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
 
@@ -21,12 +21,14 @@ Available = Callable[[BackfillEdge, slicewise.PartitionSet], slicewise.Partition
 
 @dataclass(frozen=True, slots=True)
 class BlockedPartitions:
-    """The partitions blocked by missing upstream partitions (``all``), and the partitions among
-    these that need nonexistent ones (``nonexistent``).
+    """The partitions blocked by missing upstream partitions (``all``), the partitions among these
+    that need nonexistent ones (``nonexistent``), and the partitions that the upstream asset of an
+    edge blocks (``by_edge``).
     """
 
     all: slicewise.PartitionSet
     nonexistent: slicewise.PartitionSet
+    by_edge: Mapping[BackfillEdge, slicewise.PartitionSet] = field(default_factory=dict)
 
     @property
     def by_reason(self) -> dict[SkipReason, slicewise.PartitionSet]:
@@ -45,24 +47,29 @@ def blocked_partitions(
     All inlets are needed, except the inlets in the schedule: `a | b` is met by either, and `a |
     Cron("@daily")` by none. An asset that is to be fresh is needed, however old.
     """
-    blocked_by_name = {
-        edge.asset.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
-    }
+    blocked_by_edge = {edge: _blocked_by_edge(edge, chosen, available) for edge in scope.edges}
+    blocked_by_name = {edge.asset.name: blocked for edge, blocked in blocked_by_edge.items()}
     spec = scope.version.spec
     scheduling = [*spec.scheduling_names, *spec.fresh_names]
-    not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
-    conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
+    by_schedule = not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
     if scheduling and spec.schedule is not None:
-        conditions.append(
-            evaluate_schedule(
-                spec.schedule,
-                # A person asks now: no tick is waited for.
-                lambda leaf: blocked_by_name.get(leaf.get("name", ""), not_blocked),
-                of_any=_intersect,
-                of_all=_unite,
-            )
+        by_schedule = evaluate_schedule(
+            spec.schedule,
+            # A person asks now: no tick is waited for.
+            lambda leaf: blocked_by_name.get(leaf.get("name", ""), not_blocked),
+            of_any=_intersect,
+            of_all=_unite,
         )
-    return _unite([not_blocked, *conditions])
+    by_inlets = [
+        blocked for edge, blocked in blocked_by_edge.items() if edge.asset.name not in scheduling
+    ]
+    united = _unite([by_schedule, *by_inlets])
+    by_edge = {
+        # An asset of the schedule blocks no partition for which the schedule's condition is met.
+        edge: blocked.all & by_schedule.all if edge.asset.name in scheduling else blocked.all
+        for edge, blocked in blocked_by_edge.items()
+    }
+    return BlockedPartitions(united.all, united.nonexistent, by_edge)
 
 
 def upstream_gaps(

@@ -12,60 +12,57 @@ from partitions_app.labels import label_of_key
 class MissingUpstream(NamedTuple):
     """The missing partitions of one upstream asset: the count, the first key and the last key.
 
-    The keys are empty for an asset that is not partitioned.
+    The keys are empty for an asset that is not partitioned. The count is 0 for an asset of which
+    any partition is enough and none is materialized.
     """
 
     asset: Asset
-    partitions: int
-    first: str
-    last: str
-    first_label: str
-    last_label: str
+    partitions: int = 0
+    first: str = ""
+    last: str = ""
+    first_label: str = ""
+    last_label: str = ""
 
     @property
     def text(self) -> str:
-        """``days, 2 are missing: 2013-03-30 to 2013-03-31``."""
-        verb = "is" if self.partitions == 1 else "are"
-        ends = f"{self.first} to {self.last}" if self.last != self.first else self.first
-        text = f"{self.asset.name}, {self.partitions:,} {verb} missing"
-        return f"{text}: {ends}" if ends else text
+        """``2 missing partitions of days: 2013-03-30 to 2013-03-31``."""
+        name = self.asset.name
+        if not self.partitions:
+            return f"data of {name}, which has no materialized partition"
+        if not self.first:
+            return f"{name}, which is not materialized"
+        if self.partitions == 1:
+            return f"the missing partition {self.first} of {name}"
+        return f"{self.partitions:,} missing partitions of {name}: {self.first} to {self.last}"
 
 
 def missing_by_asset(
     edges: Iterable[BackfillEdge],
     skipped: slicewise.PartitionSet,
+    blocked_by_edge: Mapping[BackfillEdge, slicewise.PartitionSet],
     missing_by_edge: Mapping[BackfillEdge, slicewise.PartitionSet],
 ) -> tuple[MissingUpstream, ...]:
-    """Return, by asset, the missing partitions that the skipped partitions need.
+    """Return, by asset, the missing partitions for which partitions are skipped.
 
-    ``missing_by_edge`` has the missing partitions among all that the asset needs, as the plan has
-    computed these sets: the function reads no rows.
+    ``blocked_by_edge`` has the partitions that the upstream asset of an edge blocks, and
+    ``missing_by_edge`` the missing partitions among all that the asset needs, as the plan has
+    computed these sets: the function reads no rows. Of alternatives in a schedule (`a | b`) all are
+    named.
     """
-    if not skipped:
-        return ()
-    missing_sets = (
-        (edge.asset, _needed_and_missing(edge, edge.needed(skipped), missing_by_edge[edge]))
-        for edge in edges
-        if edge in missing_by_edge
-    )
     return tuple(
-        MissingUpstream(
-            asset,
-            len(missing),
-            missing[0].text,
-            missing[-1].text,
-            label_of_key(missing[0]),
-            label_of_key(missing[-1]),
-        )
-        for asset, missing in missing_sets
-        if missing
+        _missing_upstream(edge, blocked, missing_by_edge.get(edge))
+        for edge in edges
+        if (blocked := skipped & blocked_by_edge[edge])
     )
 
 
-def _needed_and_missing(
-    edge: BackfillEdge, needed: slicewise.PartitionSet, missing: slicewise.PartitionSet
-) -> slicewise.PartitionSet:
-    if edge.reads_whatever_exists and needed - missing:
-        # Any partition is enough for such an asset, and there is one.
-        return slicewise.PartitionSet(edge.upstream, ())
-    return needed & missing
+def _missing_upstream(
+    edge: BackfillEdge, blocked: slicewise.PartitionSet, missing: slicewise.PartitionSet | None
+) -> MissingUpstream:
+    missing = edge.needed(blocked) & missing if missing else None
+    if not missing or edge.reads_whatever_exists:
+        return MissingUpstream(edge.asset)
+    first, last = missing[0], missing[-1]
+    return MissingUpstream(
+        edge.asset, len(missing), first.text, last.text, label_of_key(first), label_of_key(last)
+    )

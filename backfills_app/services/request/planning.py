@@ -121,8 +121,10 @@ class _Planner:
             not_ended=scope.not_ended,
             missing_upstream=len(blocked.all),
             missing_by_asset=missing_by_asset(
-                scope.edges, blocked.all - blocked.nonexistent, self._missing
-            ),
+                scope.edges, blocked.all - blocked.nonexistent, blocked.by_edge, self._missing
+            )
+            if blocked.all
+            else (),
             nonexistent_upstream=len(blocked.nonexistent),
             upstream_gaps=upstream_gaps(scope, scope.whole, self._available),
             existing=len(policy_skips.existing),
