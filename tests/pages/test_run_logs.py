@@ -109,7 +109,7 @@ def test_lines_around_matches_are_shown_with_gaps_marked(browser: Client, talker
     ]  # fmt: skip
     assert gaps[8:12] == ["⋯", "line 27", "line 28", "line 29"]
     page = page_at(browser, f"{address}line 3")
-    assert "11 lines, oldest first." in page
+    assert "11 matching lines, oldest first." in page
     assert "⋯</span>" not in page_at(browser, f"{address}line 3&around=0")
 
 
