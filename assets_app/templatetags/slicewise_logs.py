@@ -20,7 +20,8 @@ _GAP = '<span class="log-gap">⋯</span>'
 def log_text(chunks: Sequence[LogChunk]) -> SafeString:
     """Render the chunks of a log, with a heading before the output of each attempt."""
     parts = (
-        (_heading(chunk.attempt) if chunk.attempt else "") + escape(masked_text(chunk.text))
+        (_heading(chunk.attempt, level=3) if chunk.attempt else "")
+        + escape(masked_text(chunk.text))
         for chunk in chunks
     )
     return mark_safe("".join(parts))  # noqa: S308  (all text is escaped)
@@ -34,7 +35,7 @@ def log_passages(passages: Sequence[LogPassage], is_marked: bool) -> SafeString:
     parts: list[str] = []
     for passage in passages:
         gap = _GAP if is_marked else ""
-        parts.append(_heading(passage.attempt) if passage.is_first else gap)
+        parts.append(_heading(passage.attempt, level=2) if passage.is_first else gap)
         for line in passage.lines:
             text = escape(line.text)
             parts.append(f"<mark>{text}</mark>\n" if is_marked and line.is_match else f"{text}\n")
@@ -53,10 +54,12 @@ def ended_state(attempt: RunAttempt | None) -> SafeString:
     )
 
 
-def _heading(attempt: RunAttempt) -> SafeString:
+def _heading(attempt: RunAttempt, *, level: int) -> SafeString:
+    """Render the heading of an attempt; ``level`` is the level of the heading on its page."""
     return format_html(
-        '<span class="log-attempt" role="heading" aria-level="3">Attempt {}, started {}, '
+        '<span class="log-attempt" role="heading" aria-level="{}">Attempt {}, started {}, '
         '<span id="attempt-{}-state">{}</span></span>',
+        level,
         attempt.number,
         moment(attempt.started_at),
         attempt.number,

@@ -196,7 +196,7 @@ def test_many_matching_lines_are_cut_and_the_rest_can_be_asked_for(
 ) -> None:
     run = printed(failed_run(talker), [f"line {number}\n" * 400 for number in range(3)])
     page = page_at(browser, f"/runs/{run.pk}/log/search/?q=line")
-    assert "400 lines" in page
+    assert "400 matching lines" in page
     earlier = re.search(r'href="(\?[^"]*before=[^"]*)"', page)
     assert earlier
     rest = page_at(browser, f"/runs/{run.pk}/log/search/{earlier[1].replace('&amp;', '&')}")

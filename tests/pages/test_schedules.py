@@ -188,11 +188,10 @@ def test_ticks_are_listed_with_what_came_of_them(browser: Client) -> None:
     scheduled("daily", cron("@hourly"), DAILY, since=BEGAN)
     for hour in range(1, 25):
         handle_ticks(BEGAN + timedelta(hours=hour))
-    text = shown(browser, "daily")
+    text = re.sub(r"(<[^>]*>|\s)+", " ", shown(browser, "daily"))
     assert "1 partition queued" in text
     assert "Nothing new since the last tick" in text
-    assert "Mon 2024-07-01 01:00" in text
-    assert "to Mon 2024-07-01 23:00" in text
+    assert "2024-07-01 01:00:00 UTC to 2024-07-01 23:00:00 UTC" in text
 
 
 def test_a_tick_leads_to_its_runs(browser: Client) -> None:
