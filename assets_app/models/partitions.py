@@ -5,7 +5,7 @@ from typing import Self, TypeVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Count, F, Min, Q, Value
+from django.db.models import F, Min, Q, Value
 from django.db.models.functions import Coalesce
 
 from assets_app.models.catalogue import Asset, ProducerVersion
@@ -39,11 +39,6 @@ class AssetPartitionQuerySet(IdentityQuerySet["AssetPartition"]):
         """Return the start of the first window; None where no partition has a window."""
         first: datetime | None = self.aggregate(first=Min("window_start"))["first"]
         return first
-
-    def idle_by_state(self) -> dict[str, int]:
-        """Count the partitions that no run holds, by settled state: one statement."""
-        idle = self.filter(held_by__isnull=True).order_by().values_list("state")
-        return dict(idle.annotate(number=Count("pk")))
 
 
 class AssetPartition(models.Model):
@@ -119,7 +114,7 @@ class AssetPartition(models.Model):
                 condition=models.Q(held_by__isnull=False),
                 name="partition_held_by_asset",
             ),
-            # Few: what failed and the like, and is in progress again.
+            # Few: partitions that failed, were canceled or were skipped, and that a run holds.
             models.Index(
                 fields=("asset",),
                 condition=models.Q(held_by__isnull=False)

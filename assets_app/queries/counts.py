@@ -45,7 +45,7 @@ _BY_BUCKET = f"""
 """  # noqa: S608  (a part of the statement that has one home)
 _HELD_BY_RUN = """JOIN assets_app_run AS run ON run.id = partition.held_by_id
     WHERE partition.held_by_id IS NOT NULL AND run.state = ANY(%(states)s)"""
-# An index has exactly these partitions: failed and the like, and in progress again.
+# An index has exactly these partitions, so that the count costs nothing where there are none.
 _RETRIED = """WHERE partition.held_by_id IS NOT NULL
     AND partition.state NOT IN ('missing', 'materialized') AND partition.state = ANY(%(states)s)"""
 
