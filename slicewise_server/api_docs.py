@@ -19,16 +19,6 @@ METHODS = ("get", "post", "put", "patch", "delete")
 class SchemaView(ApiView, SpectacularAPIView):
     """The OpenAPI document as YAML, or as JSON for clients that ask for JSON."""
 
-    # Several serializers have a field `state`, each with its own set of values.
-    custom_settings = {
-        "ENUM_NAME_OVERRIDES": {
-            "RunState": "assets_app.models.RunState",
-            "BackfillState": "backfills_app.models.BackfillState",
-            "BackfillPartitionState": "backfills_app.models.BackfillPartition.State",
-            "HealthState": "slicewise_server.api_health.HEALTH_STATES",
-        }
-    }
-
 
 class DocsView(LoginRequiredMixin, TemplateView):
     """The OpenAPI document as a page: every operation with its parameters, bodies and examples."""

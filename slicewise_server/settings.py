@@ -351,6 +351,18 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/api/v1",
+    # Enumerations that share the name of a field with others, or have several such names. Without a
+    # name of ours each gets part of a hash, which changes with the values. Settings of a view would
+    # not do: the names of the first description that a process generates stay in force.
+    "ENUM_NAME_OVERRIDES": {
+        "RunState": "assets_app.models.RunState",
+        "SkipReason": "assets_app.models.SkipReason",
+        "BackfillState": "backfills_app.models.BackfillState",
+        "BackfillPartitionState": "backfills_app.models.BackfillPartition.State",
+        "EventKind": "slicewise_server.events.models.EventKind",
+        "ChannelKind": "slicewise_server.alerts.models.ChannelKind",
+        "HealthState": "slicewise_server.api_health.HEALTH_STATES",
+    },
 }
 
 # ---------------------------------------------------------------- Celery

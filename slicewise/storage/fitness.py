@@ -58,7 +58,7 @@ def share_trials_with_forks() -> None:
 
 
 def refuse_unfit(root: Path) -> None:
-    """Raise UnfitPlaceError if no data can be published below ``root``: if the user of this process
+    """Raise UnfitLocationError if no data can be published below ``root``: if the user of this process
     lacks the rights or, as UnfitFileSystemError, if the file system cannot do the steps.
 
     Two empty folders are exchanged near the location, once for each file system and process; once

@@ -119,7 +119,7 @@ class UntriedLocationError(Exception):
 def refuse_unfit_locations(version: ProducerVersion) -> None:
     """Raise ValueError if an outlet's data is kept in a location where no data can be published.
 
-    Raises PlaceNotTriedError if that cannot be determined: user code is not to run for hours
+    Raises UntriedLocationError if that cannot be determined: user code is not to run for hours
     meanwhile.
     """
     for uri in version.canonical_uris.values():

@@ -5,6 +5,8 @@ from typing import Any
 import django_filters
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -26,6 +28,7 @@ class StrictFilterBackend(DjangoFilterBackend):
         return filtered
 
 
+@extend_schema_field(OpenApiTypes.BOOL)
 class YesNoFilter(django_filters.TypedChoiceFilter):
     """Filter by ``true`` or ``false``; django-filter's own filter ignores any other text."""
 
