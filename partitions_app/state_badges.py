@@ -32,6 +32,9 @@ SKIPPED = StateBadge(
     "skipped", "Skipped", "player-skip-forward", "neutral", "Skipped, with a reason."
 )
 
+# Of a backfill, which has no missing partitions.
+UNCLAIMED = StateBadge("missing", "Waiting", "clock", "neutral", "Not claimed by a run yet.")
+
 OVERDUE = StateBadge("overdue", "Overdue", "alert-triangle", "bad", "Not materialized in time.")
 LATE = StateBadge("late", "Late", "hourglass", "warn", "Missing, and overdue soon.")
 
@@ -77,6 +80,8 @@ def waits_for_slot(run_state: str) -> bool:
 
 def badge_of_backfill_partition(state: str, run_state: str | None) -> StateBadge:
     """Return the look of a partition of a backfill; an active partition looks like the run."""
+    if state == "waiting":
+        return UNCLAIMED
     return badge_of_partition(state, run_state) if state == "active" else _LOOKS[state]
 
 

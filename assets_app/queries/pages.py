@@ -8,7 +8,6 @@ from django.db.models import Case, F, Q, QuerySet, When
 from assets_app.models import (
     Asset,
     AssetPartition,
-    AttemptInput,
     AttemptStep,
     Bundle,
     Materialization,
@@ -105,15 +104,6 @@ def materializations_of(partition: AssetPartition, most: int = 50) -> list[Mater
     return list(
         partition.materializations.select_related("run", "report", "producer_version")[:most]
     )
-
-
-def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
-    """Return the upstream partitions and versions that the attempt read; newer ones first."""
-    rows = AttemptInput.objects.filter(attempt=materialization.attempt_id)
-    named = rows.select_related("partition__asset__partition_definition")
-    named = named.defer("partition__asset__partition_definition__spec")
-    is_same = Case(When(partition__version__gt=F("version"), then=0), default=1)
-    return list(named.order_by(is_same, "partition__asset__name", "pk")[:most])
 
 
 def runs_of_partition(partition: AssetPartition, most: int = 20) -> list[RunPartition]:

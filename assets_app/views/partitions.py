@@ -19,6 +19,7 @@ from assets_app.models import Asset, AssetPartition, Materialization, RunGroup, 
 from assets_app.queries import pages
 from assets_app.queries.adjacent import adjacent_to, followers_of_partition
 from assets_app.queries.clock import database_now
+from assets_app.queries.inputs_read import inputs_of
 from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.overdue import LateMark, late_marks
 from assets_app.queries.reasons import reason_of
@@ -72,7 +73,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),
         "materializations": materializations,
-        "inputs": pages.inputs_of(materializations[0]) if materializations else [],
+        "inputs": inputs_of(row, materializations[0]) if row and materializations else [],
         "runs": pages.runs_of_partition(row) if row else [],
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),

@@ -9,7 +9,6 @@ from typing import Any
 from assets_app.models import Asset, AssetDependency, ProducerVersion
 from backfills_app.forms.period import MOST_SEGMENT_BOXES
 from partitions_app.labels import label_of_key
-from partitions_app.rules import has_time
 from slicewise import Dimension, PartitionDefinition
 
 MOST_VERSIONS = 30
@@ -62,11 +61,7 @@ def followers_of(assets: Sequence[Asset]) -> list[Asset]:
     ordered = [pk for pk in _in_order(_START, downstream_ids) if pk not in chosen]
     rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
     assets_by_id = rows.select_related("producer__current_version").in_bulk(ordered)
-    return [
-        assets_by_id[pk]
-        for pk in ordered
-        if pk in assets_by_id and has_time(assets_by_id[pk].definition)
-    ]
+    return [assets_by_id[pk] for pk in ordered if pk in assets_by_id]
 
 
 def versions_of(asset: Asset) -> list[tuple[str, datetime]]:

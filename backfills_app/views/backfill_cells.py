@@ -29,13 +29,22 @@ from partitions_app.grid.lists import list_of, longest_segment
 from partitions_app.grid.periods import Clock
 from partitions_app.grid.share_cells import Bucketed, ShareLooks
 from partitions_app.labels import label_of
-from partitions_app.state_badges import PARTITION_LOOKS, badge_of, badge_of_backfill_partition
+from partitions_app.state_badges import (
+    MISSING,
+    PARTITION_LOOKS,
+    UNCLAIMED,
+    badge_of,
+    badge_of_backfill_partition,
+)
 from slicewise_server.web.listing import page_number
 
 _LONGEST_WINDOW = len("2013-01-01T00:00+00:00|")
 _MOST_RANGES = 2_000
 _NO_LOOKS = ("stale", "not-yet-due", "late", "overdue")
-_LOOKS = ShareLooks(badge_of("succeeded"), badge_of("active"), badge_of("waiting"))
+_LEGEND = [
+    UNCLAIMED if look == MISSING else look for look in PARTITION_LOOKS if look.name not in _NO_LOOKS
+]
+_LOOKS = ShareLooks(badge_of("succeeded"), badge_of("active"), UNCLAIMED)
 
 
 def cells_context(
@@ -51,7 +60,7 @@ def cells_context(
         "cells_version": progress.version,
         "cells_query": "?page=1",
         "grid": None,
-        "looks": [look for look in PARTITION_LOOKS if look.name not in _NO_LOOKS],
+        "looks": _LEGEND,
     }
     if asset_row is None or not asset_row.expanded:
         return context

@@ -12,6 +12,7 @@ from assets_app.execution.queue.control import cancel_group
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, AttemptInput, Gateway, RunAttempt
 from assets_app.queries import pages
+from assets_app.queries.inputs_read import inputs_of
 from tests.attempts import begun, publish
 from tests.factories import DAILY_2013, asset
 from tests.partition_records import made
@@ -43,7 +44,7 @@ def test_of_what_reads_all_of_another_only_the_present_version_keeps_its_inputs(
     assert partition is not None
     latest = pages.materializations_of(partition)[0]
     assert latest.attempt_id == tries[1].row.pk
-    assert len(pages.inputs_of(latest)) == 3
+    assert len(inputs_of(partition, latest)) == 3
 
 
 def test_inputs_of_versions_before_go_however_many_runs_read_nothing_since(

@@ -88,6 +88,18 @@ def test_zooming_in_shows_each_partition_once(browser: Client, year: Backfill) -
     assert len(cells) == len(set(cells)) == 8784
 
 
+def test_waiting_partitions_look_other_than_queued_ones(browser: Client, year: Backfill) -> None:
+    text = page_of(browser, year, "zoom=day&at=2024-01-01")
+    cells = re.findall(r'<a class="([^"]*)" href="[^"]*" aria-label="[^"]*: (waiting|queued)"', text)
+    assert cells
+    assert {state for name, state in cells if "missing" in name.split()} == {"waiting"}
+    assert all("missing" in name.split() for name, state in cells if state == "waiting")
+    legend = text[text.index('aria-label="Legend"') :]
+    assert re.findall(r'"key-cell (missing|queued)"></span>(\w+)', legend) == [
+        ("missing", "Waiting"), ("queued", "Queued"),
+    ]  # fmt: skip
+
+
 def test_the_first_look_is_at_the_next_partition_that_waits(browser: Client, vera: User) -> None:
     asset("hourly", HOURLY)
     newest = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31", order="newest")

@@ -11,7 +11,7 @@ from accounts_app.models import Grant, User
 from assets_app.models import Asset, AssetDependency
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
-from slicewise import PartitionByInterval, PartitionDefinition
+from slicewise import PartitionByInterval, PartitionBySequence, PartitionDefinition
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, person
 from tests.pages.backfill_records import written_backfill
@@ -185,8 +185,10 @@ def test_downstream_assets_are_offered_in_the_order_in_which_they_are_made(
     assert "No downstream assets to backfill" in dependent_fields(browser, asset="raw_flights")
     follower("z_delays", "raw_flights")
     follower("a_report", "z_delays", PartitionByInterval("@monthly", start="2013-01-01"))
+    follower("b_airports", "a_report", PartitionBySequence(["EWR", "JFK"]))
     text = dependent_fields(browser, asset="raw_flights")
-    assert text.index('value="z_delays"') < text.index('value="a_report"')
+    offered = re.findall(r'name="downstream_assets" value="(\w+)"', text)
+    assert offered == ["z_delays", "a_report", "b_airports"]
     assert 'value="none" class="form-check-input" id="id_downstream_0" checked' in text
 
 

@@ -1,5 +1,7 @@
 """Partitions whose upstream data was made again later, on pages and in the API."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -75,6 +77,20 @@ def test_of_a_run_of_several_days_only_the_day_of_the_hour_is_stale(
     assert stale(daily, "2024-07-01", "2024-07-02", "2024-07-03") == {
         "2024-07-02": "hourly 2024-07-02T05:00Z and 2 more are newer"
     }
+
+
+def test_the_page_of_a_day_names_the_inputs_of_the_day_alone(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07-01..2024-07-03", gateway, alice)
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
+    write(hourly, "2024-07-02T03:00Z", gateway, alice)
+    for day, has_newer in (("2024-07-01", False), ("2024-07-02", True)):
+        page = browser.get(f"/assets/daily/partitions/{day}/").content.decode()
+        named = set(re.findall(r"/assets/hourly/partitions/([^/]+)/", page))
+        assert named == {f"{day}T{hour:02}:00Z" for hour in range(24)}
+        assert ("Newer version 2 available" in page) == has_newer
 
 
 def test_of_a_run_of_several_segments_only_the_same_segment_is_stale(
