@@ -30,10 +30,9 @@ def store_watches(
     the schedules are stored: a schedule that is not stored yet begins now.
     """
     declared = _freshness_by_asset(producers, external)
-    watches = {
-        watch.asset_id: watch
-        for watch in FreshnessWatch.objects.filter(asset__bundle=bundle).select_for_update()
-    }
+    # The watches alone: a lock of the assets would keep new runs waiting until the commit.
+    locked = FreshnessWatch.objects.select_for_update(of=("self",)).filter(asset__bundle=bundle)
+    watches = {watch.asset_id: watch for watch in locked}
     assets = Asset.objects.filter(bundle=bundle, active=True).select_related("partition_definition")
     watched = list(assets.filter(name__in=[name for name, value in declared.items() if value]))
     # An asset of a broken file is not declared, and stays as it was.

@@ -108,9 +108,8 @@ def materializations_of(partition: AssetPartition, most: int = 50) -> list[Mater
 
 def runs_of_partition(partition: AssetPartition, most: int = 20) -> list[RunPartition]:
     """Return the runs that were to materialize a partition, newest first."""
-    return list(
-        partition.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]
-    )
+    rows = partition.run_partitions.select_related("run", "run__requested_by")
+    return list(rows.order_by("-run_id")[:most])
 
 
 def validations_of(run: Run, most: int = 200) -> list[ValidationResult]:

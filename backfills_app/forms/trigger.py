@@ -84,6 +84,7 @@ class BackfillForm(ServiceForm):
         choices=ExistingPolicy.choices,
         initial=ExistingPolicy.MISSING_AND_FAILED,
         label="Partitions to run",
+        help_text="Canceled and skipped partitions count as missing.",
         widget=forms.RadioSelect,
     )
     token = forms.CharField(required=False, widget=forms.HiddenInput)

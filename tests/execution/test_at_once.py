@@ -7,23 +7,35 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from accounts_app.models import AuditEntry
+from assets_app.catalogue.freshness_watches import store_watches
 from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.leases import end_lease, renew_all
 from assets_app.execution.queue import control, transitions
 from assets_app.execution.queue.control import cancel_group
 from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request.forgetting import lock_partitions
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import rerun, retry_run
-from assets_app.models import FailureKind, Lease, ProducerVersion, Run, RunGroup, RunState
+from assets_app.models import (
+    AssetPartition,
+    FailureKind,
+    FreshnessWatch,
+    Lease,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunState,
+)
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, person
+from tests.partition_records import made
 from tests.threads import elsewhere, locked_partitions, wait_for_end_or_lock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,6 +61,36 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
         assert cancel_group(attempt.run.group, user=alice) == 1
     threads[0].join()
     assert Run.objects.get().state == RunState.CANCELING
+
+
+@pytest.mark.parametrize("work", ["lock partitions", "store watches"])
+def test_work_on_partitions_and_watches_keeps_no_new_run_of_the_asset_waiting(work: str) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    made(flights, "2013-01-01..2013-01-03")
+    now = timezone.now()
+    FreshnessWatch.objects.create(
+        asset=flights, identity=flights.identity, freshness={}, watched_until=now
+    )
+    lock: dict[str, Callable[[], object]] = {
+        "lock partitions": lambda: lock_partitions(AssetPartition.objects.filter(asset=flights)),
+        "store watches": lambda: store_watches(flights.bundle, [], [], now=now),
+    }
+    refusals: list[OperationalError] = []
+
+    def refer_to_the_asset() -> None:
+        with connection.cursor() as cursor:
+            try:
+                # The lock that a row takes whose foreign key names the asset.
+                cursor.execute(
+                    "SELECT FROM assets_app_asset WHERE id = %s FOR KEY SHARE NOWAIT", [flights.pk]
+                )
+            except OperationalError as refused:
+                refusals.append(refused)
+
+    with transaction.atomic():
+        lock[work]()
+        elsewhere(refer_to_the_asset).join()
+    assert not refusals
 
 
 @pytest.mark.parametrize("asked_for", ["materialize", "retry", "rerun"])

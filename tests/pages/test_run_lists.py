@@ -51,6 +51,15 @@ def test_runs_are_found_by_id_person_error_and_partition(browser: Client, flight
             assert listed(browser, query) == [run.pk for run in runs], query
 
 
+def test_the_page_of_a_partition_lists_its_newest_run_first(
+    browser: Client, flights: Asset
+) -> None:
+    runs = [failed_partition(flights, "2013-01-01", error="no").pk for _ in range(2)]
+    text = page_at(browser, "/assets/raw_flights/partitions/2013-01-01/")
+    listed_runs = text[text.index('<h2 class="card-title">Runs</h2>') :]
+    assert re.findall(r'href="/runs/(\d+)/"', listed_runs) == [str(runs[1]), str(runs[0])]
+
+
 def test_runs_are_found_by_time(browser: Client, flights: Asset) -> None:
     now = timezone.now()
     runs = {hours: failed_run(flights, ended_at=now - timedelta(hours=hours)) for hours in (2, 30)}

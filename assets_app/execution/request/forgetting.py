@@ -9,6 +9,7 @@ from accounts_app.models import User
 from assets_app.execution.queue.settling import COUNTS_FOLLOW
 from assets_app.execution.request.requests import in_flight_sentence, selected_rows
 from assets_app.models import Asset, AssetPartition, PartitionState
+from assets_app.models.partitions import AssetPartitionQuerySet
 from assets_app.queries.clock import database_now
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
@@ -44,7 +45,8 @@ def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
         asset, selection, now=database_now(), instead="Forget the partitions in several requests."
     )
     with transaction.atomic():
-        partitions = lock_partitions(asset.pk, asset.identity, [row.key for row in rows])
+        own_rows = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
+        partitions = lock_partitions(own_rows.filter(key__in=[row.key for row in rows]))
         held_keys = {row.key for row in partitions if row.held_by_id is not None}
         if held_keys:
             held_rows = [row for row in rows if row.key in held_keys]
@@ -61,12 +63,11 @@ def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
     return keys
 
 
-def lock_partitions(asset_id: int, identity: str, keys: Sequence[str]) -> list[AssetPartition]:
-    """Return the rows of partitions, locked in the order in which claims lock rows."""
-    rows = AssetPartition.objects.select_for_update().filter(
-        asset=asset_id, identity=identity, key__in=keys
-    )
-    return list(rows.order_by("asset", "identity", "key"))
+def lock_partitions(chosen: AssetPartitionQuerySet) -> list[AssetPartition]:
+    """Return the chosen partitions, locked in the order in which claims lock rows."""
+    # By the id of the asset: for the order of assets, the assets would be joined, and locked as
+    # well, so that each new run of an asset would wait.
+    return list(chosen.select_for_update().order_by("asset_id", "identity", "key"))
 
 
 def forget_locked_partitions(ids: Sequence[int]) -> None:

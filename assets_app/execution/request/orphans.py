@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from accounts_app import audit, policy
 from accounts_app.models import User
-from assets_app.execution.request.forgetting import forget_locked_partitions
+from assets_app.execution.request.forgetting import forget_locked_partitions, lock_partitions
 from assets_app.execution.request.verifying import reachable_storage
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.orphans import OrphanRow, orphan_rows
@@ -75,8 +75,7 @@ def _remove_batch(
     # partitions.
     Asset.objects.select_for_update(no_key=True).get(pk=asset_id)
     asset = Asset.objects.select_related("partition_definition").get(pk=asset_id)
-    locked = AssetPartition.objects.select_for_update().filter(pk__in=ids)
-    list(locked.order_by("asset", "identity", "key").values_list("pk"))
+    lock_partitions(AssetPartition.objects.filter(pk__in=ids))
     if asset.canonical_uri != storage.location.uri:
         raise StorageError("the URI of the asset has changed since")
     orphans = _with_reasons(asset, orphan_rows(asset, partitions=ids))
