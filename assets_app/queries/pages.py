@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models import Q, QuerySet
 
 from assets_app.models import (
     Asset,

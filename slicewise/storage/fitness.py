@@ -58,8 +58,8 @@ def share_trials_with_forks() -> None:
 
 
 def refuse_unfit(root: Path) -> None:
-    """Raise UnfitLocationError if no data can be published below ``root``: if the user of this process
-    lacks the rights or, as UnfitFileSystemError, if the file system cannot do the steps.
+    """Raise UnfitLocationError if no data can be published below ``root``: if the user of this
+    process lacks the rights or, as UnfitFileSystemError, if the file system cannot do the steps.
 
     Two empty folders are exchanged near the location, once for each file system and process; once
     for all forks after `share_trials_with_forks`. A file system that cannot be tried now, for want

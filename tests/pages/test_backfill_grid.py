@@ -90,7 +90,9 @@ def test_zooming_in_shows_each_partition_once(browser: Client, year: Backfill) -
 
 def test_waiting_partitions_look_other_than_queued_ones(browser: Client, year: Backfill) -> None:
     text = page_of(browser, year, "zoom=day&at=2024-01-01")
-    cells = re.findall(r'<a class="([^"]*)" href="[^"]*" aria-label="[^"]*: (waiting|queued)"', text)
+    cells = re.findall(
+        r'<a class="([^"]*)" href="[^"]*" aria-label="[^"]*: (waiting|queued)"', text
+    )
     assert cells
     assert {state for name, state in cells if "missing" in name.split()} == {"waiting"}
     assert all("missing" in name.split() for name, state in cells if state == "waiting")
