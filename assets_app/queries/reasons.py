@@ -20,7 +20,9 @@ from slicewise.texts import masked_text
 
 _LONGEST_ERROR = 200
 # The reasons whose sentence has a time, which is not a time that the code of people wrote.
-_WITH_TIMES = frozenset({"not_yet_due", "before_activation", "waiting_for_tick"})
+_WITH_TIMES = frozenset(
+    {"not_yet_due", "before_activation", "waiting_for_tick", "missed_while_paused"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,9 @@ def _schedule_reason(
     if schedule is None or schedule.rule is None:
         text = "The asset has no schedule: only requests and backfills run it."
         return blocked or Reason("no_schedule", text, needs=needs)
-    if asset.paused:
+    # A tick before the pause has handled the windows that ended before.
+    is_handled = schedule.by_time and ended_at is not None and ended_at <= schedule.handled_until
+    if asset.paused and not is_handled:
         return Reason("paused", "The asset is paused: the schedule queues no run.", needs=needs)
     if schedule.by_time and ended_at is not None and ended_at <= asset.activated_at:
         return Reason(
@@ -169,13 +173,32 @@ def _schedule_reason(
     if blocked:
         return blocked
     if schedule.by_time:
-        return _tick_reason(schedule.next_at, schedule.handled_until, ended_at, needs)
+        return _missed_reason(schedule, ended_at, needs) or _tick_reason(
+            schedule.next_at, schedule.handled_until, ended_at, needs
+        )
     return Reason(
         "not_triggered",
         "All upstream partitions are materialized, but no scheduled upstream run has made the"
         " partition due.",
         needs=needs,
     )
+
+
+def _missed_reason(
+    schedule: Schedule, ended_at: datetime | None, needs: tuple[UpstreamNeed, ...]
+) -> Reason | None:
+    """Return the last pause as the reason, if the window ended during the pause."""
+    since, paused_at = schedule.handled_before_pause, schedule.paused_at
+    unpaused_at = schedule.unpaused_at
+    if ended_at is None or since is None or paused_at is None or unpaused_at is None:
+        return None
+    if not since < ended_at <= unpaused_at:
+        return None
+    text = (
+        f"The partition came due while the asset was paused, from {_utc(paused_at)} to"
+        f" {_utc(unpaused_at)}: the schedule does not queue the partition any more."
+    )
+    return Reason("missed_while_paused", text, needs=needs)
 
 
 def _tick_reason(

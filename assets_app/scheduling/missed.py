@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import slicewise
 from assets_app.catalogue.timetables import time_rule
-from assets_app.models import Asset
+from assets_app.models import Asset, AssetPartition
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
-from assets_app.scheduling.missed_by_assets import missed_by_assets
+from assets_app.scheduling.missed_by_assets import is_on_record, missed_by_assets
 from slicewise.partitions import LONGEST_SELECTION, ended_between
 
 
@@ -33,17 +33,16 @@ class Missed:
 def missed_by(asset: Asset, now: datetime) -> Missed | None:
     """Return the partitions that the schedule of the asset has missed; None where there are none.
 
-    With a schedule by time: the windows that ended during the pause so far, by arithmetic alone.
-    With a schedule by assets: the partitions that upstream writes during the pause made due, also
-    after the pause, until a partition is materialized, `SCHEDULE_TICK_DAYS` have passed, or the
-    asset is paused once more.
+    With a schedule by time: the windows that ended during the pause. With a schedule by assets: the
+    partitions that upstream writes during the pause made due. Also after the pause, until a
+    partition is materialized, `SCHEDULE_TICK_DAYS` have passed, or the asset is paused once more.
     """
     schedule = describe_schedule(asset)
     if schedule is None:
         return None
     if not schedule.row.by_time:
         return _by_assets(asset, schedule, now)
-    return _by_time(asset, schedule, now) if asset.paused else None
+    return _by_time(asset, schedule, now)
 
 
 def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:
@@ -51,21 +50,35 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
 
     Partitions without a window are not missed: the next tick queues such partitions.
     """
-    definition = asset.definition
+    definition, row = asset.definition, schedule.row
     if definition is None or definition.time_dimension is None:
         return None
-    last = time_rule(schedule.rule).last_until(now)
-    if last is None or last <= schedule.row.handled_until:
+    if asset.paused:
+        until = time_rule(schedule.rule).last_until(now)
+    else:
+        # Ticks went on from there.
+        until = row.unpaused_at if is_on_record(row, now) else None
+    since = row.handled_before_pause or row.handled_until
+    if until is None or until <= since:
         return None
-    ended = ended_between(definition, schedule.row.handled_until, last)
-    if not ended:
+    ended = ended_between(definition, since, until)
+    count = len(ended) - _materialized_count(asset, ended)
+    if count <= 0:
         return None
     ends = {"start": ended[0].time.text, "end": ended[-1].time.text}
     return Missed(
-        count=len(ended), first=ends["start"], last=ends["end"],
+        count=count, first=ends["start"], last=ends["end"],
         selection=_selection(ended), form=urlencode(ends),
         is_by_time=True,
     )  # fmt: skip
+
+
+def _materialized_count(asset: Asset, partitions: slicewise.PartitionSet) -> int:
+    """Return how many of some consecutive partitions are materialized."""
+    if not partitions:
+        return 0
+    span = partitions[0].time.start, partitions[-1].time.start
+    return AssetPartition.objects.made_of(asset).filter(window_start__range=span).count()
 
 
 def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:

@@ -87,7 +87,7 @@ def missed_by_assets(
     examined. A partition without a window is not missed by a tick: the next tick queues the
     partition.
     """
-    if schedule.paused_at is None or not _is_on_record(schedule, now):
+    if schedule.paused_at is None or not is_on_record(schedule, now):
         return None
     edges = list(scheduling_edges().filter(downstream=asset))
     examined = list(examined_edges().filter(downstream=asset))
@@ -123,7 +123,8 @@ def missed_by_assets(
     return due, is_all and len(written) < _MOST_WRITES
 
 
-def _is_on_record(schedule: Schedule, now: datetime) -> bool:
+def is_on_record(schedule: Schedule, now: datetime) -> bool:
+    """Return whether the last pause goes on, or ended within `SCHEDULE_TICK_DAYS`."""
     retention = timedelta(days=settings.SCHEDULE_TICK_DAYS)
     return schedule.unpaused_at is None or schedule.unpaused_at > now - retention
 

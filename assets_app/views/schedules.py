@@ -25,7 +25,6 @@ def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
         "schedule": schedule,
         "missed": missed_by(asset, now),
         "truncations": [] if schedule is None else truncations_of(asset),
-        "was_missed": _was_missed(request, asset),
         "may_pause": may(request.user, Action.PAUSE) and (schedule is not None or asset.paused),
     }
 
@@ -52,15 +51,3 @@ def _tick_line(tick: Any, outcomes: Mapping[str, int]) -> dict[str, Any]:
         "outcomes": [(state, outcomes[state]) for state in RunState.values if state in outcomes],
         "runs": f"{reverse('assets:runs')}?tick={tick.pk}",
     }
-
-
-def _was_missed(request: HttpRequest, asset: Asset) -> tuple[str, str] | None:
-    """Return the first and the last missed window named in the address; None without both."""
-    time_definition = None if asset.definition is None else asset.definition.time_dimension
-    ends = request.GET.get("missed_first", ""), request.GET.get("missed_last", "")
-    if time_definition is None or not all(ends):
-        return None
-    try:
-        return time_definition.parse(ends[0]).text, time_definition.parse(ends[1]).text
-    except ValueError:
-        return None

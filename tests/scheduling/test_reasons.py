@@ -55,13 +55,32 @@ def test_a_missing_partition_tells_the_first_cause_that_holds() -> None:
     Schedule.objects.update(handled_until=at(2024, 7, 5))
     assert why(days, "2024-07-03")[0] == "not_queued"
     Asset.objects.update(paused=True)
-    assert why(days, "2024-07-03")[0] == "paused"
+    assert why(days, "2024-06-30")[0] == "before_activation"
+    assert why(days, "2024-07-03")[0] == "not_queued"
+    assert why(days, "2024-07-07")[0] == "paused"
     Asset.objects.update(active=False)
     assert why(days, "2024-07-03")[0] == "removed"
     assert why(asset("by_hand", DAILY), "2024-07-03")[0] == "no_schedule"
     assert why(external("elsewhere", DAILY), "2024-07-03")[0] == "external"
     assert why(asset("whole"), "")[0] == "no_schedule"
     assert reason_of(days, "2024-07-03T05", NOW) is None
+
+
+def test_a_window_that_ended_during_a_pause_tells_the_pause() -> None:
+    days = activated(scheduled("days", cron("@daily"), DAILY, since=BEGAN))
+    unpaused_at = at(2024, 7, 7, 6)
+    Schedule.objects.update(
+        handled_before_pause=at(2024, 7, 5), paused_at=at(2024, 7, 5, 6),
+        unpaused_at=unpaused_at, handled_until=unpaused_at, began_at=unpaused_at,
+    )  # fmt: skip
+    assert why(days, "2024-07-04")[0] == "not_queued"
+    assert why(days, "2024-07-05") == (
+        "missed_while_paused",
+        "The partition came due while the asset was paused, from 2024-07-05 06:00 UTC to"
+        " 2024-07-07 06:00 UTC: the schedule does not queue the partition any more.",
+    )
+    assert why(days, "2024-07-06")[0] == "missed_while_paused"
+    assert why(days, "2024-07-07")[0] == "waiting_for_tick"
 
 
 def test_a_missing_partition_waits_for_some_of_its_upstream_partitions(

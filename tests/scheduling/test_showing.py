@@ -1,6 +1,6 @@
 """Schedules in words, how far partitions are, and how long ticks are kept."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -167,6 +167,26 @@ def test_a_pause_misses_the_windows_that_ended_since_the_last_tick() -> None:
     assert missed is not None
     assert (missed.count, missed.first, missed.last) == (3, "2024-07-01", "2024-07-03")
     assert missed_by(daily, at(2024, 7, 1, 12)) is None
+
+
+def test_a_pause_that_has_ended_still_says_what_it_missed(alice: User, gateway: Gateway) -> None:
+    daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    paused_at, unpaused_at = at(2024, 7, 2, 6), at(2024, 7, 5, 6)
+    Schedule.objects.update(
+        handled_before_pause=at(2024, 7, 2), paused_at=paused_at, unpaused_at=unpaused_at,
+        handled_until=unpaused_at, began_at=unpaused_at,
+    )  # fmt: skip
+
+    def missed(now: datetime) -> tuple[int, str, str] | None:
+        missed = missed_by(Asset.objects.get(pk=daily.pk), now)
+        return None if missed is None else (missed.count, missed.first, missed.last)
+
+    assert missed(at(2024, 7, 9)) == (3, "2024-07-02", "2024-07-04")
+    assert missed(at(2025, 7, 9)) is None  # too long ago
+    write(daily, "2024-07-03", gateway, alice)
+    assert missed(at(2024, 7, 9)) == (2, "2024-07-02", "2024-07-04")
+    write(daily, "2024-07-02,2024-07-04", gateway, alice)
+    assert missed(at(2024, 7, 9)) is None
 
 
 def test_old_ticks_are_forgotten_in_steps(
