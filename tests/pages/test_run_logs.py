@@ -141,6 +141,16 @@ def test_a_search_for_nothing_shows_all_lines_without_marks(browser: Client, tal
     assert "are marked" not in page
 
 
+def test_the_search_of_a_failed_runs_log_shows_the_error_which_no_line_has(
+    browser: Client, talker: Asset
+) -> None:
+    run = printed(failed_run(talker, error="KeyError: 'user_id'"), ["batch 222 ok\n"])
+    page = page_at(browser, f"/runs/{run.pk}/log/search/?q=user_id")
+    assert "No matching line" in page
+    assert "KeyError: &#x27;user_id&#x27;" in page
+    assert f'<a href="/runs/{run.pk}/">Open traceback</a>' in page
+
+
 def test_the_page_has_the_end_of_a_huge_log_and_no_more(browser: Client, talker: Asset) -> None:
     blocks = [f"block {number}\n" + "x" * 65_000 + "\n" for number in range(300)]
     run = printed(failed_run(talker), blocks)
