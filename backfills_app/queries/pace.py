@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -14,28 +14,37 @@ if TYPE_CHECKING:
 # The group is compared by >= and <= instead of =: otherwise the planner takes the latest of all
 # runs to be near, and reads through the runs of every other backfill.
 _PACES = """
-SELECT groups.id, recent.partitions, recent.first, recent.last,
+SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, unfinished.began,
     unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
 FROM unnest(%(groups)s::bigint[]) AS groups(id), LATERAL (
     SELECT count(*) AS number, count(*) FILTER (
         WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
     ) AS running, coalesce(sum(run.partition_count) FILTER (
         WHERE run.state IN ('running', 'publishing', 'canceling')
-    ), 0) AS running_partitions
+    ), 0) AS running_partitions, min(run.started_at) AS began
     FROM assets_app_run AS run WHERE run.group_id = groups.id
         AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ) AS unfinished, LATERAL (
     SELECT sum(run.partition_count) AS partitions, min(run.started_at) AS first,
-        max(run.ended_at) AS last
+        max(run.ended_at) AS last, sum(run.gap) FILTER (WHERE run.gap > %(idle)s) AS idle
     FROM (
-        SELECT partition_count, started_at, ended_at FROM assets_app_run
-        WHERE group_id >= groups.id AND group_id <= groups.id AND state IN ('succeeded', 'failed')
-        ORDER BY group_id DESC, id DESC LIMIT %(recent)s
+        SELECT partition_count, started_at, ended_at, started_at - max(ended_at) OVER (
+            ORDER BY started_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS gap
+        FROM (
+            SELECT partition_count, started_at, ended_at FROM assets_app_run
+            WHERE group_id >= groups.id AND group_id <= groups.id
+              AND state IN ('succeeded', 'failed')
+            ORDER BY group_id DESC, id DESC LIMIT %(recent)s
+        ) AS ended
     ) AS run
 ) AS recent
 """
 _RECENT_RUNS = 100
 _FEWEST_FOR_A_RATE = 3
+# A longer time without a run at work says nothing about the pace: the backfill was paused, or had
+# ended before a retry.
+_IDLE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +70,24 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     """Return the pace of each backfill by its number: one query for all backfills.
 
     For a backfill with active runs, the time since the end of its last run counts too, so that the
-    pace of a stuck backfill sinks.
+    pace of a stuck backfill sinks. Times without a run at work, such as pauses, do not count.
     """
     by_group = {backfill.group_id: backfill for backfill in backfills}
     with connection.cursor() as cursor:
-        cursor.execute(_PACES, {"groups": list(by_group), "recent": _RECENT_RUNS})
+        facts = {"groups": list(by_group), "recent": _RECENT_RUNS, "idle": _IDLE}
+        cursor.execute(_PACES, facts)
         rows = cursor.fetchall()
     paces = {}
-    for group_id, partitions, first, last, running, queued, running_partitions in rows:
-        backfill = by_group[group_id]
-        until = last if backfill.ended or not running else now
-        seconds = max((until - first).total_seconds(), 0.1) if first and last else 0.0
-        paces[backfill.pk] = Pace(partitions or 0, seconds, running, queued, running_partitions)
+    for group_id, partitions, first, last, idle, began, *numbers in rows:
+        backfill, running = by_group[group_id], numbers[0]
+        seconds = 0.0
+        if first and last:
+            until = last if backfill.ended or not running else now
+            idle = idle or timedelta(0)
+            if until > last and began and began - last > _IDLE:
+                idle += began - last
+            seconds = max((until - first - idle).total_seconds(), 0.1)
+        paces[backfill.pk] = Pace(partitions or 0, seconds, *numbers)
     return paces
 
 

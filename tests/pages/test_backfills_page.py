@@ -128,6 +128,28 @@ def test_the_pace_of_a_backfill_without_progress_slows_down(january: Backfill) -
     assert slow < fast / 10
 
 
+def test_the_pace_counts_no_pause_and_no_time_before_a_retry(january: Backfill) -> None:
+    now = timezone.now()
+
+    def pace() -> float:
+        seen = paces_of([january], now)[january.pk].per_second
+        assert seen
+        return seen
+
+    first = runs_of(january, "succeeded", 10, seconds=1.0)
+    second = runs_of(january, "succeeded", 5, seconds=1.0)
+    for runs, hours in ((first, 8), (second, 4)):
+        for run in runs:
+            assert run.started_at
+            assert run.ended_at
+            run.started_at -= timedelta(hours=hours)
+            run.ended_at -= timedelta(hours=hours)
+        Run.objects.bulk_update(runs, ["started_at", "ended_at"])
+    assert pace() == pytest.approx(1.0, rel=0.01)
+    runs_of(january, "running", 1, seconds=5.0)  # resumed ten seconds ago
+    assert pace() == pytest.approx(15 / 25, rel=0.05)
+
+
 def test_it_is_paused_and_resumed_by_a_button(browser: Client, january: Backfill) -> None:
     text = page_of(browser, january)
     assert 'id="pause"' in text
