@@ -22,6 +22,10 @@ function show(root) {
   if (window.flatpickr) datePickers(root);
 }
 
+// At once after the swap, so that nobody sees UTC before: htmx settles, and loads, a moment later.
+for (const swapped of ["htmx:afterSwap", "htmx:oobAfterSwap"]) {
+  document.addEventListener(swapped, () => showTimes(document));
+}
 document.addEventListener("htmx:load", (event) => show(event.target.parentElement ?? document));
 show(document);
 keepTimes();

@@ -24,9 +24,11 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.queries import pages
+from assets_app.queries.clock import database_now
 from assets_app.queries.grouped_runs import MOST_RUNS, grouped_runs
 from assets_app.queries.log_attempts import chunks_with_attempts
 from assets_app.queries.lookups import partitions_of_run
+from assets_app.queries.queue_waits import queue_wait_of
 from assets_app.queries.run_logs import LEVELS, cursor_text, log_tail
 from assets_app.views.declared_limits import declared_limits
 from assets_app.views.run_filters import FILTERS, SPANS, filters_of, is_id, matching_runs
@@ -172,6 +174,8 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         len(attempts),
         application.number if application else 0,
     ]
+    queue_wait = queue_wait_of(run, database_now())
+    marks.append(queue_wait)
     published_count = _published_count(run)
     stopped_by_data = any(
         result.blocks and result.attempt_id == last_attempt_id
@@ -187,7 +191,8 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "application_link": _link(application),
         "limits": declared_limits(run.producer_version.spec),
         "ended": run.state in TERMINAL_STATES,
-        "version": "-".join(map(str, marks)),
+        "queue_wait": queue_wait,
+        "version": version_of(marks),
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
         **_retry_context(request, run),
     }

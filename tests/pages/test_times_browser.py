@@ -100,3 +100,28 @@ def test_the_chart_of_a_backfill_is_in_the_chosen_zone(page: Page, vera: object)
     expect(named).to_have_text(re.compile("Times: "))
     label = chart.get_attribute("aria-label") or ""
     assert "UTC" not in label
+
+
+def test_no_time_of_an_updated_part_is_painted_in_utc(page: Page, vera: object) -> None:
+    asset("raw_flights", DAILY_2013)
+    with transaction.atomic():
+        backfill = written_backfill(vera)  # type: ignore[arg-type]
+        runs_of(backfill, "succeeded", 3)
+    page.goto(f"/backfills/{backfill.pk}/")
+    # A microtask runs after all listeners of the swap, and before the browser paints.
+    page.evaluate(
+        """() => {
+          window.seen = [];
+          document.addEventListener("htmx:afterSwap", () => queueMicrotask(() => {
+            const times = [...document.querySelectorAll("main time[datetime]")];
+            const inUtc = times.filter((time) => time.dataset.shown === undefined);
+            window.seen.push(times.length, inUtc.length);
+          }));
+        }"""
+    )
+    with transaction.atomic():
+        runs_of(backfill, "running", 2)
+    page.wait_for_function("() => window.seen.length >= 4")
+    seen = page.evaluate("window.seen")
+    assert min(seen[::2]) > 0
+    assert set(seen[1::2]) == {0}

@@ -1,0 +1,42 @@
+"""Why a queued run has not begun, in words: for the page of the run."""
+
+from datetime import datetime
+
+from assets_app.models import ACTIVE_STATES, Gateway, Run, RunState
+from assets_app.models.gateways import GatewayState
+
+
+def queue_wait_of(run: Run, now: datetime) -> str:
+    """Return the first reason that holds, as a sentence; empty for a run that is not queued, or
+    that begins with the next dispatch.
+    """
+    if run.state != RunState.QUEUED:
+        return ""
+    if run.group.paused:
+        return "The backfill is paused."
+    gateways = Gateway.objects.filter(queue=run.queue)
+    online = [row for row in gateways if row.state_at(now) == GatewayState.WORKING]
+    if not online:
+        return f"No worker of the queue {run.queue} is online."
+    if all(row.spark_away_since for row in online):
+        return "No worker reaches the Spark server."
+    active = Run.objects.filter(state__in=ACTIVE_STATES)
+    limit = run.group.max_active_runs
+    if limit is not None and active.filter(group=run.group_id).count() >= limit:
+        return f"The backfill has {limit:,} active run{_s(limit)}, its limit."
+    producer = run.producer_version.producer
+    in_force = producer.current_version
+    limit = in_force.spec.max_active_runs if in_force else None
+    if limit is not None:
+        own = active.filter(producer_version__producer=producer)
+        if own.count() >= limit:
+            return f"The asset has {limit:,} active run{_s(limit)}, its limit."
+    slots = sum(row.slots for row in online)
+    if active.filter(queue=run.queue).count() >= slots:
+        verb = "is" if slots == 1 else "are"
+        return f"{slots:,} of {slots:,} slot{_s(slots)} of the queue {run.queue} {verb} in use."
+    return ""
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"

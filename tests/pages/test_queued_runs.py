@@ -1,0 +1,50 @@
+"""Why a queued run has not begun, on the page of the run."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from assets_app.models import Asset, Gateway, ProducerVersion, Run, RunGroup, RunState
+from assets_app.queries.queue_waits import queue_wait_of
+from tests.execution.conftest import make_gateway
+from tests.factories import DAILY_2013, asset
+from tests.pages.markup import compact, page_at
+from tests.pages.run_records import recorded_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def flights() -> Asset:
+    return asset("raw_flights", DAILY_2013)
+
+
+def wait_of(run: Run) -> str:
+    return queue_wait_of(Run.objects.get(pk=run.pk), timezone.now())
+
+
+def test_a_queued_run_tells_the_first_reason_that_holds(browser: Client, flights: Asset) -> None:
+    run = recorded_run(flights, RunState.QUEUED)
+    assert wait_of(run) == f"No worker of the queue {run.queue} is online."
+    assert wait_of(run) in compact(page_at(browser, f"/runs/{run.pk}/"))
+    make_gateway(run.queue)
+    assert wait_of(run) == ""
+    Gateway.objects.update(spark_away_since=timezone.now())
+    assert wait_of(run) == "No worker reaches the Spark server."
+    Gateway.objects.update(spark_away_since=None)
+    other = recorded_run(flights, RunState.RUNNING)
+    Gateway.objects.update(slots=1)
+    assert wait_of(run) == f"1 of 1 slot of the queue {run.queue} is in use."
+    for version in ProducerVersion.objects.all():
+        version.definition["max_active_runs"] = 1
+        version.save()
+    assert wait_of(run) == "The asset has 1 active run, its limit."
+    RunGroup.objects.filter(pk=other.group_id).update(max_active_runs=1)
+    Run.objects.filter(pk=run.pk).update(group=other.group_id)
+    assert wait_of(run) == "The backfill has 1 active run, its limit."
+    RunGroup.objects.update(paused=True)
+    assert wait_of(run) == "The backfill is paused."
+
+
+def test_only_a_queued_run_waits_for_its_turn(flights: Asset) -> None:
+    assert wait_of(recorded_run(flights, RunState.RUNNING)) == ""
