@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from assets_app.models import Gateway, RunAttempt
+from assets_app.models import Gateway, Queue, RunAttempt
 from assets_app.models.gateways import GatewayState
+
+# Rows of workers stay: a container has another name after each start.
+_NEWS = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +44,15 @@ def gateway_statuses(gateways: Sequence[Gateway], now: datetime) -> list[Gateway
         GatewayStatus(gateway, gateway.state_at(now), attempts.get(gateway.pk, []))
         for gateway in gateways
     ]
+
+
+def queues_without_worker(workers: Sequence[GatewayStatus]) -> list[Queue]:
+    """Return the queues on which no worker takes runs."""
+    served = {worker.gateway.queue for worker in workers if worker.state == GatewayState.WORKING}
+    return [queue for queue in Queue if queue not in served]
+
+
+def recently_lost(workers: Sequence[GatewayStatus], now: datetime) -> list[GatewayStatus]:
+    """Return the workers that went offline within the last 24 hours."""
+    lost = [worker for worker in workers if worker.state == GatewayState.LOST]
+    return [worker for worker in lost if worker.gateway.last_seen > now - _NEWS]

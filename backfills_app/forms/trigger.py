@@ -198,6 +198,7 @@ class BackfillForm(ServiceForm):
 
     def _offer_assets(self) -> None:
         offered = offered_to(self.user)
+        self.offers_assets = bool(offered.names)
         for name, first, texts in (
             ("asset", "Select an asset", offered.timed),
             ("asset_group", "Select a group", offered.groups),

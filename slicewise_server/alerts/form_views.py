@@ -136,7 +136,11 @@ def _save_rule(
         else:
             messages.success(request, f"Alert rule {saved.name} saved.")
             return redirect("alerts:alerts")
-    context = {"alert_rule": alert_rule, "channels_exist": Channel.objects.exists()}
+    context = {
+        "alert_rule": alert_rule,
+        "channels_exist": Channel.objects.exists(),
+        "may_administer": may(request.user, Action.ADMINISTER),
+    }
     return _form_page(request, "alerts/rule_form.html", form, Action.ALERTS, **context)
 
 

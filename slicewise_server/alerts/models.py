@@ -101,6 +101,12 @@ class AlertRule(models.Model):
         """Whether the rule is for all assets and for events without an asset."""
         return not (self.assets or self.groups or self.tags or self.owners)
 
+    @property
+    def kind_labels(self) -> list[str]:
+        """The labels of the kinds; a kind that this version does not have is its own label."""
+        labels = dict(EventKind.choices)
+        return [labels.get(kind, kind) for kind in self.kinds]
+
     def wants_kind(self, kind: str, *, of_backfill: bool) -> bool:
         """Return whether the rule is for events of a kind, of a backfill's run or not."""
         if kind in _OF_RUNS and of_backfill and not self.backfill_runs:

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from assets_app.models import Asset, Bundle, Run
+from assets_app.models import Asset, AssetPartition, Bundle, Run
 from backfills_app.models import Backfill
 from partitions_app.labels import label_of_key
 from partitions_app.templatetags.slicewise_pages import partition_url
@@ -42,8 +42,21 @@ def search(request: HttpRequest) -> HttpResponse:
     """Show the rows that match the words of the address, by kind."""
     text = request.GET.get("q", "").strip()[:_LONGEST]
     sections = sections_of(text) if text and is_storable(text) else []
-    context = {"q": text, "sections": [section for section in sections if section.hits]}
+    sections = [section for section in sections if section.hits]
+    context = {"q": text, "sections": sections, "hint": _hint() if text and not sections else ""}
     return render(request, "home/search.html", context)
+
+
+def _hint() -> str:
+    """Return a hint for a search without results, with an example that has results, if any asset
+    is declared.
+    """
+    asset = Asset.objects.filter(active=True).order_by("name").first()
+    if asset is None:
+        return "Change the search."
+    partitions = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
+    key = partitions.order_by("-key").values_list("key", flat=True).first()
+    return f"Change the search. Example: {asset.name} {key or ''}".strip()
 
 
 def sections_of(text: str) -> list[Section]:

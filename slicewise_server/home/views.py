@@ -12,7 +12,11 @@ from accounts_app.policy import Action, may
 from assets_app.models import Asset, Gateway
 from assets_app.queries.clock import database_now
 from assets_app.queries.error_groups import unresolved_failures
-from assets_app.queries.gateways import gateway_statuses
+from assets_app.queries.gateways import (
+    gateway_statuses,
+    queues_without_worker,
+    recently_lost,
+)
 from assets_app.queries.most_counted import assets_with_most
 from assets_app.queries.pages import broken_bundles
 from assets_app.queries.ticks import overdue_ticks, recent_truncations
@@ -25,6 +29,7 @@ from slicewise_server.web.listing import unchanged, version_of
 _MOST_ASSETS = 10
 _MOST_GROUPS = 10
 _MOST_BACKFILLS = 10
+_MOST_WORKERS = 10
 
 
 @login_required
@@ -61,11 +66,14 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
 def _work_context(now: datetime) -> dict[str, Any]:
     workers = gateway_statuses(list(Gateway.objects.all()), now)
     numbers, problems, broken = run_numbers(), problem_numbers(now), broken_bundles()
-    ticks = overdue_ticks(now)
+    ticks, lost_workers = overdue_ticks(now), recently_lost(workers, now)
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")
     return {
         "tiles": tiles_of(numbers, problems, workers, broken, len(ticks)),
         "workers": workers,
+        "queues_without_worker": queues_without_worker(workers),
+        "lost_workers": lost_workers[:_MOST_WORKERS],
+        "more_lost_workers": max(len(lost_workers) - _MOST_WORKERS, 0),
         "runs": list(numbers.by_state.items()),
         "running": progress_with_pace(list(backfills[:_MOST_BACKFILLS])),
         "broken": broken,

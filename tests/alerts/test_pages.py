@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from accounts_app.models import User
+from accounts_app.policy import Role
 from slicewise_server.alerts import services
-from slicewise_server.alerts.models import Channel, Delivery
+from slicewise_server.alerts.models import AlertRule, Channel, Delivery
 from tests.clients import browser_of
+from tests.factories import person
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://hooks.example/T0/s3cret"
@@ -24,6 +26,27 @@ def test_an_empty_page_says_how_to_begin(vera: User) -> None:
     text = browser_of(vera).get("/alerts/").content.decode()
     assert "An administrator creates channels" in text
     assert "Editors create rules here or in definition files" in text
+    assert "/alerts/new-channel/" not in text
+
+
+def test_a_person_who_may_create_channels_is_led_to_the_form(admin: User) -> None:
+    browser = browser_of(admin)
+    for address in ("/alerts/", "/alerts/new-rule/"):
+        text = browser.get(address).content.decode()
+        assert "An administrator creates channels" not in text
+        assert '<a href="/alerts/new-channel/">Create a channel first</a>' in text
+    editor = browser_of(person("ed", Role.EDITOR)).get("/alerts/new-rule/").content.decode()
+    assert "An administrator creates channels" in editor
+    assert "/alerts/new-channel/" not in editor
+
+
+def test_rules_show_the_labels_of_their_events(channel: Channel, vera: User) -> None:
+    AlertRule.objects.update(kinds=["run_failed", "worker_lost", "of_another_version"])
+    text = browser_of(vera).get("/alerts/").content.decode()
+    for label in ("Run failed", "Worker offline", "of_another_version"):
+        assert f"<div>{label}</div>" in text
+    assert "run_failed" not in text
+    assert text.count("<table") == text.count("card-table as-cards") == 2
 
 
 def test_channels_rules_and_deliveries_are_listed_without_secrets(

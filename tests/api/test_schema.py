@@ -84,3 +84,4 @@ def test_people_read_it_as_a_page(olga: User) -> None:
     page = client.get("/api/docs/")
     assert page.status_code == 200
     assert "/api/v1/backfills/preview/" in page.content.decode()
+    assert "card-table as-cards" in page.content.decode()

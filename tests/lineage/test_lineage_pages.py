@@ -55,9 +55,17 @@ def add_edge(upstream: Asset | None, downstream: Asset | None) -> None:
 
 def test_an_empty_page_says_how_to_begin(browser: Client) -> None:
     assert "OPENLINEAGE_URL" in text_of(browser)
+    assert "No events are recorded until a receiver is set." in text_of(browser)
     for tab in ("received", "edges"):
         assert "POST /api/v1/lineage/" in text_of(browser, f"{PAGE}?tab={tab}")
     assert text_of(browser, f"{PAGE}?tab=nonsense&state=nonsense&page=-1")
+
+
+@pytest.mark.usefixtures("lineage")
+def test_without_events_a_page_with_a_receiver_says_when_events_come(browser: Client) -> None:
+    text = text_of(browser)
+    assert "Each attempt of a run adds a start and an end." in text
+    assert "No events are recorded" not in text
 
 
 def test_events_show_what_waits_and_what_the_receiver_answered(
@@ -65,6 +73,7 @@ def test_events_show_what_waits_and_what_the_receiver_answered(
 ) -> None:
     attempt = begun(flights, alice, gateway)
     text = text_of(browser)
+    assert "card-table as-cards" in text
     for expected in ("Ready", "1\n", "START", "flights", f"Run {attempt.run.pk}", "Waiting"):
         assert expected in text
     now = timezone.now()
@@ -110,9 +119,11 @@ def test_received_writes_and_edges_are_listed(browser: Client, flights: Asset) -
     )  # fmt: skip
     add_edge(None, stock)
     received = text_of(browser, f"{PAGE}?tab=received")
+    assert "card-table as-cards" in received
     for expected in ("stock", "nightly", "Not counted", "names no partitions"):
         assert expected in received
     edges = text_of(browser, f"{PAGE}?tab=edges")
+    assert "card-table as-cards" in edges
     for expected in ("clicks", "stock", "nightly"):
         assert expected in edges
     assert "clicks" in text_of(browser, "/lineage/assets/stock/")

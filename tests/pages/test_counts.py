@@ -18,6 +18,7 @@ from assets_app.queries.counts import StateCounts, failed_counts
 from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
 from tests.factories import asset, definition_of, person
+from tests.gateways import record_gateway_of_each_queue
 from tests.pages.markup import compact
 from tests.partition_records import record
 
@@ -206,6 +207,7 @@ def test_many_assets_are_counted_in_as_many_statements_as_one() -> None:
 def test_failures_that_the_definition_has_lost_are_shown_on_no_page(browser: Client) -> None:
     # Every seventh day of 2013 failed: 26 December did not, 24 and 31 December did.
     redefined(daily(), daily(start="2013-12-25", end="2013-12-31"))
+    record_gateway_of_each_queue()
     assert "No failed partitions" in browser.get("/").content.decode()
     assert "No matching assets" in browser.get("/assets/?show=failed").content.decode()
 

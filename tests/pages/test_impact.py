@@ -134,6 +134,7 @@ def test_the_page_says_what_becomes_stale_and_leads_on(raw: Asset, browser: Clie
     text = compact(page_at(browser, address))
     assert "2 partitions selected." in text
     assert '<div class="key">2013-03-05..2013-03-06</div>' in text
+    assert '<table class="table table-sm as-cards">' in text
     assert 'href="/assets/monthly/"' in text
     assert "existing partitions" in text
 

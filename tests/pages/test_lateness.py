@@ -20,6 +20,7 @@ from tests.cli.commands import json_of, output_of
 from tests.clients import api_client_of
 from tests.execution.conftest import make_gateway, sent
 from tests.factories import asset, person
+from tests.gateways import record_gateway_of_each_queue
 from tests.midnight import same_day
 from tests.scheduling.beats import look, written
 from tests.scheduling.scheduled_assets import (
@@ -111,6 +112,7 @@ def test_the_overview_and_the_catalogue_count_overdue_partitions(browser: Client
 
 def test_without_overdue_partitions_all_is_clear(browser: Client) -> None:
     watched("visits", warn=True)
+    record_gateway_of_each_queue()
     assert "No failed partitions, none overdue" in browser.get("/").content.decode()
     assert "No matching assets" in browser.get("/assets/?show=overdue").content.decode()
 

@@ -27,7 +27,7 @@ from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
-from tests.gateways import record_attempt, record_gateway
+from tests.gateways import record_attempt, record_gateway, record_gateway_of_each_queue
 from tests.pages.backfill_records import runs_of, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
 from tests.pages.run_records import failed_partition, recorded_run
@@ -121,6 +121,49 @@ def test_overdue_ticks_are_told_beside_overdue_partitions(browser: Client, fligh
     assert shown["Overdue"] == ("1", "/assets/?show=overdue")
     assert shown["Overdue ticks"] == ("1", "/assets/?show=late")
     assert "Overdue tick</a>" in sections(browser)
+
+
+def attention(browser: Client) -> str:
+    """Return the section of the overview about problems that need a person."""
+    return sections(browser).split("Needs attention</h2>")[1].split("</section>")[0]
+
+
+def test_a_queue_without_an_online_worker_needs_attention(browser: Client) -> None:
+    no_worker = '<a class="state state-warn" href="/gateways/">'
+    shown = attention(browser)
+    assert shown.count(no_worker) == 2
+    assert "No worker</a>on queue scheduled. Runs stay queued." in shown
+    assert "No worker</a>on queue backfill. Runs stay queued." in shown
+    assert "All clear" not in shown
+    record_gateway("fine", silent_seconds=-60)
+    record_gateway("ending", queue="backfill", silent_seconds=-60, draining=True)
+    shown = attention(browser)
+    assert shown.count(no_worker) == 1
+    assert "on queue backfill." in shown
+    record_gateway("other", queue="backfill", silent_seconds=-60)
+    assert "All clear" in attention(browser)
+
+
+def test_a_worker_that_went_offline_needs_attention_for_a_day(browser: Client) -> None:
+    record_gateway_of_each_queue()
+    record_gateway("gone", silent_seconds=3600)
+    shown = attention(browser)
+    assert shown.count("<li") == 1
+    assert "Worker offline</a>" in shown
+    assert 'href="/gateways/"' in shown
+    assert '<span class="key text-break">gone</span>' in shown
+    assert "All clear" not in shown
+    # A container has another name after each start: its row stays offline for good.
+    Gateway.objects.filter(name="gone").update(last_seen=timezone.now() - timedelta(hours=25))
+    assert "All clear" in attention(browser)
+    Gateway.objects.filter(name="gone").update(last_seen=timezone.now() - timedelta(hours=1))
+    for number in range(10):
+        record_gateway(f"gone-{number}", silent_seconds=60)
+    shown = attention(browser)
+    assert shown.count("Worker offline</a>") == 10
+    assert "1 more offline worker<" in shown
+    Gateway.objects.filter(name="gone").update(draining=True)
+    assert "more offline worker" not in attention(browser)
 
 
 def test_the_chart_has_the_runs_of_the_last_day_by_state_with_links_to_them(

@@ -18,7 +18,8 @@ from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
-from tests.pages.markup import polled_address
+from tests.gateways import record_gateway_of_each_queue
+from tests.pages.markup import page_at, polled_address
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +67,13 @@ def test_an_empty_list_says_what_to_do_next(browser: Client, address: str) -> No
     answer = browser.get(address)
     assert answer.status_code == 200
     assert "empty-hint" in answer.content.decode()
+
+
+@pytest.mark.parametrize("address", ["/", "/assets/", "/assets/graph/all/"])
+def test_without_assets_pages_name_the_setting_in_its_form(browser: Client, address: str) -> None:
+    page = page_at(browser, address)
+    assert "Set SLICEWISE_BUNDLES to name=/folder," in page
+    assert "then run slicewise sync." in page
 
 
 def test_no_page_has_script_or_style_of_its_own(browser: Client) -> None:
@@ -166,6 +174,7 @@ def test_failed_partitions_of_an_earlier_definition_are_not_counted_as_failed(
     hourly = PartitionDefinition.of(hours(date(2013, 1, 1), date(2014, 1, 1)).to_json())
     Asset.objects.filter(pk=cut_anew.pk).update(partition_definition=hourly)
     assert "No matching assets" in browser.get("/assets/?show=failed").content.decode()
+    record_gateway_of_each_queue()
     assert "No failed partitions" in browser.get("/").content.decode()
 
 

@@ -113,6 +113,12 @@ def test_runs_are_grouped_by_request_and_by_tick(browser: Client, flights: Asset
     assert "No matching runs" in page_at(browser, "/runs/?by=request&asset=nothing")
 
 
+def test_without_runs_an_unfiltered_list_of_requests_says_how_to_begin(browser: Client) -> None:
+    page = page_at(browser, "/runs/?by=request")
+    assert "No runs yet" in page
+    assert "No matching runs" not in page
+
+
 def test_groups_cost_the_same_for_few_runs_and_for_many(browser: Client, flights: Asset) -> None:
     counts = []
     for number in (1, 30):

@@ -1,6 +1,7 @@
 """The search of everything, the audit log, and the menu of the person."""
 
 import re
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -9,11 +10,13 @@ from playwright.sync_api import Page, expect
 from accounts_app import audit
 from accounts_app.models import User
 from accounts_app.policy import Role
+from assets_app.models import Asset
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.backfill_records import written_backfill
 from tests.pages.markup import compact, page_at
 from tests.pages.run_records import failed_run
+from tests.partition_records import record
 
 
 @pytest.mark.django_db
@@ -48,6 +51,26 @@ def test_a_search_without_results_says_so(browser: Client, words: str) -> None:
     assert "Nothing found" in answer.content.decode()
     assert "<script>" not in answer.content.decode()
     assert browser.get("/search/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_the_example_of_a_search_finds_a_partition_or_an_asset_that_exists(browser: Client) -> None:
+    def example() -> str:
+        page = page_at(browser, "/search/?q=qqq")
+        return unescape(page.partition("Example: ")[2].partition("<")[0])
+
+    assert example() == ""
+    assert "Change the search." in page_at(browser, "/search/?q=qqq")
+    flights = asset("raw_flights", DAILY_2013)
+    assert example() == "raw_flights"
+    record(flights, "2013-01-04..2013-01-05")
+    assert example() == "raw_flights 2013-01-05"
+    assert "/partitions/2013-01-05/" in page_at(browser, f"/search/?q={example()}")
+    asset("a_first", DAY_BY_AIRPORT)
+    record(Asset.objects.get(name="a_first"), "date=2013-01-01 airport=JFK")
+    assert example() == "a_first 2013-01-01|JFK"
+    Asset.objects.update(active=False)
+    assert example() == ""
 
 
 @pytest.mark.django_db

@@ -141,6 +141,21 @@ def test_where_nothing_would_run_start_is_off_and_the_way_out_is_offered(browser
     assert Backfill.objects.get().existing == "all"
 
 
+def test_without_an_asset_to_choose_start_is_off(browser: Client) -> None:
+    def page() -> str:
+        return compact(browser.get("/backfills/new/").content.decode())
+
+    def start(text: str) -> str:
+        return text.split('id="start-backfill"')[1].split(">")[0]
+
+    without = page()
+    assert "disabled" in start(without)
+    assert "No assets to backfill." in without
+    # Without scripts no preview turns start on again: the server names a missing choice.
+    asset("daily", DAILY_2013)
+    assert "disabled" not in start(page())
+
+
 def test_each_option_tells_how_many_partitions_it_runs(browser: Client) -> None:
     states = ["materialized"] * 20 + ["failed"] * 5
     record(asset("daily", DAILY_2013), "2013-03-01..2013-03-25", states.__getitem__)
