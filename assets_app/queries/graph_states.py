@@ -15,11 +15,14 @@ from psycopg.errors import QueryCanceled
 from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.grid import expected_count
+from assets_app.queries.overdue import NONE_LATE, LateCounts, late_counts
 from assets_app.queries.stale_counts import stale_counts
 from partitions_app.state_badges import (
     CANCELED,
     FAILED,
     MISSING,
+    OVERDUE,
+    QUEUED,
     RUNNING,
     SKIPPED,
     STALE,
@@ -32,7 +35,9 @@ NOTHING_DUE = StateBadge(
     "not-yet-due", "Nothing due yet", "hourglass", "neutral", "No partition is expected yet."
 )
 # The most urgent state first: an asset has the look of the first state that it has partitions in.
-GRAPH_LOOKS = (FAILED, RUNNING, MISSING, CANCELED, SKIPPED, STALE, COMPLETE)
+GRAPH_LOOKS = (
+    FAILED, OVERDUE, RUNNING, QUEUED, MISSING, CANCELED, SKIPPED, STALE, COMPLETE,
+)  # fmt: skip
 
 # A graph that shows no stale counts is better than one that occupies the database.
 _LONGEST_MILLISECONDS = 1_500
@@ -70,10 +75,12 @@ def graph_states(assets: Sequence[Asset], now: datetime) -> GraphStates:
     """Return the numbers of partitions of the assets by state, with those expected by now."""
     counts = StateCounts(assets)
     firsts = _first_starts(assets)
+    late = late_counts(now, assets)
     further = {state: counter(assets) for state, counter in _COUNTERS.items()}
     return GraphStates(
         {
             asset.name: _numbers(asset, counts, expected_count(asset, now, firsts.get(asset.pk)))
+            | _overdue(late.get(asset.pk, NONE_LATE))
             | {
                 state: numbers[asset.pk]
                 for state, numbers in further.items()
@@ -129,7 +136,8 @@ def _numbers(asset: Asset, counts: StateCounts, expected: int | None) -> dict[st
     missing = settled.get(MISSING.name, 0) if expected is None else max(expected - with_result, 0)
     numbers = {
         FAILED.name: settled.get(PartitionState.FAILED, 0),
-        RUNNING.name: counts.held(asset),
+        RUNNING.name: counts.held(asset) - counts.queued(asset),
+        QUEUED.name: counts.queued(asset),
         MISSING.name: missing,
         CANCELED.name: settled.get(PartitionState.CANCELED, 0),
         SKIPPED.name: settled.get(PartitionState.SKIPPED, 0),
@@ -137,6 +145,11 @@ def _numbers(asset: Asset, counts: StateCounts, expected: int | None) -> dict[st
     }
     shown = {state: number for state, number in numbers.items() if number}
     return shown if expected is None else shown | {"expected": expected}
+
+
+def _overdue(late: LateCounts) -> dict[str, int]:
+    """Return the number of overdue partitions, which have no data: their state counts them too."""
+    return {OVERDUE.name: late.overdue} if late.overdue else {}
 
 
 def _first_starts(assets: Sequence[Asset]) -> dict[int, datetime]:

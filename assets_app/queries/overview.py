@@ -66,6 +66,13 @@ class AssetStatus:
         return self.held - self.queued
 
     @property
+    def counted_again(self) -> int:
+        """The number of partitions in progress, overdue, late or stale: all among those expected,
+        and most counted by their settled state.
+        """
+        return self.held + self.late.overdue + self.late.late + self.stale.number
+
+    @property
     def is_complete(self) -> bool:
         """Whether all expected partitions are materialized, none is stale, and nothing is under
         way.

@@ -61,7 +61,11 @@ class GraphStatesSerializer(serializers.Serializer[Any]):
     assets = serializers.DictField(
         child=serializers.DictField(child=serializers.IntegerField()),
         help_text="By name of the asset: the numbers of `expected` and `materialized` partitions,"
-        " and of partitions that are `failed`, `running`, `missing` or `stale`; without zeros."
+        " and of partitions that are `failed`, `overdue`, `running`, `queued`, `missing`,"
+        " `canceled`, `skipped` or `stale`; without zeros. Some partitions are counted twice: an"
+        " `overdue` partition in its state too, a `stale` one as `materialized` too, and a"
+        " `running` or `queued` one as `materialized` or `missing` too, unless it has failed, or"
+        " was canceled or skipped, before."
         " `expected` is left out where only runs know the partitions.",
     )
     not_counted = serializers.ListField(

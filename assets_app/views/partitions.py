@@ -15,14 +15,21 @@ from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may, may_for_assets
 from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
-from assets_app.models import Asset, AssetPartition, Materialization, RunGroup, ValidationResult
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Materialization,
+    PartitionState,
+    RunGroup,
+    ValidationResult,
+)
 from assets_app.queries import pages
 from assets_app.queries.adjacent import adjacent_to, followers_of_partition
 from assets_app.queries.clock import database_now
 from assets_app.queries.inputs_read import inputs_of
 from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.overdue import LateMark, late_marks
-from assets_app.queries.reasons import reason_of
+from assets_app.queries.reasons import Reason, reason_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.upstream_gaps import upstream_gaps_of
 from assets_app.views.assets import (
@@ -34,6 +41,7 @@ from assets_app.views.assets import (
 from partitions_app.labels import example_selection, key_named, label_of, label_of_key
 from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 from slicewise.partitions import is_runtime
+from slicewise.texts import masked_text
 from slicewise_server.web.live_fragments import is_poll, render_live
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -55,8 +63,10 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     newer = newer_inputs(asset, [key]).get(key) if materializations else None
     now = database_now()
     mark = late_marks(asset, [key], now).get(key)
+    reason = reason_of(asset, key, now)
     context = {
-        "reason": reason_of(asset, key, now),
+        "reason": reason,
+        "error": _error_beside(reason, row),
         "adjacent": adjacent_to(asset.definition, key, now),
         "followers": followers_of_partition(asset, key),
         "asset": asset,
@@ -174,6 +184,14 @@ def selection_preview(asset: Asset, selection: str) -> dict[str, Any] | None:
         "first_label": label_of_key(first),
         "last_label": label_of_key(last),
     }
+
+
+def _error_beside(reason: Reason | None, row: AssetPartition | None) -> str:
+    """Return the error of the run that failed; empty if the reason has the whole error."""
+    if row is None or row.last_run is None or row.state != PartitionState.FAILED:
+        return ""
+    error = masked_text(row.last_run.error).strip()
+    return "" if reason is not None and error in reason.text else error
 
 
 def _run_of_data(

@@ -51,6 +51,8 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
         "plan": plan,
         "layers": plan.layers,
         "zone": plan.zone,
+        # Of other assets nothing runs: their partitions are skipped.
+        "assets_with_runs": sum(bool(planned.runs) for planned in plan.assets),
         "assets": [_asset_plan(planned, existing) for planned in plan.assets],
         "time": time_in_words(plan.estimate),
     }

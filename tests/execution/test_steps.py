@@ -183,7 +183,7 @@ def test_an_attempt_that_ends_before_its_code_runs_has_run_no_step(
     run: Run, worker: Worker
 ) -> None:
     follow(run, worker, {**BY_CODE, "error": "an inlet does not pass"}, ENDED)
-    sentence = "The run ended before this step."
+    sentence = "The attempt ended before this step."
     assert steps_of(run) == [(kind, "not_run", sentence) for kind in STEPS]
 
 

@@ -1,5 +1,7 @@
 """The status of an asset on its page, where runs belong to another asset or no file declares it."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -7,11 +9,13 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from assets_app.queries.overview import asset_statuses
 from tests.attempts import begun, publish
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, outlet_of, together
+from tests.pages.markup import compact, page_at
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -90,3 +94,15 @@ def test_an_asset_with_a_canceled_partition_is_not_complete(browser: Client) -> 
     page = browser.get("/assets/").content.decode()
     assert "1 canceled" in page
     assert "Complete" not in page
+
+
+def test_partitions_in_progress_are_said_to_be_among_the_expected_ones(
+    browser: Client, vera: User
+) -> None:
+    flights = asset("flights", DAILY_2013)
+    record(flights, "2013-01", lambda place: "materialized" if place else "failed")
+    materialize(MaterializeRequest(asset=flights, selection="2013-02-01..2013-02-04"), user=vera)
+    page = compact(page_at(browser, "/assets/flights/"))
+    head = page.split('<div class="facts">')[1].split("Last materialized")[0]
+    text = " ".join(re.sub(r"<[^>]*>", " ", head).split())
+    assert text == ("Materialized 30 Failed 1 Missing 334 of 365 expected of these: 4 queued")

@@ -221,6 +221,16 @@ def test_downstream_assets_are_none_all_or_those_that_are_chosen(
     assert ('aria-label="Partitions of"' in page) == (len(included) > 1)
 
 
+def test_the_preview_counts_the_assets_that_have_runs(browser: Client) -> None:
+    raw_flights = asset("raw_flights", DAILY_2013)
+    follower("delays", "raw_flights")
+    record(raw_flights, "2013")
+    sent = {"start": "2013-01-01", "end": "2013-01-10", "downstream": "all"}
+    text = compact(preview(browser, **typed(**sent)))
+    assert "raw_flights</b>: 0 of 10, 0 runs" in text
+    assert "<b>10</b>partitions in<b>10</b>runs of<b>1</b>asset</p>" in text
+
+
 def test_chosen_ones_have_to_be_chosen(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     follower("delays", "raw_flights")

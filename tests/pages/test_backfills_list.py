@@ -222,7 +222,7 @@ def test_a_paused_one_says_that_runs_are_still_at_work(
     for text in (listed(browser), browser.get(f"/backfills/{january.pk}/").content.decode()):
         assert "Paused" in text
         assert "2 still running" in text
-        assert "left<" not in text.split(">Speed<")[-1]
+        assert "left<" not in text.split(">Speed and time<")[-1]
 
 
 def test_time_left_is_told_by_the_pace_of_the_latest_runs(

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 import slicewise
 from accounts_app.models import User
@@ -15,6 +16,7 @@ from accounts_app.policy import Role
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, PartitionState, Run, RunState
 from assets_app.queries.counts import StateCounts, failed_counts
+from assets_app.queries.graph_states import graph_states, numbered_states
 from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
 from tests.factories import asset, definition_of, person
@@ -161,6 +163,19 @@ def test_failed_partitions_that_a_run_holds_again_are_in_progress_and_not_failed
     status = asset_statuses([asset_row])[0]
     assert status.held == status.retried == failed
     assert status.missing == missing
+
+
+def test_the_graph_counts_queued_and_running_partitions_apart() -> None:
+    asset_row = redefined(daily(), daily(start="2013-03-10"))
+    hold_all(asset_row, person("olga", Role.OPERATOR))
+    held = held_one_by_one(asset_row)
+    assert held["queued"] < held["running"]
+    counts = graph_states([asset_row], timezone.now()).counts[asset_row.name]
+    assert {state: counts[state] for state in ("queued", "running")} == held
+    words = [state.words for state in numbered_states(counts)]
+    assert words[:2] == [f"{held['running']} running", f"{held['queued']} queued"]
+    only_queued = [state.words for state in numbered_states({"queued": 4, "expected": 4})]
+    assert only_queued == ["4 queued"]
 
 
 def test_assets_of_which_only_lost_partitions_are_under_way_are_not_listed_as_such(

@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.catalogue.freshness_watches import store_watches
 from assets_app.models import Asset, Gateway, Run
+from assets_app.queries.graph_states import numbered_states
 from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.freshness import watch_freshness
@@ -22,6 +23,8 @@ from tests.execution.conftest import make_gateway, sent
 from tests.factories import asset, person
 from tests.gateways import record_gateway_of_each_queue
 from tests.midnight import same_day
+from tests.pages.markup import compact
+from tests.partition_records import record
 from tests.scheduling.beats import look, written
 from tests.scheduling.scheduled_assets import (
     after,
@@ -108,6 +111,25 @@ def test_the_overview_and_the_catalogue_count_overdue_partitions(browser: Client
     assert "/assets/sales/" in overdue
     assert "/assets/visits/" not in overdue
     assert "2 overdue" in browser.get("/assets/sales/").content.decode()
+
+
+def test_the_graph_shows_overdue_partitions_before_missing_ones(browser: Client) -> None:
+    sales = watched("sales")
+    watched("visits", warn=True)
+    counts = browser.get("/api/v1/asset-graph/states/").json()["assets"]
+    assert counts["sales"]["overdue"] == 2
+    assert counts["sales"]["missing"] == counts["sales"]["expected"] > 2
+    assert "overdue" not in counts["visits"]
+    words = [state.words for state in numbered_states(counts["sales"] | {"failed": 3})]
+    assert words[:2] == ["3 failed", "2 overdue"]
+    page = compact(browser.get("/assets/graph/").content.decode())
+    assert 'data-state="overdue" data-label="Overdue"' in page
+    assert "2 overdue</span>" in page
+    assert "2 overdue</span>" in compact(browser.get("/assets/sales/impact/").content.decode())
+    # A partition that has come is not overdue before the beat looks.
+    record(sales, day(1))
+    counts = browser.get("/api/v1/asset-graph/states/").json()["assets"]
+    assert counts["sales"]["overdue"] == 1
 
 
 def test_without_overdue_partitions_all_is_clear(browser: Client) -> None:

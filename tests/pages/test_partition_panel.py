@@ -11,6 +11,7 @@ from slicewise import PartitionByInterval, PartitionDefinition
 from tests.clients import api_client_of
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.markup import compact, page_at
+from tests.pages.run_records import failed_partition
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -82,3 +83,16 @@ def test_the_api_says_why() -> None:
     answer = client.get("/api/v1/assets/months/partitions/?selection=2013-03")
     (line,) = answer.json()["results"]
     assert line["reason"].startswith("Waiting for 2 of 31 of days")
+
+
+@pytest.mark.parametrize(
+    ("error", "times"), [("ValueError: no rows", 1), ("ValueError: no rows\nin line 7", 2)]
+)
+def test_an_error_that_the_reason_carries_is_told_once(
+    browser: Client, error: str, times: int
+) -> None:
+    run = failed_partition(asset("flights", DAILY_2013), "2013-01-05", error=error)
+    page = compact(page_at(browser, "/assets/flights/partitions/2013-01-05/"))
+    assert f"Run {run.pk} failed: ValueError: no rows</span>" in page
+    assert page.count("ValueError: no rows") == times
+    assert ("<dt>Error</dt>" in page) == (times == 2)

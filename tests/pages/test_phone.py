@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from playwright.sync_api import Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from accounts_app.models import User
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
+from tests.pages.backfill_records import runs_of, written_backfill
 from tests.pages.real_browser import opened_page
 from tests.pages.run_records import failed_partition
 from tests.partition_records import record
@@ -74,3 +77,20 @@ def test_a_grid_that_is_wider_than_the_phone_says_so(phone: Page, zoom: str) -> 
     phone.set_viewport_size({"width": WIDE, "height": 900})
     assert not row.evaluate(is_wider)
     assert hint.is_hidden()
+
+
+def test_actions_of_a_backfill_have_words_and_room_for_a_finger(phone: Page, vera: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    january = written_backfill(vera)
+    with transaction.atomic():
+        runs_of(january, "failed", 1)
+    phone.goto("/backfills/")
+    actions = phone.locator(f"#backfill-{january.pk} .row-actions > *")
+    assert actions.all_inner_texts() == ["Pause", "Retry failed…", "Clone…", "Cancel…"]
+    boxes = [action.bounding_box() for action in actions.all()]
+    assert all(box and box["height"] >= 40 for box in boxes)
+    for name in ("Pause", "Retry failed partitions of", "Clone", "Cancel"):
+        role = "button" if name == "Pause" else "link"
+        expect(phone.get_by_role(role, name=f"{name} {january.name}", exact=True)).to_be_visible()
+    phone.set_viewport_size({"width": WIDE, "height": 900})
+    assert not any(text.strip() for text in actions.all_inner_texts())

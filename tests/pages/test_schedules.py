@@ -99,7 +99,10 @@ def test_a_tick_that_nobody_handled_is_said_to_be_overdue(browser: Client) -> No
     page = compact(shown(browser, "daily"))
     assert "overdue by" in page
     assert "The control worker evaluates ticks and sends queued runs to workers." in page
-    assert "overdue" in browser.get("/assets/").content.decode()
+    for address in ("/assets/", "/assets/daily/"):
+        text = re.sub(r"<[^>]*>", "", compact(browser.get(address).content.decode()))
+        assert "Tick overdue: due" in text
+        assert "Next" not in text
 
 
 def test_a_schedule_by_assets_leads_to_them(browser: Client) -> None:
@@ -356,7 +359,8 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
     assert "No ticks yet" in page
     asset_list = browser.get("/assets/").content.decode()
     assert sentence in asset_list
-    assert "overdue" in asset_list
+    assert "Tick overdue: due" in re.sub(r"<[^>]*>", "", compact(asset_list))
+    assert "Next tick" not in asset_list
     handle_ticks(at(2024, 7, 2, 4, 30))
     page = shown(browser, "joined")
     assert "1 partition queued" in page

@@ -16,7 +16,7 @@ from assets_app.models import AttemptStep, Run, RunAttempt, RunLog
 from tests.cli.commands import output_of
 from tests.clients import api_client_of
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.markup import page_at
+from tests.pages.markup import compact, page_at
 
 pytestmark = pytest.mark.django_db
 SECRET = "the login postgres://bob:secret@host/db is refused"
@@ -129,3 +129,13 @@ def test_the_command_prints_the_steps(ada: User, run: Run) -> None:
     assert "function raw_flights: failed" in text
     assert "teardown close: not_run (gone)" in text
     assert "secret" not in text
+
+
+def test_steps_and_attempts_have_the_same_order(browser: Client, run: Run) -> None:
+    for number in (1, 2, 3):
+        attempted(run, number, ("succeeded", ""), ("failed", "no"), ("succeeded", ""))
+    page = compact(page_at(browser, f"/runs/{run.pk}/"))
+    of_steps, of_attempts = page.split(">Steps</h2>")[1].split(">Attempts</h2>")
+    steps = [int(number) for number in re.findall(r'<td class="number">(\d)</td>', of_steps)]
+    attempts = [int(number) for number in re.findall(r"<tr><td>(\d)</td>", of_attempts)]
+    assert (steps, attempts) == ([3, 3, 3, 2, 2, 2, 1, 1, 1], [3, 2, 1])

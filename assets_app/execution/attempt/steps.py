@@ -12,8 +12,8 @@ from assets_app.models import AttemptStep, RunAttempt, StepState
 from assets_app.queries.clock import database_now
 
 _ERROR_LENGTH = 1000
-_PROCESS_ENDED = "The process of the run ended before the step."
-_NOT_REACHED = "The run ended before this step."
+_PROCESS_ENDED = "The process of the attempt ended before the step."
+_NOT_REACHED = "The attempt ended before this step."
 
 
 class StepReports:
