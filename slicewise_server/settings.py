@@ -199,6 +199,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "slicewise_server.home.navigation.navigation",
+                "slicewise_server.home.present_time.present_time",
             ],
         },
     },

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from django.utils.timezone import now
-
 from accounts_app.management.command import SlicewiseCommand, count_text
 from assets_app.models import Asset, ScheduleTick
+from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import ticks_of, truncations_of
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed import Missed, missed_by
@@ -24,11 +23,11 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
 
     Partitions under way, truncations and missed partitions follow.
     """
-    words = describe_schedule(asset)
+    words, now = describe_schedule(asset), database_now()
     ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
-    under_way = [] if words is None or words.row.by_time else progress_of(asset, now())
+    under_way = [] if words is None or words.row.by_time else progress_of(asset, now)
     truncations = [] if words is None else truncations_of(asset)
-    missed = missed_by(asset, now())
+    missed = missed_by(asset, now)
     if command.json:
         command.print_json(
             {

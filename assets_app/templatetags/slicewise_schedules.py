@@ -6,7 +6,6 @@ from typing import Any
 
 from django import template
 from django.urls import reverse
-from django.utils import timezone as clock
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -40,17 +39,17 @@ def _in_parentheses(operand: Mapping[str, Any], timezone: str | None) -> SafeStr
 
 
 @register.filter
-def from_now(moment: datetime | None) -> str:
+def from_now(moment: datetime | None, now: datetime) -> str:
     """Render the time until an instant: ``in 3 h``, ``now``; the delay if overdue: ``5 min``."""
     if moment is None:
         return ""
-    span = moment - clock.now()
+    span = moment - now
     if span > timedelta():
         return f"in {duration(span)}"
-    return duration(-span) if is_overdue(moment) else "now"
+    return duration(-span) if is_overdue(moment, now) else "now"
 
 
 @register.filter
-def is_overdue(moment: datetime) -> bool:
+def is_overdue(moment: datetime, now: datetime) -> bool:
     """Return whether a tick at this instant should have been handled long ago."""
-    return clock.now() - moment > LATE_AFTER
+    return now - moment > LATE_AFTER

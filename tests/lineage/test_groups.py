@@ -133,7 +133,8 @@ def test_tags_that_the_client_adds_are_in_each_event_once(
     flights = asset("flights", DAILY_2013, options={"tags": ["daily"]})
     for day in ("2013-01-01", "2013-01-02"):
         publish(begun(flights, alice, gateway, day))
-    send_due()
+    assert send_due() == 4
+    assert len(lineage.bodies) == 4
     for event in lineage.bodies:
         tags = [tag["key"] for tag in event["job"]["facets"]["tags"]["tags"]]
         assert tags == ["daily", "team"]
