@@ -363,7 +363,8 @@ def test_a_canceled_one_says_how_many_were_made_and_offers_to_run_the_canceled_o
     assert not re.search(r"\d\s*%", words_of(text))
     assert "Retry failed" not in text
     assert re.search(
-        r'btn-primary"\s+href="/backfills/\d+/retry/\?canceled=1"\s*>\s*<svg.*Retry 29 canceled', text
+        r'btn-primary"\s+href="/backfills/\d+/retry/\?canceled=1"\s*>\s*<svg.*Retry 29 canceled',
+        text,
     )
     listed = browser.get("/backfills/").content.decode()
     assert "2 of 31 materialized, 29 canceled" in words_of(listed)
