@@ -74,7 +74,9 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     """
     by_group = {backfill.group_id: backfill for backfill in backfills}
     with connection.cursor() as cursor:
-        facts = {"groups": list(by_group), "recent": _RECENT_RUNS, "idle": _IDLE}
+        facts: dict[str, Any] = {
+            "groups": list(by_group), "recent": _RECENT_RUNS, "idle": _IDLE,
+        }  # fmt: skip
         cursor.execute(_PACES, facts)
         rows = cursor.fetchall()
     paces = {}
