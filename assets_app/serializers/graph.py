@@ -62,11 +62,10 @@ class GraphStatesSerializer(serializers.Serializer[Any]):
         child=serializers.DictField(child=serializers.IntegerField()),
         help_text="By name of the asset: the numbers of `expected` and `materialized` partitions,"
         " and of partitions that are `failed`, `overdue`, `running`, `queued`, `missing`,"
-        " `canceled`, `skipped` or `stale`; without zeros. Some partitions are counted twice: an"
-        " `overdue` partition in its state too, a `stale` one as `materialized` too, and a"
-        " `running` or `queued` one as `materialized` or `missing` too, unless it has failed, or"
-        " was canceled or skipped, before."
-        " `expected` is left out where only runs know the partitions.",
+        " `canceled`, `skipped` or `stale`; without zeros. `overdue`"
+        " partitions are also counted by state, `stale` partitions as `materialized`, and"
+        " `running` and `queued` partitions as `materialized` or `missing`, if materialized or"
+        " missing before. `expected` is left out where only runs know the partitions.",
     )
     not_counted = serializers.ListField(
         child=serializers.CharField(), help_text="States whose count would have taken too long."
