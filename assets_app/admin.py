@@ -201,10 +201,20 @@ class VersionsInline(ReadOnlyInline[BundleVersion, Bundle]):
 class BundleAdmin(ReadOnlyAdmin[Bundle]):
     """Folders of definition files."""
 
-    list_display = ("name", "path", "checked_at", "masked_error")
+    list_display = ("name", "path", "checked_at", "import_errors", "masked_error")
     search_fields = ("name", "path")
-    readonly_fields = ("masked_error",)
-    fields = ("name", "path", "current_version", "checked_at", "masked_error")
+    readonly_fields = ("import_errors", "masked_error")
+    fields = ("name", "path", "current_version", "checked_at", "import_errors", "masked_error")
     masked_error = masked_column("error")
-    list_select_related = ("current_version",)
     inlines = (VersionsInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Bundle]:
+        # An archive may have megabytes, and no page here shows it.
+        rows = super().get_queryset(request).select_related("current_version")
+        return rows.defer("current_version__archive")
+
+    @admin.display(description="import errors")
+    def import_errors(self, bundle: Bundle) -> int | None:
+        """Return the number of errors of the current version; None without a version."""
+        version = bundle.current_version
+        return None if version is None else len(version.import_errors)

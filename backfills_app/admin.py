@@ -1,5 +1,7 @@
 """The admin of backfills: read-only pages, and actions that call the services."""
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -16,14 +18,41 @@ from slicewise_server.web.request_errors import InvalidRequest
 _MOST_SAID = 10
 
 
+def _strategy_text(strategy: str | int) -> str:
+    """Return the strategy of a backfill in words of its page."""
+    match strategy:
+        case "partition":
+            return "one run per partition"
+        case "range":
+            return "single run"
+        case _:
+            return f"up to {strategy:,} partitions per run"
+
+
+class ExistingFilter(admin.ChoicesFieldListFilter):
+    """The filter by the policy for partitions with data, with the name that the pages have."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "partitions to run"
+
+
 class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
     """The counts and settings of each asset of a backfill."""
 
     model = BackfillAsset
     fields = readonly_fields = (
-        "asset", "role", "selection", "strategy", "total", "expanded", "waiting", "active",
-        "succeeded", "failed", "canceled", "skipped",
+        "asset", "role", "partitions", "runs", "total", "waiting", "active", "succeeded", "failed",
+        "canceled", "skipped",
     )  # fmt: skip
+
+    @admin.display(description="partitions")
+    def partitions(self, row: BackfillAsset) -> str:
+        return row.selection
+
+    @admin.display(description="run granularity")
+    def runs(self, row: BackfillAsset) -> str:
+        return _strategy_text(row.strategy)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BackfillAsset]:
         return super().get_queryset(request).select_related("asset")
@@ -33,19 +62,22 @@ class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
 class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     """The requests to materialize partitions of the past."""
 
-    list_display = (
-        "name", "asset", "logical_dates", "state", "made", "max_active_runs", "priority", "order",
-        "submitted_by", "submitted_at", "scheduled_date", "run_end_date", "deleted",
+    list_display = ("name", "asset", "partitions", "state", "made", "submitted_at")
+    list_filter = (
+        "state", "deleted", "order", ("existing", ExistingFilter), "submitted_at", "submitted_by",
     )  # fmt: skip
-    list_filter = ("state", "deleted", "order", "existing", "submitted_at", "submitted_by")
     search_fields = (
         "name", "description", "=asset__name", "=submitted_by__username", "logical_dates",
     )  # fmt: skip
     list_select_related = ("asset", "submitted_by", "group")
     inlines = (AssetsInline,)
-    exclude = ("origin_code", "params", "error", "stalled_error")
-    readonly_fields = (
-        "code_without_passwords", "masked_params", "masked_error", "masked_stalled_error",
+    fields = readonly_fields = (
+        "name", "asset", "partitions", "state", "made", "description", "submitted_by",
+        "submitted_at", "partitions_to_run", "runs", "allow_holes", "order", "max_active_runs",
+        "priority", "masked_params", "start_date", "end_date", "scheduled_date", "delete_date",
+        "run_start_date", "run_end_date", "deleted", "masked_error", "stalled_since",
+        "masked_stalled_error", "try_again_at", "chosen_by", "definition_file", "code_version",
+        "code_without_passwords",
     )  # fmt: skip
     masked_params = masked_column("params")
     masked_error = masked_column("error")
@@ -62,13 +94,29 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     def code_without_passwords(self, backfill: Backfill) -> str:
         return masked_text(backfill.origin_code)
 
-    @admin.display(description="materialized / total")
+    @admin.display(description="partitions", ordering="logical_dates")
+    def partitions(self, backfill: Backfill) -> str:
+        return backfill.logical_dates
+
+    @admin.display(description="partitions to run")
+    def partitions_to_run(self, backfill: Backfill) -> str:
+        return backfill.get_existing_display()
+
+    @admin.display(description="run granularity")
+    def runs(self, backfill: Backfill) -> str:
+        return _strategy_text(backfill.strategy)
+
+    @admin.display(description="definition file")
+    def definition_file(self, backfill: Backfill) -> str:
+        return backfill.relative_fileloc
+
+    @admin.display(description="materialized")
     def made(self, backfill: Backfill) -> str:
         assets = list(backfill.assets.all())
         succeeded, total = (
             sum(getattr(asset, name) for asset in assets) for name in ("succeeded", "total")
         )
-        return f"{succeeded:,} / {total:,}"
+        return f"{succeeded:,} of {total:,}"
 
     @admin.display(ordering="group__priority")
     def priority(self, backfill: Backfill) -> int:

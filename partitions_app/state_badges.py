@@ -24,12 +24,20 @@ NOT_YET_DUE = StateBadge(
 )
 QUEUED = StateBadge("queued", "Queued", "clock", "info", "Waiting for a worker.")
 RUNNING = StateBadge("running", "Running", "loader-2", "info", "Being materialized.")
-MATERIALIZED = StateBadge("materialized", "Materialized", "check", "good", "Up to date.")
-STALE = StateBadge("stale", "Stale", "rotate", "warn", "Upstream has changed since.")
+MATERIALIZED = StateBadge(
+    "materialized", "Materialized", "check", "good", "Last run succeeded, and the data is in place."
+)
+STALE = StateBadge(
+    "stale", "Stale", "rotate", "warn", "Materialized, but upstream has changed since."
+)
 FAILED = StateBadge("failed", "Failed", "alert-triangle", "bad", "Last run failed.")
 CANCELED = StateBadge("canceled", "Canceled", "ban", "neutral", "Last run was canceled.")
 SKIPPED = StateBadge(
-    "skipped", "Skipped", "player-skip-forward", "neutral", "Skipped, with a reason."
+    "skipped",
+    "Skipped",
+    "player-skip-forward",
+    "neutral",
+    "Left out by a run or backfill, which names the reason.",
 )
 
 # Of a backfill, which has no missing partitions.

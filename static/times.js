@@ -95,6 +95,17 @@ function showTexts(root) {
   }
 }
 
+// A chart has the label of a day at the first column that begins on the day, in the reader's zone.
+function showDayLabels(root) {
+  for (const chart of root.querySelectorAll("[data-day-labels]")) {
+    const step = chart.dataset.dayLabels * 1000;
+    for (const time of chart.querySelectorAll("small time")) {
+      const at = new Date(time.dateTime);
+      time.parentElement.hidden = written(at, "day") === written(new Date(at - step), "day");
+    }
+  }
+}
+
 // One line names the zone of all times of a page that has any.
 function nameZone() {
   const line = document.querySelector("[data-zone-name]");
@@ -112,6 +123,7 @@ export function showTimes(root) {
     show(time);
   }
   showTexts(root);
+  showDayLabels(root);
   nameZone();
 }
 

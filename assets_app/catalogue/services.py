@@ -1,7 +1,7 @@
 """Services that keep the catalogue in step with the declarations of the bundles."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from assets_app.catalogue.storing import store
 from assets_app.catalogue.timetables import pause_schedule, stop_schedules
 from assets_app.models import Asset, Bundle, BundleVersion
 from assets_app.queries.clock import database_now
+from assets_app.queries.pages import kept_assets
 from assets_app.signals import bundle_synced
 from slicewise_server.web.advisory_locks import AdvisoryLock, connection_lock
 
@@ -216,17 +217,5 @@ def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> 
         changed=changed,
         assets=bundle.assets.filter(active=True).count(),
         errors=errors,
-        kept=_kept(bundle, import_errors),
+        kept=list(kept_assets(bundle, import_errors).values_list("name", flat=True)),
     )
-
-
-def _kept(bundle: Bundle, errors: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the assets in force that the errors leave at their last good version."""
-    assets = bundle.assets.filter(active=True)
-    if not bundle.error:
-        files = [error["path"] for error in errors if not error.get("asset_only")]
-        refused = [error["asset"] for error in errors if error.get("asset_only")]
-        assets = assets.filter(
-            Q(file__in=files) | Q(producer__name__in=refused) | Q(name__in=refused)
-        )
-    return list(assets.order_by("name").values_list("name", flat=True))

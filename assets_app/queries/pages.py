@@ -1,5 +1,6 @@
 """Queries for the pages of one asset, one partition and one run."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -19,6 +20,7 @@ from assets_app.models import (
 from slicewise.texts import spelling_hint
 
 _STEPS_SHOWN = 60
+_MOST_KEPT = 20
 
 
 def import_error_of(asset: Asset) -> dict[str, Any] | None:
@@ -39,6 +41,57 @@ def broken_bundles() -> list[Bundle]:
         Q(current_version__isnull=False) & ~Q(current_version__import_errors=[])
     )
     return list(bundles().filter(broken))
+
+
+def kept_assets(bundle: Bundle, errors: Sequence[Mapping[str, Any]]) -> QuerySet[Asset]:
+    """Select the assets in force that errors of the bundle leave at their last good version."""
+    assets = bundle.assets.filter(active=True)
+    if not bundle.error:
+        files = [error["path"] for error in errors if not error.get("asset_only")]
+        refused = [error["asset"] for error in errors if error.get("asset_only")]
+        assets = assets.filter(
+            Q(file__in=files) | Q(producer__name__in=refused) | Q(name__in=refused)
+        )
+    return assets.order_by("name")
+
+
+class BundleRow(NamedTuple):
+    """A bundle with the assets in force that its errors leave at their last good version: the
+    names of the first ones, and the number of the rest.
+    """
+
+    bundle: Bundle
+    kept: Sequence[str] = ()
+    more_kept: int = 0
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the bundle, or a file of the bundle, could not be loaded."""
+        return bool(self.bundle.error or _import_errors(self.bundle))
+
+
+def bundle_rows() -> list[BundleRow]:
+    """Return all bundles: two statements more for each broken one."""
+    return [_bundle_row(bundle) for bundle in bundles()]
+
+
+def _bundle_row(bundle: Bundle) -> BundleRow:
+    row = BundleRow(bundle)
+    if not row.has_errors:
+        return row
+    kept = kept_assets(bundle, _import_errors(bundle))
+    names = list(kept.values_list("name", flat=True)[:_MOST_KEPT])
+    return BundleRow(bundle, names, kept.count() - len(names))
+
+
+def bundles_with_kept_assets(broken: Sequence[Bundle]) -> list[int]:
+    """Return the ids of broken bundles of which assets stay in force at their last good version."""
+    return [bundle.pk for bundle in broken if kept_assets(bundle, _import_errors(bundle)).exists()]
+
+
+def _import_errors(bundle: Bundle) -> list[dict[str, Any]]:
+    version = bundle.current_version
+    return version.import_errors if version else []
 
 
 def bundles() -> QuerySet[Bundle]:

@@ -1,5 +1,6 @@
 """The page of bundles: versions, and errors that keep files from being loaded."""
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -12,8 +13,9 @@ from assets_app.queries import pages
 @require_safe
 def bundles(request: HttpRequest) -> HttpResponse:
     """Render all bundles, broken bundles with tracebacks."""
-    bundle_rows = list(pages.bundles())
-    unknown_names = pages.unknown_names()
-    return render(
-        request, "assets_app/bundles.html", {"bundles": bundle_rows, "unknown_names": unknown_names}
-    )
+    context = {
+        "rows": pages.bundle_rows(),
+        "unknown_names": pages.unknown_names(),
+        "sync_seconds": settings.CELERY_BEAT_SCHEDULE["sync bundles"]["schedule"],
+    }
+    return render(request, "assets_app/bundles.html", context)

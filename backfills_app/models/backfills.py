@@ -240,4 +240,4 @@ class BackfillAsset(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.backfill_id} {self.asset_id}"
+        return self.asset.name

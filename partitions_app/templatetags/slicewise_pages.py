@@ -8,7 +8,7 @@ from typing import Any
 from django import template
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from partitions_app.labels import label_of, selection_label
@@ -19,6 +19,7 @@ from slicewise.texts import masked_json, masked_text
 register = template.Library()
 NONE = "\N{EN DASH}"
 # The text of Django's get_object_or_404.
+_CODE_SPAN = re.compile(r"`([^`]+)`")
 _NO_MATCH = re.compile(r"No (\w+) matches the given query\.")
 
 
@@ -94,6 +95,17 @@ def pointed(sentence: object) -> SafeString:
     if not pointer_lines:
         return format_html("{}", sentence_text)
     return format_html('{}<pre class="pointed">{}</pre>', sentence_text, pointer_lines[0])
+
+
+@register.filter
+def code_spans(text: object) -> SafeString:
+    """Render a text in which backticks enclose code, as descriptions of the API have them."""
+    parts = _CODE_SPAN.split(str(text or ""))
+    spans = [
+        format_html("<code>{}</code>" if index % 2 else "{}", part)
+        for index, part in enumerate(parts)
+    ]
+    return format_html_join("", "{}", ((span,) for span in spans))
 
 
 @register.filter

@@ -16,6 +16,8 @@ from assets_app.queries.run_bars import (
 )
 from assets_app.queries.run_history import MOST_RUNS, ended_runs
 
+_HOURS_PER_LABEL = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -25,8 +27,8 @@ class Span:
     label: str
     step: timedelta
     columns: int
-    # Every so many columns there is a label of this form below the chart.
-    labels_every: int
+    # Labels of this form are below the chart: of each day at the first column that begins on the
+    # day, or of the hour at every sixth column.
     label_form: str
 
     def start(self, now: datetime) -> datetime:
@@ -35,10 +37,18 @@ class Span:
         last = datetime.fromtimestamp(now.timestamp() // seconds * seconds, UTC)
         return last - (self.columns - 1) * self.step
 
+    def is_labelled(self, index: int, since: datetime) -> bool:
+        """Return whether the column has a label, in UTC: a script moves the labels of days to the
+        days of the reader's zone.
+        """
+        if self.label_form == "day":
+            return since.date() != (since - self.step).date()
+        return index % _HOURS_PER_LABEL == 0
+
 
 SPANS = {
-    "24h": Span("24h", "Last 24 hours", timedelta(hours=1), 24, 6, "hour"),
-    "7d": Span("7d", "Last 7 days", timedelta(hours=6), 28, 4, "day"),
+    "24h": Span("24h", "Last 24 hours", timedelta(hours=1), 24, "hour"),
+    "7d": Span("7d", "Last 7 days", timedelta(hours=6), 28, "day"),
 }
 
 
@@ -105,7 +115,7 @@ def _column(
     span: Span, start: datetime, index: int, counts: Mapping[str, int], highest: int
 ) -> Column:
     since = start + index * span.step
-    label_form = span.label_form if index % span.labels_every == 0 else ""
+    label_form = span.label_form if span.is_labelled(index, since) else ""
     url = _runs_url(since, since + span.step) if counts else ""
     return Column(since, counts, stacked_bars(counts, highest), url, label_form)
 

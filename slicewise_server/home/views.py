@@ -18,7 +18,7 @@ from assets_app.queries.gateways import (
     recently_lost,
 )
 from assets_app.queries.most_counted import assets_with_most
-from assets_app.queries.pages import broken_bundles
+from assets_app.queries.pages import broken_bundles, bundles_with_kept_assets
 from assets_app.queries.ticks import overdue_ticks, recent_truncations
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.views.progress import progress_with_pace
@@ -77,6 +77,7 @@ def _work_context(now: datetime) -> dict[str, Any]:
         "runs": list(numbers.by_state.items()),
         "running": progress_with_pace(list(backfills[:_MOST_BACKFILLS])),
         "broken": broken,
+        "bundles_with_kept_assets": bundles_with_kept_assets(broken),
         "failed": assets_with_most(problems.failed, _MOST_ASSETS),
         "overdue": assets_with_most(problems.overdue, _MOST_ASSETS),
         "overdue_ticks": ticks[:_MOST_ASSETS],

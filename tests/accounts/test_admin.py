@@ -233,3 +233,17 @@ def test_the_admin_site_calls_the_processes_that_execute_runs_workers(
         text = re.sub(r"<[^>]*>", " ", client.get(address).content.decode())
         assert re.search(r"\bworkers?\b", text, re.IGNORECASE), address
         assert not re.search(r"\bgateways?\b", text, re.IGNORECASE), address
+
+
+def test_a_backfill_is_described_in_words_of_the_pages(client: Client, ada: User) -> None:
+    factories.asset("raw_flights", factories.DAILY_2013)
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
+    backfill = create_backfill(request, user=ada)
+    text = client.get(page("backfills_app.backfill", "change", backfill.pk)).content.decode()
+    labels = {label.strip(": \n") for label in re.findall(r"<label>([^<]*)</label>", text)}
+    assert {"Partitions", "Partitions to run", "Definition file", "Run granularity"} <= labels
+    assert not {"Logical dates", "Relative fileloc", "Existing"} & labels
+    assert "one run per partition" in text
+    assert "&quot;partition&quot;" not in text
+    rows = re.findall(r'<td class="original">\s*<p>\s*(.*?)\s*</p>', text, re.DOTALL)
+    assert rows == ["raw_flights"]

@@ -85,3 +85,5 @@ def test_people_read_it_as_a_page(olga: User) -> None:
     assert page.status_code == 200
     assert "/api/v1/backfills/preview/" in page.content.decode()
     assert "card-table as-cards" in page.content.decode()
+    assert "`" not in page.content.decode()
+    assert "<code>next</code>" in page.content.decode()

@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from accounts_app.policy import Role
 from assets_app.catalogue.services import sync_bundle
 from assets_app.models import Asset
 from tests.catalogue.conftest import Bundle
@@ -58,3 +59,28 @@ def test_every_asset_of_a_broken_file_says_so_and_stays_in_force(
 def test_a_problem_of_a_uri_is_shown_on_the_page(bundle: Bundle, browser: Client) -> None:
     sync_bundle("trials", bundle(a=f"{HEADER}odd = Asset('odd', uri='s3://')\n"))
     assert "stays as written" in page(browser, "odd", "definition")
+
+
+def test_pages_say_which_assets_of_broken_files_stay_in_force(
+    bundle: Bundle, browser: Client
+) -> None:
+    folder = bundle(a=f"{HEADER}@asset()\ndef flights(): ...\n", b=f"{HEADER}1 / 0\n")
+    sync_bundle("trials", folder)
+    overview = compact(browser.get("/").content.decode())
+    assert "1 import error; no earlier version is in use." in overview
+    page_text = compact(browser.get("/bundles/").content.decode())
+    assert "No asset of this file is in force." in page_text
+    assert "A corrected file is loaded at the next sync, within 30 seconds" in page_text
+    (folder / "a.py").write_text(f"{HEADER}1 / 0\n")
+    sync_bundle("trials", folder)
+    overview = compact(browser.get("/").content.decode())
+    assert "2 import errors; the last good version stays in use." in overview
+    page_text = compact(browser.get("/bundles/").content.decode())
+    assert 'At their last good version:<a href="/assets/flights/">flights</a>.' in page_text
+
+
+def test_the_admin_site_counts_the_import_errors_of_a_bundle(bundle: Bundle) -> None:
+    sync_bundle("trials", bundle(a=f"{HEADER}1 / 0\n"))
+    admin = browser_of(person("ada", Role.ADMIN, is_staff=True))
+    page_text = admin.get("/admin/assets_app/bundle/").content.decode()
+    assert '<td class="field-import_errors">1</td>' in page_text

@@ -187,3 +187,30 @@ def test_overdue_cells_look_as_the_legend_says(live_server: LiveServer, browser:
             )
             assert looks, address
             assert all(look == legend for look in looks), address
+
+
+# The end of the text of a cell, and the beginning of the mark beside the text, from the left edge.
+_TEXT_AND_MARK = """cell => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  const box = cell.getBoundingClientRect(), size = getComputedStyle(cell).backgroundSize;
+  return [text.getBoundingClientRect().right - box.left, box.width - 1 - parseFloat(size)];
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_mark_of_a_failed_day_is_beside_the_number(
+    live_server: LiveServer, browser: Client
+) -> None:
+    days = asset("days", DAILY)
+    record(days, "2024-02-10..2024-02-29", lambda _: "failed")
+    with opened_page(live_server.url, browser) as page:
+        for width in (1400, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto("/assets/days/?zoom=year&at=2024-02-01")
+            ends = page.locator(".partition-grid a.failed").evaluate_all(
+                f"cells => cells.map({_TEXT_AND_MARK})"
+            )
+            assert len(ends) == 20
+            assert all(9 < text_end <= mark_start for text_end, mark_start in ends), ends
