@@ -8,8 +8,10 @@ from django.test import Client
 from playwright.sync_api import Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from accounts_app.models import User
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
+from tests.pages.backfill_records import written_backfill
 from tests.pages.real_browser import opened_page
 from tests.pages.run_records import failed_partition
 from tests.partition_records import record
@@ -74,3 +76,32 @@ def test_a_grid_that_is_wider_than_the_phone_says_so(phone: Page, zoom: str) -> 
     phone.set_viewport_size({"width": WIDE, "height": 900})
     assert not row.evaluate(is_wider)
     assert hint.is_hidden()
+
+
+def test_a_grid_whose_cells_are_far_right_begins_at_the_newest(phone: Page, vera: User) -> None:
+    autumn = PartitionByInterval("@hourly", start=date(2013, 10, 1), end=date(2014, 1, 1))
+    record(asset("leaves", autumn), "2013-10-01..2013-10-02")
+    phone.goto("/assets/leaves/?zoom=all")
+    assert phone.locator(".partition-grid .scroll").evaluate(
+        """strip => {
+            const last = [...strip.querySelectorAll("td > a")].at(-1).getBoundingClientRect();
+            return last.right <= strip.getBoundingClientRect().right;
+        }"""
+    )
+    assert phone.evaluate("scrollY") == 0
+    # A fragment that is polled stays where the reader has scrolled to.
+    backfill = written_backfill(vera, "leaves", "2013-10-01", "2013-12-30")
+    phone.goto(f"/backfills/{backfill.pk}/?zoom=all")
+    strip = phone.locator(".partition-grid .scroll")
+    assert strip.evaluate("strip => strip.scrollLeft") > 50
+    strip.evaluate("strip => { strip.scrollLeft = 20; strip.dataset.old = ''; }")
+    phone.evaluate(
+        """() => {
+            const cells = document.querySelector('#cells');
+            const address = cells.getAttribute('hx-get').replace(/&version=[^&]*/, '');
+            htmx.ajax('GET', address, {source: cells, target: cells, swap: 'outerHTML'});
+        }"""
+    )
+    expect(phone.locator(".partition-grid .scroll:not([data-old])")).to_be_visible()
+    phone.wait_for_timeout(200)
+    assert strip.evaluate("strip => strip.scrollLeft") == 20
