@@ -221,6 +221,11 @@ class AuditEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor_name} {self.action} {self.subject}"
 
+    @property
+    def action_label(self) -> str:
+        """The action in words: ``report_write`` is *Report write*."""
+        return self.action.replace("_", " ").capitalize()
+
 
 class IdempotentRequest(models.Model):
     """A write with an ``Idempotency-Key``, and the answer for a repetition of the request.

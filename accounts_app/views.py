@@ -5,7 +5,8 @@ from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Replace
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
@@ -25,7 +26,7 @@ from slicewise_server.web.request_errors import ConflictingRequest
 # The columns that the fields of the page search, by the name in the address.
 _AUDIT_FIELDS = {
     "person": "actor_name__icontains",
-    "action": "action__icontains",
+    "action": "action_words__icontains",
     "subject": "subject__icontains",
 }
 
@@ -123,4 +124,8 @@ def _matching(request: HttpRequest) -> QuerySet[AuditEntry]:
         for name, column in _AUDIT_FIELDS.items()
         if (text := request.GET.get(name, "").strip())
     }
-    return AuditEntry.objects.filter(**words).order_by("-id")
+    # The page shows spaces in place of underscores: both texts are found.
+    if "action_words__icontains" in words:
+        words["action_words__icontains"] = words["action_words__icontains"].replace("_", " ")
+    entries = AuditEntry.objects.annotate(action_words=Replace("action", Value("_"), Value(" ")))
+    return entries.filter(**words).order_by("-id")

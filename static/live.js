@@ -1,6 +1,8 @@
 // Fragments of a page that are polled. Nobody looks at a hidden tab, so nothing is
 // asked there; and who reads or selects is not moved by what is put in the place of the old.
 const again = "seen-again";
+// Boxes that the reader may have scrolled: wide tables, and strips of the grid.
+const sideways = ".table-responsive, .partition-grid .scroll";
 
 export function polled(element) {
   return element.getAttribute("hx-trigger")?.includes("every ");
@@ -29,7 +31,7 @@ function placeIn(fragment) {
     button: focused?.matches("button[id]") ? focused.id : null,
     ticked: [...fragment.querySelectorAll("input:checked")].map((box) => box.value),
     box: focused?.matches("input") ? focused.value : null,
-    sideways: [...fragment.querySelectorAll(".table-responsive")].map((box) => box.scrollLeft),
+    sideways: [...fragment.querySelectorAll(sideways)].map((box) => box.scrollLeft),
   };
 }
 
@@ -41,7 +43,7 @@ function stayAt(place) {
 function putBack(place) {
   const fragment = document.getElementById(place.id);
   if (!fragment) return;
-  fragment.querySelectorAll(".table-responsive").forEach((box, at) => {
+  fragment.querySelectorAll(sideways).forEach((box, at) => {
     box.scrollLeft = place.sideways[at] ?? 0;
   });
   stayAt(place);

@@ -9,6 +9,7 @@ import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
 import { keepAtEnd } from "./log.js";
+import { beginAtNewest } from "./strips.js";
 import { offerAll } from "./ticks.js";
 import { keepTimes, showTimes, zoneSwitch } from "./times.js";
 
@@ -18,7 +19,10 @@ function show(root) {
   showNames(root);
   offerAll(root);
   labelCells(root);
-  for (const grid of root.querySelectorAll("[data-cells]")) arrowKeys(grid);
+  for (const grid of root.querySelectorAll("[data-cells]")) {
+    arrowKeys(grid);
+    beginAtNewest(grid);
+  }
   if (window.flatpickr) datePickers(root);
 }
 

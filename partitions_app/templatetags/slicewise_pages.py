@@ -44,6 +44,12 @@ def badge(state: str | StateBadge) -> SafeString:
 
 
 @register.simple_tag
+def state_icon(state: str) -> SafeString:
+    """Render the icon of a state, for a text that says more than the label."""
+    return icon(badge_of(state).icon)
+
+
+@register.simple_tag
 def partition_url(asset_name: str, key: str) -> str:
     """Return the address of a partition's page; an unpartitioned asset's partition has no key."""
     if key:
@@ -163,6 +169,12 @@ def masked_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def percent(count: int, total: int) -> int:
     """Return the share in percent, rounded down, so that 100 means all."""
     return 100 * count // total if total else 0
+
+
+@register.filter
+def detail_label(name: str) -> str:
+    """Render the name of a detail of an audit entry in words; a run group is a request."""
+    return "request" if name == "group" else name.replace("_", " ")
 
 
 @register.filter

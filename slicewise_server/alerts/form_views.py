@@ -11,14 +11,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
 from slicewise_server.alerts import services
 from slicewise_server.alerts.forms import AlertRuleForm, ChannelForm
 from slicewise_server.alerts.lookups import channel_named, rule_named
-from slicewise_server.alerts.models import AlertRule, Channel
+from slicewise_server.alerts.models import UNSENT_STATES, AlertRule, Channel
 from slicewise_server.web.forms import ServiceForm
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
@@ -72,14 +72,23 @@ def channel_change(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @posts_need(Action.ADMINISTER)
 def channel_delete(request: HttpRequest, name: str) -> HttpResponse:
-    """Delete a channel that no rule uses."""
-    delete = partial(services.delete_channel, channel_named(name), user=person_of(request))
-    return _delete(
-        request, delete, f"Channel {name}", reverse("alerts:channel-change", args=[name])
-    )
+    """Ask whether to delete a channel, or delete a channel that no rule uses."""
+    channel = channel_named(name)
+    form_address = reverse("alerts:channel-change", args=[name])
+    if request.method != "POST":
+        unsent = channel.deliveries.filter(state__in=UNSENT_STATES)
+        context = {
+            "channel": channel,
+            "delivery_count": channel.deliveries.count(),
+            "unsent_count": unsent.count(),
+            "objection": services.objection_to_channel_deletion(channel),
+        }
+        return _question_page(request, "channel", name, Action.ADMINISTER, form_address, context)
+    delete = partial(services.delete_channel, channel, user=person_of(request))
+    return _delete(request, delete, f"Channel {name}", form_address)
 
 
 @login_required
@@ -102,14 +111,38 @@ def rule_change(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @posts_need(Action.ALERTS)
 def rule_delete(request: HttpRequest, name: str) -> HttpResponse:
-    """Delete an alert rule."""
-    delete = partial(services.delete_rule, rule_named(name), user=person_of(request))
-    return _delete(
-        request, delete, f"Alert rule {name}", reverse("alerts:rule-change", args=[name])
-    )
+    """Ask whether to delete an alert rule, or delete the rule."""
+    alert_rule = rule_named(name)
+    form_address = reverse("alerts:rule-change", args=[name])
+    if request.method != "POST":
+        context = {
+            "alert_rule": alert_rule,
+            "objection": services.objection_to_rule_deletion(alert_rule),
+        }
+        return _question_page(request, "alert rule", name, Action.ALERTS, form_address, context)
+    delete = partial(services.delete_rule, alert_rule, user=person_of(request))
+    return _delete(request, delete, f"Alert rule {name}", form_address)
+
+
+def _question_page(
+    request: HttpRequest,
+    kind: str,
+    name: str,
+    action: Action,
+    form_address: str,
+    context: dict[str, Any],
+) -> HttpResponse:
+    """Return the page that asks before a channel or a rule is deleted."""
+    shown = context | {
+        "kind": kind,
+        "name": name,
+        "may_delete": may(request.user, action),
+        "form_address": form_address,
+    }
+    return render(request, "alerts/delete.html", shown)
 
 
 def _delete(

@@ -121,6 +121,9 @@ class DeliveryState(models.TextChoices):
     FAILED = "failed", "Given up"
 
 
+UNSENT_STATES = (DeliveryState.GATHERING, DeliveryState.WAITING)
+
+
 class Delivery(models.Model):
     """One message to one channel. Once the body is set, neither body nor id ever changes."""
 

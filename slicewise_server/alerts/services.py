@@ -107,9 +107,15 @@ def delete_channel(channel: Channel, *, user: User) -> None:
     try:
         channel.delete()
     except ProtectedError:
-        names = ", ".join(channel.rules.values_list("name", flat=True))
-        raise ConflictingRequest({"": f"Alert rules use the channel: {names}."}) from None
+        objection = objection_to_channel_deletion(channel)
+        raise ConflictingRequest({"": objection}) from None
     audit.record(user, "delete", "channel", channel.name)
+
+
+def objection_to_channel_deletion(channel: Channel) -> str:
+    """Return why a channel cannot be deleted now; empty if no rule uses the channel."""
+    names = ", ".join(channel.rules.values_list("name", flat=True))
+    return f"Alert rules use the channel: {names}." if names else ""
 
 
 @transaction.atomic
@@ -194,11 +200,16 @@ def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     """Delete a rule; its deliveries stay, and an open message is closed with its events."""
     policy.require(user, Action.ALERTS)
     alert_rule = _locked(alert_rule)
-    if alert_rule.declared:
-        raise ConflictingRequest({"": _DECLARED})
+    if objection := objection_to_rule_deletion(alert_rule):
+        raise ConflictingRequest({"": objection})
     close_messages(alert_rule)
     audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
     alert_rule.delete()
+
+
+def objection_to_rule_deletion(alert_rule: AlertRule) -> str:
+    """Return why no person can delete a rule; empty for a rule that a person created."""
+    return _DECLARED if alert_rule.declared else ""
 
 
 def _locked_channel(channel: Channel) -> Channel:

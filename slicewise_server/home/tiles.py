@@ -13,6 +13,7 @@ from assets_app.queries.counts import failed_counts
 from assets_app.queries.gateways import GatewayStatus
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.stale_counts import StaleCount, stale_counts
+from partitions_app.state_badges import OVERDUE, QUEUED
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def tiles_of(
         *_overdue_tiles(assets, sum(problems.overdue.values()), overdue_tick_count),
         Tile("Stale", f"{stale_number:,}{'+' if is_cut else ''}", f"{assets}?show=stale", "rotate",
              "warn" if stale_number else "neutral", _of_assets(len(stale), "partitions")),
-        Tile("Queued", f"{queued:,}", f"{all_runs}?state=queued", "hourglass",
+        Tile("Queued", f"{queued:,}", f"{all_runs}?state=queued", QUEUED.icon,
              "info" if queued else "neutral",
              runs.beside(RunState.WAITING, RunState.DISPATCHED), runs.oldest),
         _tile("Running", runs.of(RunState.RUNNING), f"{all_runs}?state=running", "loader-2", "info",
@@ -121,7 +122,7 @@ def _overdue_tiles(assets: str, partition_count: int, tick_count: int) -> list[T
     list of its own; only the tile of ticks if no partition is overdue.
     """
     partitions = _tile(
-        "Overdue", partition_count, f"{assets}?show=overdue", "hourglass", "bad", "partitions"
+        "Overdue", partition_count, f"{assets}?show=overdue", OVERDUE.icon, "bad", "partitions"
     )
     ticks = _tile(
         "Overdue ticks", tick_count, f"{assets}?show=late", "clock", "warn", "not evaluated"

@@ -75,11 +75,40 @@ def test_a_channel_with_rules_is_not_deleted(
     browser: Client, channel: Channel, admin: User
 ) -> None:
     rule = services.save_rule(None, {"name": "all", "channel": channel}, user=admin)
+    objection = "Alert rules use the channel: all."
+    assert objection in browser.get("/alerts/channels/hook/delete/").content.decode()
     answer = browser.post("/alerts/channels/hook/delete/", follow=True)
-    assert "Alert rules use the channel: all." in answer.content.decode()
+    assert objection in answer.content.decode()
     services.delete_rule(rule, user=admin)
     browser.post("/alerts/channels/hook/delete/")
     assert not Channel.objects.exists()
+
+
+def test_a_page_asks_before_a_channel_is_deleted(
+    browser: Client, channel: Channel, admin: User
+) -> None:
+    services.send_test(channel, user=admin)
+    form = browser.get("/alerts/channels/hook/").content.decode()
+    assert "formaction" not in form
+    assert 'href="/alerts/channels/hook/delete/"' in form
+    page = " ".join(browser.get("/alerts/channels/hook/delete/").content.decode().split())
+    assert "Delete channel hook?" in page
+    assert "with its 1 delivery, of which 1 is not sent yet." in page
+    assert 'class="btn btn-danger"' in page
+    assert Channel.objects.exists()
+
+
+def test_a_page_asks_before_a_rule_is_deleted(
+    browser: Client, channel: Channel, admin: User
+) -> None:
+    services.save_rule(None, {"name": "failures", "channel": channel}, user=admin)
+    form = browser.get("/alerts/rules/failures/").content.decode()
+    assert "formaction" not in form
+    assert 'href="/alerts/rules/failures/delete/"' in form
+    page = " ".join(browser.get("/alerts/rules/failures/delete/").content.decode().split())
+    assert "Delete alert rule failures?" in page
+    assert "deliveries stay" in page
+    assert AlertRule.objects.exists()
 
 
 def test_a_rule_is_created_changed_and_deleted(browser: Client, channel: Channel) -> None:
@@ -136,7 +165,10 @@ def test_a_declared_rule_is_only_paused(browser: Client, channel: Channel) -> No
     rule = AlertRule.objects.create(name="x (declared)", channel=channel, declared=True, position=0)
     text = browser.get("/alerts/rules/x (declared)/").content.decode()
     assert "Definition files declare this rule" in text
-    assert "Delete the rule" not in text
+    assert "/delete/" not in text
+    asked = browser.get("/alerts/rules/x (declared)/delete/").content.decode()
+    assert "Definition files declare this rule" in asked
+    assert 'class="btn btn-danger"' not in asked
     browser.post("/alerts/rules/x (declared)/", {"kinds": "run_failed"})
     rule.refresh_from_db()
     assert (rule.active, rule.kinds) == (False, [])
@@ -148,4 +180,7 @@ def test_who_may_not_change_alerts_is_refused(vera: User, olga: User, channel: C
     assert editor.post("/alerts/new-channel/", {}).status_code == 403
     assert editor.post("/alerts/channels/hook/delete/").status_code == 403
     assert viewer.get("/alerts/new-rule/").context["may_save"] is False
+    asked = editor.get("/alerts/channels/hook/delete/").content.decode()
+    assert "Not permitted." in asked
+    assert 'class="btn btn-danger"' not in asked
     assert "/alerts/new-channel/" not in editor.get("/alerts/").content.decode()

@@ -65,8 +65,10 @@ PAGES: dict[str, tuple[str, ...]] = {
     "alerts/": ("/alerts/",),
     "alerts/new-channel/": ("/alerts/new-channel/",),
     "alerts/channels/<str:name>/": ("/alerts/channels/{channel}/",),
+    "alerts/channels/<str:name>/delete/": ("/alerts/channels/{channel}/delete/",),
     "alerts/new-rule/": ("/alerts/new-rule/",),
     "alerts/rules/<str:name>/": ("/alerts/rules/{alert_rule}/",),
+    "alerts/rules/<str:name>/delete/": ("/alerts/rules/{alert_rule}/delete/",),
     "lineage/": ("/lineage/", "/lineage/?tab=received", "/lineage/?tab=edges"),
     "api/docs/": ("/api/docs/",),
 }  # fmt: skip

@@ -93,3 +93,32 @@ def test_actions_of_a_backfill_have_words_and_room_for_a_finger(phone: Page, ver
         expect(phone.get_by_label(f"{name} {january.name}", exact=True)).to_be_visible()
     phone.set_viewport_size({"width": WIDE, "height": 900})
     assert not any(text.strip() for text in actions.all_inner_texts())
+
+
+def test_a_grid_whose_cells_are_far_right_begins_at_the_newest(phone: Page, vera: User) -> None:
+    autumn = PartitionByInterval("@hourly", start=date(2013, 10, 1), end=date(2014, 1, 1))
+    record(asset("leaves", autumn), "2013-10-01..2013-10-02")
+    phone.goto("/assets/leaves/?zoom=all")
+    assert phone.locator(".partition-grid .scroll").evaluate(
+        """strip => {
+            const last = [...strip.querySelectorAll("td > a")].at(-1).getBoundingClientRect();
+            return last.right <= strip.getBoundingClientRect().right;
+        }"""
+    )
+    assert phone.evaluate("scrollY") == 0
+    # A fragment that is polled stays where the reader has scrolled to.
+    backfill = written_backfill(vera, "leaves", "2013-10-01", "2013-12-30")
+    phone.goto(f"/backfills/{backfill.pk}/?zoom=all")
+    strip = phone.locator(".partition-grid .scroll")
+    assert strip.evaluate("strip => strip.scrollLeft") > 50
+    strip.evaluate("strip => { strip.scrollLeft = 20; strip.dataset.old = ''; }")
+    phone.evaluate(
+        """() => {
+            const cells = document.querySelector('#cells');
+            const address = cells.getAttribute('hx-get').replace(/&version=[^&]*/, '');
+            htmx.ajax('GET', address, {source: cells, target: cells, swap: 'outerHTML'});
+        }"""
+    )
+    expect(phone.locator(".partition-grid .scroll:not([data-old])")).to_be_visible()
+    phone.wait_for_timeout(200)
+    assert strip.evaluate("strip => strip.scrollLeft") == 20

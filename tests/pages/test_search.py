@@ -80,11 +80,28 @@ def test_the_audit_log_is_searched_by_person_action_and_subject(db: None) -> Non
     audit.record(bob, "cancel", "run", "17", {})
     browser = browser_of(ada)
     page = compact(page_at(browser, "/audit/?person=ad&action=pau&subject=flights"))
-    assert re.search(r"<td>pause</td>", page)
-    assert "<td>cancel</td>" not in page
+    assert re.search(r"<td>Pause</td>", page)
+    assert "<td>Cancel</td>" not in page
     assert "secret-value" not in page
     assert "No matching entries" in page_at(browser, "/audit/?action=nothing")
     assert 'href="/audit/"' in page_at(browser, "/")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("words", ["report_write", "report write"])
+def test_the_audit_log_shows_words_and_exact_times(words: str) -> None:
+    ada = person("ada", Role.ADMIN)
+    audit.record(ada, "report_write", "asset", "flights", {"group": 20})
+    page = compact(browser_of(ada).get("/audit/", {"action": words}).content.decode())
+    assert "<td>Report write</td>" in page
+    assert "request: 20" in page
+    assert 'data-form="ago"' not in page
+
+
+@pytest.mark.django_db
+def test_the_admin_site_names_the_zone_of_its_times() -> None:
+    browser = browser_of(person("ada", Role.ADMIN))
+    assert "Times: UTC" in page_at(browser, "/admin/auth/group/")
 
 
 @pytest.mark.django_db

@@ -82,7 +82,7 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
         state="failed",
     )
     page = page_at(browser, f"/runs/{run.pk}/")
-    assert "Data checks failed" in page
+    assert "Validations failed" in page
     assert "Nothing published." in compact(page)
     places = [page.index(f"Expected {place}.") for place in (2, 3, 1, 0)]
     assert places == sorted(places)
@@ -144,10 +144,10 @@ def test_an_asset_whose_last_run_warned_says_so_in_the_list(browser: Client, sal
     ) as warned:
         page = page_at(browser, "/assets/")
     assert f'href="/runs/{run.pk}/"' in page
-    assert "Check warning" in page
-    assert "Check warning" in page_at(browser, "/assets/sales/")
+    assert "Validation warning" in page
+    assert "Validation warning" in page_at(browser, "/assets/sales/")
     run_of(sales, {"passed": True})
     with CaptureQueriesContext(connection) as fine:
         page = page_at(browser, "/assets/")
-    assert "Check warning" not in page
+    assert "Validation warning" not in page
     assert len(warned) == len(fine)

@@ -275,10 +275,10 @@ PAGES_ACCOUNTS: Rules = {
     "audit/": Rule(reads=SITE),
     "alerts/new-channel/": asked("", Write(who=ADMINS, body=_channel_fields)),
     "alerts/channels/<str:name>/": asked("channel", Write(who=ADMINS)),
-    "alerts/channels/<str:name>/delete/": written("channel", Write(who=ADMINS)),
+    "alerts/channels/<str:name>/delete/": asked("channel", Write(who=ADMINS)),
     "alerts/new-rule/": asked("", Write(who=EDITORS, body=_rule_form)),
     "alerts/rules/<str:name>/": asked("alert_rule", Write(who=EDITORS, body=_rule_form)),
-    "alerts/rules/<str:name>/delete/": written("alert_rule", Write(who=EDITORS)),
+    "alerts/rules/<str:name>/delete/": asked("alert_rule", Write(who=EDITORS)),
     "alerts/channels/<str:name>/test/": written("used_channel", Write(who=EDITORS)),
     "alerts/deliveries/<uuid:delivery_id>/resend/": written("delivery", Write(who=EDITORS)),
 }
