@@ -86,6 +86,9 @@ def test_the_admin_site_has_the_look_and_the_theme_of_the_pages(client: Client) 
 def test_lists_open_and_search(client: Client, run: Run, name: str) -> None:
     assert client.get(page(name)).status_code == 200
     assert client.get(page(name), {"q": "carriers"}).status_code == 200
+    # A list without a search shows all rows, whatever is searched for.
+    missed = client.get(page(name), {"q": "no such row"})
+    assert missed.context["cl"].result_count == 0
 
 
 @pytest.mark.parametrize("name", SERVICE_OWNED)

@@ -244,10 +244,10 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
     changed = {"max_active_runs": "7", "priority": "0", "order": "oldest", "description": "because"}
     browser.post(f"/backfills/{january.pk}/change/", changed)
     trail = compact(page_of(browser, january)).split("Audit log")[1]
-    assert "create" in trail
-    assert "pause" in trail
+    assert "Create" in trail
+    assert "Pause" in trail
     assert trail.count("vera") == 3
-    assert "max_active_runs: 3 → 7" in trail
+    assert "max active runs: 3 → 7" in trail
     assert "→ because" in trail
 
 

@@ -275,7 +275,7 @@ def test_an_open_backfill_learns_who_did_what(browser: Client, vera: User) -> No
     assert again
     assert browser.get(again[1]).status_code == 204
     browser.post(f"/backfills/{january.pk}/pause/")
-    assert "pause" in browser.get(again[1]).content.decode()
+    assert "Pause" in browser.get(again[1]).content.decode()
 
 
 def test_a_tick_says_what_became_of_its_runs(browser: Client, vera: User) -> None:
