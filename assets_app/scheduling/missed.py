@@ -40,9 +40,8 @@ def missed_by(asset: Asset, now: datetime) -> Missed | None:
     schedule = describe_schedule(asset)
     if schedule is None:
         return None
-    if not schedule.row.by_time:
-        return _by_assets(asset, schedule, now)
-    return _by_time(asset, schedule, now)
+    by_rule = _by_time if schedule.row.by_time else _by_assets
+    return by_rule(asset, schedule, now)
 
 
 def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:

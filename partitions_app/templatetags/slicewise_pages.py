@@ -18,8 +18,8 @@ from slicewise.texts import masked_json, masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"
-# The text of Django's get_object_or_404.
 _CODE_SPAN = re.compile(r"`([^`]+)`")
+# The text of Django's get_object_or_404.
 _NO_MATCH = re.compile(r"No (\w+) matches the given query\.")
 
 
