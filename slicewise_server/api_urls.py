@@ -18,6 +18,7 @@ from assets_app.api import (
 )
 from backfills_app.api import backfills
 from backfills_app.api import control as backfill_control
+from backfills_app.api import partitions as backfill_partitions
 from slicewise_server.alerts import api as alerts
 from slicewise_server.api_docs import DocsView, SchemaView
 from slicewise_server.api_health import HealthView
@@ -94,7 +95,7 @@ v1 = [
     path("backfills/<int:pk>/", backfills.BackfillView.as_view(), name="backfill"),
     path(
         "backfills/<int:pk>/partitions/",
-        backfills.BackfillPartitionsView.as_view(),
+        backfill_partitions.BackfillPartitionsView.as_view(),
         name="backfill-partitions",
     ),
     path(

@@ -13,7 +13,6 @@ from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
 from accounts_app.policy import Action
-from assets_app.models import SkipReason
 from backfills_app.api.examples import (
     CHANGE_EXAMPLE,
     OUTCOME_EXAMPLE,
@@ -23,11 +22,10 @@ from backfills_app.api.examples import (
     UPSTREAM_EXAMPLE,
     WITH_DOWNSTREAM_EXAMPLE,
 )
-from backfills_app.models import Backfill, BackfillPartition, BackfillState
+from backfills_app.models import Backfill, BackfillState
 from backfills_app.queries.lookups import backfill_numbered
 from backfills_app.serializers import (
     BackfillDetailSerializer,
-    BackfillPartitionSerializer,
     BackfillPlanSerializer,
     BackfillRequestSerializer,
     BackfillSerializer,
@@ -74,14 +72,6 @@ class BackfillFilter(django_filters.FilterSet):
     def named_or_described(self, rows: Any, name: str, text: str) -> Any:
         """Filter by a text in the name or the description."""
         return rows.filter(Q(name__icontains=text) | Q(description__icontains=text))
-
-
-class BackfillPartitionFilter(django_filters.FilterSet):
-    """The filters of the list of a backfill's partitions."""
-
-    asset = django_filters.CharFilter(field_name="backfill_asset__asset__name")
-    state = django_filters.MultipleChoiceFilter(choices=BackfillPartition.State.choices)
-    reason = django_filters.MultipleChoiceFilter(choices=SkipReason.choices)
 
 
 def read_request(data: Any) -> BackfillRequest:
@@ -220,31 +210,3 @@ class BackfillOutcomeView(ApiView):
         backfills that held these partitions.
         """
         return conditional(request, outcome_of(backfill_numbered(pk)))
-
-
-class BackfillPartitionsView(ApiList[BackfillPartition]):
-    """The partitions of a backfill."""
-
-    queryset = BackfillPartition.objects.none()
-    serializer_class = BackfillPartitionSerializer
-    filterset_class = BackfillPartitionFilter
-    page_order = "id"
-
-    def get_queryset(self) -> QuerySet[BackfillPartition]:
-        if getattr(self, "swagger_fake_view", False):
-            return self.queryset
-        backfill = backfill_numbered(self.kwargs["pk"])
-        partitions = BackfillPartition.objects.filter(backfill_asset__backfill=backfill)
-        with_rule = partitions.select_related("backfill_asset__asset__partition_definition")
-        return with_rule.defer("backfill_asset__asset__partition_definition__spec")
-
-    @extend_schema(
-        operation_id="backfills_partitions",
-        summary="List partitions of a backfill",
-        responses={200: BackfillPartitionSerializer(many=True)} | problems(400, 401, 404),
-    )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List partitions by asset, upstream before downstream, then by time; while the backfill is
-        being created, list the partitions known by now.
-        """
-        return self.list(request, *args, **kwargs)

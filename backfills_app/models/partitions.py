@@ -68,17 +68,15 @@ class BackfillPartition(models.Model):
                 condition=Q(state="waiting"),
                 name="backfill_partition_waiting",
             ),
-            # Finds the first failed partition of a million.
+            # Lists partitions of one state, and finds the first failed partition of a million.
             models.Index(
-                fields=("backfill_asset", "position"),
-                condition=Q(state="failed"),
-                name="backfill_partition_failed",
+                fields=("backfill_asset", "state", "position"), name="backfill_partition_by_state"
             ),
-            # Counts skipped partitions by reason in no time, even of a million.
+            # Counts and lists skipped partitions by reason in no time, even of a million.
             models.Index(
-                fields=("backfill_asset", "reason"),
+                fields=("backfill_asset", "reason", "position"),
                 condition=Q(state="skipped"),
-                name="backfill_partition_skipped",
+                name="backfill_partition_by_reason",
             ),
             models.Index(
                 fields=("run",), condition=Q(run__isnull=False), name="backfill_partition_run"

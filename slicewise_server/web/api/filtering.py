@@ -1,10 +1,11 @@
 """Filters that refuse misspelt parameters: no caller mistakes a full list for the answer."""
 
-from typing import Any
+from typing import Any, cast
 
 import django_filters
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend
+from django_filters.utils import translate_validation
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.request import Request
@@ -26,6 +27,21 @@ class StrictFilterBackend(DjangoFilterBackend):
         refuse_unknown_parameters(request, filter_names | _PAGING)
         filtered: QuerySet[Any] = super().filter_queryset(request, queryset, view)
         return filtered
+
+
+def filter_values(
+    request: Request, filterset_class: type[django_filters.FilterSet], rows: QuerySet[Any]
+) -> dict[str, Any]:
+    """Return the values of the request's filters, for a view that finds its rows by itself; refuse
+    what ``StrictFilterBackend`` refuses. ``rows`` may be empty: only the model matters.
+    """
+    refuse_unknown_parameters(request, set(filterset_class.base_filters) | _PAGING)
+    filterset = filterset_class(request.query_params, rows, request=request)
+    if not filterset.is_valid():
+        # The type hints of django-filter give a dict here.
+        raise cast(Exception, translate_validation(filterset.errors))
+    values: dict[str, Any] = filterset.form.cleaned_data
+    return values
 
 
 @extend_schema_field(OpenApiTypes.BOOL)
