@@ -1,17 +1,18 @@
 """Indexes by which the list of a backfill's partitions finds those of one state or reason."""
 
 from django.db import migrations, models
+from django.db.models.functions import Lower
 
 
 class Migration(migrations.Migration):
-    """Replace two indexes by two wider ones, which also hold the order of the list."""
+    """Add an index by state, and the order of the list to the index by reason."""
 
     dependencies = [("backfills_app", "0002_failed_partitions")]
     operations = [
         migrations.AddIndex(
             "backfillpartition",
             models.Index(
-                fields=("backfill_asset", "state", "position"), name="backfill_partition_by_state"
+                "backfill_asset", Lower("state"), "position", name="backfill_partition_by_state"
             ),
         ),
         migrations.AddIndex(
@@ -22,6 +23,5 @@ class Migration(migrations.Migration):
                 name="backfill_partition_by_reason",
             ),
         ),
-        migrations.RemoveIndex("backfillpartition", "backfill_partition_failed"),
         migrations.RemoveIndex("backfillpartition", "backfill_partition_skipped"),
     ]

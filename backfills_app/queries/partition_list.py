@@ -26,7 +26,8 @@ ORDER BY asset_row.place, found.position LIMIT %(most)s
 """
 _ALL = _PAGE.format(condition="true", order="")
 _BY_STATE = _PAGE.format(
-    condition="state >= wanted.value AND state <= wanted.value", order="state, "
+    condition="lower(state) >= wanted.value AND lower(state) <= wanted.value",
+    order="lower(state), ",
 )
 _BY_REASON = _PAGE.format(
     condition="state = 'skipped' AND reason >= wanted.value AND reason <= wanted.value",
