@@ -12,38 +12,57 @@ if TYPE_CHECKING:
 
 
 # The group is compared by >= and <= instead of =: otherwise the planner takes the latest of all
-# runs to be near, and reads through the runs of every other backfill.
+# runs to be near, and reads through the runs of every other backfill. A run without an end works
+# until now, and the present counts as the start of one more run: the time before is a gap too.
 _PACES = """
-SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, unfinished.began,
+SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, recent.idle_until_now,
     unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
-FROM unnest(%(groups)s::bigint[]) AS groups(id), LATERAL (
+FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERAL (
     SELECT count(*) AS number, count(*) FILTER (
         WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
     ) AS running, coalesce(sum(run.partition_count) FILTER (
         WHERE run.state IN ('running', 'publishing', 'canceling')
-    ), 0) AS running_partitions, min(run.started_at) AS began
+    ), 0) AS running_partitions
     FROM assets_app_run AS run WHERE run.group_id = groups.id
         AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ) AS unfinished, LATERAL (
-    SELECT sum(run.partition_count) AS partitions, min(run.started_at) AS first,
-        max(run.ended_at) AS last, sum(run.gap) FILTER (WHERE run.gap > %(idle)s) AS idle
+    SELECT sum(run.partition_count) AS partitions,
+        min(run.started_at) FILTER (WHERE run.ended_at IS NOT NULL) AS first,
+        max(run.ended_at) AS last,
+        sum(run.idle) FILTER (WHERE NOT run.is_now) AS idle,
+        sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
     FROM (
-        SELECT partition_count, started_at, ended_at, started_at - max(ended_at) OVER (
-            ORDER BY started_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS gap
+        SELECT busy.*, CASE WHEN busy.started_at - busy.work_until > %(idle)s THEN (
+            SELECT max(entry.at) FROM accounts_app_auditentry AS entry
+            WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
+              AND entry.action IN ('resume', 'retry failed')
+              AND entry.at > busy.work_until AND entry.at <= busy.started_at
+        ) - busy.work_until END AS idle
         FROM (
-            SELECT partition_count, started_at, ended_at FROM assets_app_run
-            WHERE group_id >= groups.id AND group_id <= groups.id
-              AND state IN ('succeeded', 'failed')
-            ORDER BY group_id DESC, id DESC LIMIT %(recent)s
-        ) AS ended
+            SELECT work.*, max(coalesce(work.ended_at, %(now)s)) OVER (
+                ORDER BY work.started_at, work.is_now
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS work_until
+            FROM (
+                (SELECT partition_count, started_at, ended_at, false AS is_now FROM assets_app_run
+                WHERE group_id >= groups.id AND group_id <= groups.id
+                  AND state IN ('succeeded', 'failed')
+                ORDER BY group_id DESC, id DESC LIMIT %(recent)s)
+                UNION ALL
+                SELECT 0, started_at, NULL, false FROM assets_app_run
+                WHERE group_id = groups.id AND started_at IS NOT NULL
+                  AND state IN ('running', 'publishing', 'canceling')
+                UNION ALL SELECT 0, %(now)s, NULL, true
+            ) AS work
+        ) AS busy
     ) AS run
 ) AS recent
 """
 _RECENT_RUNS = 100
 _FEWEST_FOR_A_RATE = 3
-# A longer time without a run at work says nothing about the pace: the backfill was paused, or had
-# ended before a retry.
+# A longer time without a run at work says nothing about the pace if the time ends with a resumption
+# or a retry: the backfill was paused, or had ended. Other such times are waits, for a slot or
+# a worker, and count.
 _IDLE = timedelta(minutes=1)
 
 
@@ -70,24 +89,24 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     """Return the pace of each backfill by its number: one query for all backfills.
 
     For a backfill with active runs, the time since the end of its last run counts too, so that the
-    pace of a stuck backfill sinks. Times without a run at work, such as pauses, do not count.
+    pace of a stuck backfill sinks. Pauses, and times between the end and a retry, do not count.
     """
     by_group = {backfill.group_id: backfill for backfill in backfills}
+    facts: dict[str, Any] = {
+        "groups": list(by_group), "names": [backfill.name for backfill in by_group.values()],
+        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE,
+    }  # fmt: skip
     with connection.cursor() as cursor:
-        facts: dict[str, Any] = {
-            "groups": list(by_group), "recent": _RECENT_RUNS, "idle": _IDLE,
-        }  # fmt: skip
         cursor.execute(_PACES, facts)
         rows = cursor.fetchall()
     paces = {}
-    for group_id, partitions, first, last, idle, began, *numbers in rows:
+    for group_id, partitions, first, last, idle, idle_until_now, *numbers in rows:
         backfill, running = by_group[group_id], numbers[0]
         seconds = 0.0
         if first and last:
-            until = last if backfill.ended or not running else now
-            idle = idle or timedelta(0)
-            if until > last and began and began - last > _IDLE:
-                idle += began - last
+            until, idle = last, idle or timedelta(0)
+            if running and not backfill.ended:
+                until, idle = now, idle + (idle_until_now or timedelta(0))
             seconds = max((until - first - idle).total_seconds(), 0.1)
         paces[backfill.pk] = Pace(partitions or 0, seconds, *numbers)
     return paces

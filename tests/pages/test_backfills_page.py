@@ -1,7 +1,8 @@
 """The page of one backfill: text, actions, and number of statements."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from django.db import connection
@@ -10,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from assets_app.models import Run
 from backfills_app.models import Backfill, BackfillAsset
@@ -128,26 +130,56 @@ def test_the_pace_of_a_backfill_without_progress_slows_down(january: Backfill) -
     assert slow < fast / 10
 
 
+def moved(runs: list[Run], hours: float) -> None:
+    """Have runs begun and ended so many hours earlier."""
+    for run in runs:
+        assert run.started_at
+        run.started_at -= timedelta(hours=hours)
+        run.ended_at = run.ended_at and run.ended_at - timedelta(hours=hours)
+    Run.objects.bulk_update(runs, ["started_at", "ended_at"])
+
+
+def let_go(backfill: Backfill, action: str, at: datetime) -> None:
+    """Record that a person resumed or retried a backfill."""
+    with patch("django.utils.timezone.now", return_value=at):
+        audit.record(backfill.submitted_by, action, "backfill", backfill.name)
+
+
+def pace_of(backfill: Backfill, now: datetime) -> float:
+    seen = paces_of([backfill], now)[backfill.pk].per_second
+    assert seen
+    return seen
+
+
 def test_the_pace_counts_no_pause_and_no_time_before_a_retry(january: Backfill) -> None:
     now = timezone.now()
+    moved(runs_of(january, "succeeded", 10, seconds=1.0), 8)
+    moved(runs_of(january, "succeeded", 5, seconds=1.0), 4)
+    let_go(january, "retry failed", now - timedelta(hours=4, seconds=6.5))
+    assert pace_of(january, now) == pytest.approx(1.0, rel=0.1)
+    let_go(january, "resume", now - timedelta(seconds=10))
+    # A run is dispatched, and has not begun.
+    (run,) = runs_of(january, "dispatched", 1)
+    Run.objects.filter(pk=run.pk).update(started_at=None)
+    assert pace_of(january, now) == pytest.approx(15 / 25, rel=0.05)
+    Run.objects.filter(pk=run.pk).update(state="running", started_at=now - timedelta(seconds=5))
+    assert pace_of(january, now) == pytest.approx(15 / 25, rel=0.05)
 
-    def pace() -> float:
-        seen = paces_of([january], now)[january.pk].per_second
-        assert seen
-        return seen
 
-    first = runs_of(january, "succeeded", 10, seconds=1.0)
-    second = runs_of(january, "succeeded", 5, seconds=1.0)
-    for runs, hours in ((first, 8), (second, 4)):
-        for run in runs:
-            assert run.started_at
-            assert run.ended_at
-            run.started_at -= timedelta(hours=hours)
-            run.ended_at -= timedelta(hours=hours)
-        Run.objects.bulk_update(runs, ["started_at", "ended_at"])
-    assert pace() == pytest.approx(1.0, rel=0.01)
-    runs_of(january, "running", 1, seconds=5.0)  # resumed ten seconds ago
-    assert pace() == pytest.approx(15 / 25, rel=0.05)
+def test_the_pace_counts_waits_for_a_slot(january: Backfill) -> None:
+    now = timezone.now()
+    for hours in (3, 2, 1):
+        moved(runs_of(january, "succeeded", 1, seconds=600.0), hours)
+    assert pace_of(january, now) == pytest.approx(3 / (2 * 3600 + 600), rel=0.01)
+
+
+def test_a_run_at_work_is_no_pause(january: Backfill) -> None:
+    now = timezone.now()
+    runs_of(january, "running", 1, seconds=4 * 3600.0)
+    for hours in (3, 2, 1):
+        moved(runs_of(january, "succeeded", 1, seconds=60.0), hours)
+    let_go(january, "resume", now - timedelta(hours=1.5))
+    assert pace_of(january, now) == pytest.approx(3 / (3 * 3600 + 60), rel=0.01)
 
 
 def test_it_is_paused_and_resumed_by_a_button(browser: Client, january: Backfill) -> None:
