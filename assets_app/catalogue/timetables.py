@@ -20,12 +20,13 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
+from assets_app.queries.time_rules import time_rule
 from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_after, is_time, time_terms
 
 _COLUMNS = (
-    *("rule", "by_time", "next_at", "handled_until", "began_at", "paused_at"),
-    "handled_before_pause",
+    *("rule", "by_time", "next_at", "handled_until", "began_at"),
+    *("paused_at", "unpaused_at", "handled_before_pause"),
     "retry_at",
 )
 _PAUSE = ("paused_at", "unpaused_at", "handled_before_pause")
@@ -41,16 +42,6 @@ class _Limits(NamedTuple):
 
 # The value for `Schedule.rule`, and the limits of the runs.
 _Rule = tuple[dict[str, Any] | None, _Limits]
-
-
-def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
-    """Return the ticks of a schedule by time, from the value of `Schedule.rule`."""
-    return TimeSchedule.from_json(
-        schedule_rule["schedule"],
-        timezone=schedule_rule.get("timezone"),
-        start=schedule_rule.get("start"),
-        end=schedule_rule.get("end"),
-    )
 
 
 def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeSchedule]:
@@ -213,6 +204,11 @@ def _carry_over(
         # Without a tick no partition was handled meanwhile, and none that ended is due: there is no
         # catch-up.
         row.handled_until = row.began_at = now
+        # The rule misses what ends from now on: nothing that ended before, and in earlier pauses.
+        if is_paused:
+            row.handled_before_pause = now
+        else:
+            row.paused_at = row.unpaused_at = row.handled_before_pause = None
     elif row.by_time:
         row.began_at = row.handled_until
     elif row.joins_times and schedule_rule is not None and is_time(schedule_rule["schedule"]):

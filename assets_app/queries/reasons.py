@@ -14,6 +14,7 @@ from assets_app.models import (
     SkipReason,
 )
 from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.time_rules import time_rule
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
 from slicewise import Interval
 from slicewise.texts import masked_text
@@ -192,7 +193,8 @@ def _missed_reason(
     unpaused_at = schedule.unpaused_at
     if ended_at is None or since is None or paused_at is None or unpaused_at is None:
         return None
-    if not since < ended_at <= unpaused_at:
+    until = time_rule(schedule.rule).last_until(unpaused_at) if schedule.rule else None
+    if until is None or not since < ended_at <= until:
         return None
     text = (
         f"The partition came due while the asset was paused, from {_utc(paused_at)} to"

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 
 import slicewise
-from assets_app.catalogue.timetables import time_rule
+from assets_app.queries.time_rules import time_rule
 from slicewise.calendar import TimeSchedule
 from slicewise.partitions import (
     PartitionRow,

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
+from django.db.models import Q
+
 import slicewise
-from assets_app.catalogue.timetables import time_rule
 from assets_app.models import Asset, AssetPartition
+from assets_app.queries.keys import still_known
+from assets_app.queries.time_rules import time_rule
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed_by_assets import is_on_record, missed_by_assets
 from slicewise.partitions import LONGEST_SELECTION, ended_between
@@ -53,31 +56,42 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
     if definition is None or definition.time_dimension is None:
         return None
     if asset.paused:
-        until = time_rule(schedule.rule).last_until(now)
-    else:
+        ended_at = now
+    elif row.unpaused_at is not None and is_on_record(row, now):
         # Ticks went on from there.
-        until = row.unpaused_at if is_on_record(row, now) else None
+        ended_at = row.unpaused_at
+    else:
+        return None
+    until = time_rule(schedule.rule).last_until(ended_at)
     since = row.handled_before_pause or row.handled_until
     if until is None or until <= since:
         return None
-    ended = ended_between(definition, since, until)
-    count = len(ended) - _materialized_count(asset, ended)
-    if count <= 0:
+    missed = _without_settled(asset, ended_between(definition, since, until))
+    if not missed:
         return None
-    ends = {"start": ended[0].time.text, "end": ended[-1].time.text}
+    ends = {"start": missed[0].time.text, "end": missed[-1].time.text}
     return Missed(
-        count=count, first=ends["start"], last=ends["end"],
-        selection=_selection(ended), form=urlencode(ends),
+        count=len(missed), first=ends["start"], last=ends["end"],
+        selection=_selection(missed), form=urlencode(ends),
         is_by_time=True,
     )  # fmt: skip
 
 
-def _materialized_count(asset: Asset, partitions: slicewise.PartitionSet) -> int:
-    """Return how many of some consecutive partitions are materialized."""
-    if not partitions:
-        return 0
-    span = partitions[0].time.start, partitions[-1].time.start
-    return AssetPartition.objects.made_of(asset).filter(window_start__range=span).count()
+def _without_settled(asset: Asset, partitions: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    """Return some consecutive partitions without those that are materialized or that a run holds:
+    one statement.
+    """
+    definition = partitions.definition
+    if not partitions or definition is None:
+        return partitions
+    rows = AssetPartition.objects.filter(
+        Q(version__gt=0) | Q(held_by__isnull=False),
+        asset=asset,
+        identity=asset.identity,
+        window_start__range=(partitions[0].time.start, partitions[-1].time.start),
+    )
+    settled = still_known(definition, rows.values_list("key", flat=True).iterator())
+    return partitions - slicewise.PartitionSet.of(definition, settled)
 
 
 def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:
