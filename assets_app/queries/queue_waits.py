@@ -2,15 +2,15 @@
 
 from datetime import datetime
 
-from assets_app.models import ACTIVE_STATES, Gateway, Run, RunState
+from assets_app.models import ACTIVE_STATES, Gateway, GroupKind, Run, RunState
 from assets_app.models.gateways import GatewayState
 
 
 def queue_wait_of(run: Run, now: datetime) -> str:
-    """Return the first reason that holds, as a sentence; empty for a run that is not queued, or
-    that begins with the next dispatch.
+    """Return the first reason that holds, as a sentence; empty for a run that is not queued, that
+    waits for the time of its retry, or that begins with the next dispatch.
     """
-    if run.state != RunState.QUEUED:
+    if run.state != RunState.QUEUED or (run.not_before and run.not_before > now):
         return ""
     if run.group.paused:
         return "The backfill is paused."
@@ -18,12 +18,15 @@ def queue_wait_of(run: Run, now: datetime) -> str:
     online = [row for row in gateways if row.state_at(now) == GatewayState.WORKING]
     if not online:
         return f"No worker of the queue {run.queue} is online."
-    if all(row.spark_away_since for row in online):
+    needs_spark = run.producer_version.spec.engine != "submit"
+    if needs_spark and all(row.spark_away_since for row in online):
         return "No worker reaches the Spark server."
     active = Run.objects.filter(state__in=ACTIVE_STATES)
     limit = run.group.max_active_runs
     if limit is not None and active.filter(group=run.group_id).count() >= limit:
-        return f"The backfill has {limit:,} active run{_s(limit)}, its limit."
+        # A schedule has the limit of its asset.
+        owner = "backfill" if run.group.kind == GroupKind.BACKFILL else "asset"
+        return f"The {owner} has {limit:,} active run{_s(limit)}, its limit."
     producer = run.producer_version.producer
     in_force = producer.current_version
     limit = in_force.spec.max_active_runs if in_force else None

@@ -1,5 +1,7 @@
 """Why a queued run has not begun, on the page of the run."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -39,11 +41,37 @@ def test_a_queued_run_tells_the_first_reason_that_holds(browser: Client, flights
         version.definition["max_active_runs"] = 1
         version.save()
     assert wait_of(run) == "The asset has 1 active run, its limit."
-    RunGroup.objects.filter(pk=other.group_id).update(max_active_runs=1)
+    RunGroup.objects.filter(pk=other.group_id).update(max_active_runs=1, kind="backfill")
     Run.objects.filter(pk=run.pk).update(group=other.group_id)
     assert wait_of(run) == "The backfill has 1 active run, its limit."
     RunGroup.objects.update(paused=True)
     assert wait_of(run) == "The backfill is paused."
+
+
+def test_the_limit_of_a_schedule_is_the_limit_of_its_asset(flights: Asset) -> None:
+    running = recorded_run(flights, RunState.RUNNING)
+    RunGroup.objects.filter(pk=running.group_id).update(max_active_runs=1, kind="schedule")
+    run = recorded_run(flights, RunState.QUEUED)
+    Run.objects.filter(pk=run.pk).update(group=running.group_id)
+    make_gateway(run.queue)
+    assert wait_of(run) == "The asset has 1 active run, its limit."
+
+
+def test_a_run_with_an_application_of_its_own_needs_no_server(flights: Asset) -> None:
+    run = recorded_run(flights, RunState.QUEUED)
+    make_gateway(run.queue)
+    recorded_run(flights, RunState.RUNNING)
+    Gateway.objects.update(spark_away_since=timezone.now(), slots=1)
+    for version in ProducerVersion.objects.all():
+        version.definition["engine"] = "submit"
+        version.save()
+    assert wait_of(run) == f"1 of 1 slot of the queue {run.queue} is in use."
+
+
+def test_a_run_waits_for_the_time_of_its_retry(flights: Asset) -> None:
+    run = recorded_run(flights, RunState.QUEUED)
+    Run.objects.update(not_before=timezone.now() + timedelta(minutes=20))
+    assert wait_of(run) == ""
 
 
 def test_only_a_queued_run_waits_for_its_turn(flights: Asset) -> None:
