@@ -9,9 +9,16 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
-from assets_app.models import Asset, Gateway
+from assets_app.models import Asset, AssetDependency, Gateway, ProducerVersion
 from assets_app.queries.staleness import newer_inputs
-from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from partitions_app.models import PartitionDefinition
+from slicewise import (
+    Offset,
+    Overlap,
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+)
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
 from tests.scheduling.scheduled_assets import at, by, scheduled, write
@@ -91,6 +98,29 @@ def test_the_page_of_a_day_names_the_inputs_of_the_day_alone(
         named = set(re.findall(r"/assets/hourly/partitions/([^/]+)/", page))
         assert named == {f"{day}T{hour:02}:00Z" for hour in range(24)}
         assert ("Newer version 2 available" in page) == has_newer
+
+
+@pytest.mark.parametrize("change", ["mapping", "windows", "segments"])
+def test_the_page_of_a_day_names_all_inputs_where_the_upstream_has_changed(
+    browser: Client, alice: User, gateway: Gateway, change: str
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07-01..2024-07-02", gateway, alice)
+    write(daily, "2024-07-01..2024-07-02", gateway, alice)
+    if change == "mapping":
+        AssetDependency.objects.update(mapping=Offset(-1).to_json())
+    else:
+        definition = DAILY if change == "windows" else SHOPS
+        hourly.partition_definition = PartitionDefinition.of(definition.to_json())
+        hourly.save()
+        AssetDependency.objects.update(mapping=Overlap(nonexistent="ignore").to_json())
+        for version in ProducerVersion.objects.filter(producer=daily.producer):
+            version.definition["mappings"] = {"hourly": Overlap(nonexistent="ignore").to_json()}
+            version.save()
+    answer = browser.get("/assets/daily/partitions/2024-07-01/")
+    assert answer.status_code == 200
+    inputs = answer.content.decode().partition("Inputs")[2]
+    assert len(set(re.findall(r"2024-07-0[12]T\d\d:00Z", inputs))) == 48
 
 
 def test_of_a_run_of_several_segments_only_the_same_segment_is_stale(
