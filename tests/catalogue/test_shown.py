@@ -69,7 +69,7 @@ def test_pages_say_which_assets_of_broken_files_stay_in_force(
     overview = compact(browser.get("/").content.decode())
     assert "1 import error; no earlier version is in use." in overview
     page_text = compact(browser.get("/bundles/").content.decode())
-    assert "No asset of this file is in force." in page_text
+    assert "No asset that this error concerns is in force." in page_text
     assert "A corrected file is loaded at the next sync, within 30 seconds" in page_text
     (folder / "a.py").write_text(f"{HEADER}1 / 0\n")
     sync_bundle("trials", folder)

@@ -148,7 +148,7 @@ def test_the_search_of_a_failed_runs_log_shows_the_error_which_no_line_has(
     page = page_at(browser, f"/runs/{run.pk}/log/search/?q=user_id")
     assert "No matching line" in page
     assert "KeyError: &#x27;user_id&#x27;" in page
-    assert f'<a href="/runs/{run.pk}/">Open traceback</a>' in page
+    assert f'<a href="/runs/{run.pk}/">Open run</a>' in page
 
 
 def test_the_page_has_the_end_of_a_huge_log_and_no_more(browser: Client, talker: Asset) -> None:
