@@ -61,6 +61,17 @@ def test_channels_rules_and_deliveries_are_listed_without_secrets(
     assert "Send test message" not in text
 
 
+def test_a_delivery_shows_its_text_with_links_to_runs(
+    channel: Channel, admin: User, vera: User
+) -> None:
+    services.send_test(channel, user=admin)
+    text = "sales: 1 run failed: <b>no rows</b>\n  https://slicewise.example/runs/7/"
+    Delivery.objects.update(body={"title": "Slicewise: 1 run failed", "text": text})
+    page = browser_of(vera).get("/alerts/").content.decode()
+    assert '<a href="https://slicewise.example/runs/7/"' in page
+    assert "&lt;b&gt;no rows" in page
+
+
 def test_an_unchanged_page_is_not_sent_again(channel: Channel, vera: User) -> None:
     browser = browser_of(vera)
     version = browser.get("/alerts/").context["version"]
