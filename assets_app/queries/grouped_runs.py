@@ -12,8 +12,6 @@ from assets_app.models import Run, RunGroup, RunState, ScheduleTick
 MOST_RUNS = 2000
 """The number of latest runs that are grouped: a list of a million runs has no end in sight."""
 
-_MOST_GROUPS = 100
-
 
 @dataclass(slots=True)
 class GroupedRuns:
@@ -72,4 +70,4 @@ def grouped_runs(rows: QuerySet[Run]) -> Sequence[GroupedRuns]:
         line.created_at = min(line.created_at or row["created"], row["created"])
         line.asset_name = min(line.asset_name or row["name"], row["name"])
         line.asset_count = max(line.asset_count, row["names"])
-    return sorted(lines.values(), key=lambda line: -line.newest_run)[:_MOST_GROUPS]
+    return sorted(lines.values(), key=lambda line: -line.newest_run)

@@ -113,6 +113,17 @@ def test_runs_are_grouped_by_request_and_by_tick(browser: Client, flights: Asset
     assert "No matching runs" in page_at(browser, "/runs/?by=request&asset=nothing")
 
 
+def test_a_list_that_leaves_groups_out_gives_their_number(browser: Client, flights: Asset) -> None:
+    for number in range(100):
+        failed_run(flights, group=RunGroup.objects.create(kind="request", label=f"no {number}"))
+    assert "Filters show the others" not in page_at(browser, "/runs/?by=request")
+    failed_run(flights, group=RunGroup.objects.create(kind="request", label="one more"))
+    page = compact(page_at(browser, "/runs/?by=request"))
+    assert "The latest 100 of 101 groups. Filters show the others." in page
+    assert ">one more<" in page
+    assert ">no 0<" not in page
+
+
 def test_without_runs_an_unfiltered_list_of_requests_says_how_to_begin(browser: Client) -> None:
     page = page_at(browser, "/runs/?by=request")
     assert "No runs yet" in page
