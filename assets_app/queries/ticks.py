@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from assets_app.models import Asset, Run, Schedule, ScheduleTick, ScheduleTruncation
 
@@ -16,8 +16,10 @@ LATE_AFTER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class OverdueTick:
-    """A tick that should have been handled, with an asset of the schedule."""
+class AssetTick:
+    """The next tick of a schedule, which may be overdue, with the first asset of the schedule by
+    name.
+    """
 
     asset_name: str
     at: datetime
@@ -28,18 +30,29 @@ def late_schedules(now: datetime) -> QuerySet[Schedule]:
     return Schedule.objects.filter(next_at__lt=now - LATE_AFTER)
 
 
-def overdue_ticks(now: datetime) -> list[OverdueTick]:
+def overdue_ticks(now: datetime) -> list[AssetTick]:
     """Return the overdue tick of each schedule of declared assets, the oldest first, with the first
     asset of the schedule by name: one statement.
     """
     assets = Asset.objects.filter(active=True, producer__schedule__in=late_schedules(now))
     rows = assets.order_by("producer__schedule", "name").distinct("producer__schedule")
     ticks = [
-        OverdueTick(name, next_at)
+        AssetTick(name, next_at)
         for name, next_at in rows.values_list("name", "producer__schedule__next_at")
         if next_at is not None
     ]
     return sorted(ticks, key=lambda tick: (tick.at, tick.asset_name))
+
+
+def next_ticks(now: datetime, most: int) -> list[AssetTick]:
+    """Return the next ticks of schedules by time, the earliest first, without paused assets and
+    without overdue ticks: one statement.
+    """
+    assets = Asset.objects.filter(active=True, paused=False, producer__schedule=OuterRef("pk"))
+    first_name = Subquery(assets.order_by("name").values("name")[:1])
+    schedules = Schedule.objects.filter(next_at__gte=now - LATE_AFTER).annotate(first=first_name)
+    rows = schedules.filter(first__isnull=False).order_by("next_at", "pk")
+    return [AssetTick(name, at) for name, at in rows.values_list("first", "next_at")[:most] if at]
 
 
 def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:

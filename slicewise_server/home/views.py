@@ -19,7 +19,7 @@ from assets_app.queries.gateways import (
 )
 from assets_app.queries.most_counted import assets_with_most
 from assets_app.queries.pages import broken_bundles, bundles_with_kept_assets
-from assets_app.queries.ticks import overdue_ticks, recent_truncations
+from assets_app.queries.ticks import next_ticks, overdue_ticks, recent_truncations
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.home.run_chart import SPANS, Span, run_chart
@@ -30,6 +30,7 @@ _MOST_ASSETS = 10
 _MOST_GROUPS = 10
 _MOST_BACKFILLS = 10
 _MOST_WORKERS = 10
+_MOST_NEXT_TICKS = 5
 
 
 @login_required
@@ -83,6 +84,7 @@ def _work_context(now: datetime) -> dict[str, Any]:
         "overdue_ticks": ticks[:_MOST_ASSETS],
         "more_overdue_ticks": max(len(ticks) - _MOST_ASSETS, 0),
         "truncations": recent_truncations(now),
+        "next_ticks": next_ticks(now, _MOST_NEXT_TICKS),
         "any_asset": Asset.objects.filter(active=True).exists(),
     }
 

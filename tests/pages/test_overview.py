@@ -99,6 +99,21 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
     assert "scheduled full" in sections(browser)
 
 
+def test_the_earliest_ticks_to_come_are_listed(browser: Client) -> None:
+    assert "Next ticks" not in page_at(browser, "/")
+    soon = timezone.now() + timedelta(minutes=5)
+    for place, name in enumerate(("sixth", "b", "d", "c", "a", "e", "resting", "past")):
+        schedule = scheduled(name, cron("@daily"), DAILY, since=at(2024, 1, 1)).producer.schedule
+        Schedule.objects.filter(pk=schedule.pk).update(next_at=soon + timedelta(minutes=place % 6))
+    Schedule.objects.filter(producer__name="sixth").update(next_at=soon + timedelta(hours=1))
+    Schedule.objects.filter(producer__name="past").update(next_at=soon - timedelta(hours=1))
+    Asset.objects.filter(name="resting").update(paused=True)
+    page = compact(page_at(browser, "/"))
+    listed = page[page.index("Next ticks") :]
+    listed = listed[: listed.index("</section>")]
+    assert re.findall(r'href="/assets/(\w+)/\?tab=schedule"', listed) == ["b", "d", "c", "a", "e"]
+
+
 def test_overdue_ticks_are_told_beside_overdue_partitions(browser: Client, flights: Asset) -> None:
     late = scheduled("late_one", cron("@daily"), DAILY, since=at(2024, 1, 1))
     removed = scheduled("removed_one", cron("@daily"), DAILY, since=at(2024, 1, 1))
