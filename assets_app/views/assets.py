@@ -1,7 +1,7 @@
 """The pages of assets: the list, and the page of one asset."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -15,6 +15,7 @@ from accounts_app.policy import Action, may, may_for_assets
 from assets_app.models import Asset, Run
 from assets_app.queries.asset_graph import neighbours_of
 from assets_app.queries.clock import database_now
+from assets_app.queries.counted_selection import counted_selection
 from assets_app.queries.counts import assets_in_progress, failed_counts
 from assets_app.queries.grid import grid_page
 from assets_app.queries.grid_selection import PICKED_STATES, picked_text
@@ -24,7 +25,7 @@ from assets_app.queries.overview import AssetStatus, asset_statuses
 from assets_app.queries.pages import import_error_of
 from assets_app.queries.run_durations import duration_chart
 from assets_app.queries.stale_counts import stale_counts
-from assets_app.queries.ticks import late_schedules
+from assets_app.queries.ticks import LATE_AFTER, late_schedules
 from assets_app.views.declaration_tabs import definition_tab, settings_tab, validations_tab
 from assets_app.views.graph_canvas import neighbourhood_graph
 from assets_app.views.schedules import schedule_tab
@@ -68,8 +69,9 @@ _LIVE_TABS = ("runs", "schedule")
 def assets(request: HttpRequest) -> HttpResponse:
     """Render the list of assets, with the status of each asset; only the rows for a poll."""
     page = page_of_rows(request, _matching(request), 40)
-    statuses = asset_statuses(page.items) if page.items else []
-    version = _version(statuses, page.has_next)
+    now = database_now()
+    statuses = asset_statuses(page.items, now=now) if page.items else []
+    version = _version(statuses, now, page.has_next)
     if is_poll(request) and (answer := unchanged(request, version)):
         return answer
     context = {
@@ -99,7 +101,9 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     tab = tab if tab in TABS else _PARTITIONS
     status = asset_statuses([asset_row], strips=False, now=now)[0]
     orphans = orphan_count(asset_row, status.materialized)
-    head_version = _version([status], orphans, asset_row.description, asset_row.active)
+    head_version = _version(
+        [status], now, orphans, asset_row.description, asset_row.active, _minutes_left(status, now)
+    )
     head = {
         "asset": asset_row,
         "asset_status": status,
@@ -127,8 +131,9 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, f"assets_app/asset_{tab}.html", context)
 
 
-def _version(statuses: Sequence[AssetStatus], *more: object) -> str:
+def _version(statuses: Sequence[AssetStatus], now: datetime, *more: object) -> str:
     """Return a digest of the values that pages show of the assets."""
+    due_before = now - LATE_AFTER
     shown = [
         (
             status.asset.pk,
@@ -142,11 +147,22 @@ def _version(statuses: Sequence[AssetStatus], *more: object) -> str:
             status.late,
             status.warned,
             status.strip and [look.name for look in status.strip.looks],
-            getattr(getattr(status.asset.producer, "schedule", None), "next_at", None),
+            next_at := _next_tick(status),
+            next_at is not None and next_at < due_before,
         )
         for status in statuses
     ]
     return version_of((shown, more))
+
+
+def _next_tick(status: AssetStatus) -> datetime | None:
+    return getattr(getattr(status.asset.producer, "schedule", None), "next_at", None)
+
+
+def _minutes_left(status: AssetStatus, now: datetime) -> int | None:
+    """Return the whole minutes until the next tick, which the head of the page shows in words."""
+    next_at = _next_tick(status)
+    return None if next_at is None else (next_at - now) // timedelta(minutes=1)
 
 
 def asset_for_page(name: str) -> Asset:
@@ -212,6 +228,12 @@ def _partitions(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, 
     grid_request = GridRequest(
         request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
     )
+    state = request.GET.get("select", "")
+    # A link from another page names no page of the grid: the link means all such partitions.
+    is_of_view = not {"zoom", "at", "page"}.isdisjoint(request.GET)
+    of_asset = None if is_of_view else counted_selection(asset, state, now)
+    if of_asset:
+        grid_request = GridRequest(at=of_asset.last_day)
     grid = grid_page(asset, grid_request, now)
     context = {
         "grid": grid,
@@ -221,9 +243,10 @@ def _partitions(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, 
         "selection": request.GET.get("selection", "")[:LONGEST_SELECTION],
         "selection_error": "",
     }
-    state = request.GET.get("select", "")
     try:
-        if state in PICKED_STATES:
+        if of_asset:
+            context["selection"] = of_asset.text
+        elif state in PICKED_STATES:
             context["selection"] = picked_text(asset, grid_request, grid, state, now)
     except InvalidRequest as refused:
         context["selection_error"] = refused.errors["selection"][0]

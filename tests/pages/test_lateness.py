@@ -113,6 +113,23 @@ def test_the_overview_and_the_catalogue_count_overdue_partitions(browser: Client
     assert "2 overdue" in browser.get("/assets/sales/").content.decode()
 
 
+def test_the_overviews_link_selects_overdue_partitions_whose_run_failed(browser: Client) -> None:
+    sales = watched("sales")
+    record(sales, day(1), lambda _: "failed")
+    selected = browser.get("/assets/sales/?select=overdue").content.decode()
+    assert f'value="{day(2)}..{day(1)}"' in selected
+
+
+def test_the_overviews_link_selects_failed_partitions_of_earlier_years(browser: Client) -> None:
+    sales = asset("sales", DAILY)
+    record(sales, "2024-03-05", lambda _: "failed")
+    record(sales, "2025-02-07", lambda _: "failed")
+    page = browser.get("/assets/sales/?select=failed").content.decode()
+    assert 'value="2024-03-05,2025-02-07"' in page
+    # The grid shows the year of the last one.
+    assert 'href="partitions/2025-02-07/"' in page
+
+
 def test_the_graph_shows_overdue_partitions_before_missing_ones(browser: Client) -> None:
     sales = watched("sales")
     watched("visits", warn=True)

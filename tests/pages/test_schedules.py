@@ -376,3 +376,20 @@ def test_missed_partitions_of_a_joined_schedule_are_on_its_tab(
     Schedule.objects.update(paused_at=BEGAN, handled_before_pause=BEGAN)
     assert "2024-07-01" in shown(browser, "joined")
     assert "Missed while paused" in shown(browser, "joined")
+
+
+def test_open_pages_show_a_tick_that_becomes_overdue(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    Schedule.objects.update(next_at=timezone.now() - timedelta(seconds=30))
+    versions = {
+        "/assets/?": browser.get("/assets/").context["version"],
+        "/assets/daily/?fragment=head&": browser.get("/assets/daily/").context["head_version"],
+    }
+    # In place of half a minute.
+    for module in ("views.assets", "templatetags.slicewise_schedules"):
+        monkeypatch.setattr(f"assets_app.{module}.LATE_AFTER", timedelta(seconds=10))
+    for address, version in versions.items():
+        polled = browser.get(f"{address}version={version}", headers={"hx-request": "true"})
+        assert "Tick overdue" in polled.content.decode(), address

@@ -1,0 +1,65 @@
+"""The partitions that the overview counts for an asset, as a selection."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db.models import QuerySet
+
+from assets_app.models import Asset, AssetPartition, PartitionState
+from assets_app.queries.keys import still_known
+from assets_app.queries.overdue import overdue_partitions
+from slicewise import PartitionSet
+from slicewise.partitions import LONGEST_SELECTION
+
+_MOST_SELECTED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSelection:
+    """The text of a selection, and the local day of its last window, empty without windows."""
+
+    text: str
+    last_day: str
+
+
+def counted_selection(asset: Asset, state: str, now: datetime) -> CountedSelection | None:
+    """Return the failed or the overdue partitions of an asset, whatever the page of the grid and
+    whatever else holds for the partitions; None for other states, without such partitions, and for
+    more than a text can name. One statement at most.
+    """
+    definition = asset.definition
+    rows = _rows(asset, state, now)
+    if definition is None or rows is None:
+        return None
+    found = list(rows.values_list("key", "window_start")[: _MOST_SELECTED + 1])
+    if len(found) > _MOST_SELECTED:
+        return None
+    text = PartitionSet.of(
+        definition, list(still_known(definition, (key for key, _ in found)))
+    ).text
+    if not text or len(text) > LONGEST_SELECTION:
+        return None
+    return CountedSelection(text, _local_day(asset, found[-1][1]))
+
+
+def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:
+    if state == "overdue":
+        return overdue_partitions(asset, now)
+    if state == "failed":
+        failed = AssetPartition.objects.filter(
+            asset=asset,
+            identity=asset.identity,
+            state=PartitionState.FAILED,
+            held_by__isnull=True,
+        )
+        return failed.order_by("window_start", "key")
+    return None
+
+
+def _local_day(asset: Asset, start: datetime | None) -> str:
+    time_definition = asset.definition and asset.definition.time_dimension
+    if start is None or time_definition is None:
+        return ""
+    return start.astimezone(ZoneInfo(time_definition.timezone)).date().isoformat()
