@@ -1,7 +1,8 @@
 """``python -m bench.connected``: the cost of lineage, alerts, metrics, traces and lateness.
 
 The same work is measured with all five switched off and on, in turns: rows 4, 8 and 9, a tick
-of 10,000 assets, and a dispatch. Each turn is a separate process, on a new database.
+of 10,000 assets, and a dispatch. Each turn is a separate process, on a new database. With
+``--parts``, row 4 alone is measured: with nothing, with each part alone, and with all.
 """
 
 import argparse
@@ -28,8 +29,9 @@ _LOOKS = 15
 _TICKS = 5
 _SCRAPE_SECONDS = 1.0
 _HOOK = "/hook"
-# Events of lineage, spans, and messages of alerts.
-_PATHS = {"/api/v1/lineage", "/v1/traces", _HOOK}
+# The parts that a trivial run meets, each with the path at which the receiver hears of the part.
+_PARTS = {"lineage": "/api/v1/lineage", "traces": "/v1/traces", "alerts": _HOOK, "metrics": ""}
+_ALL = frozenset(_PARTS)
 
 
 def main() -> None:
@@ -37,50 +39,63 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.connected", description=__doc__)
     parser.add_argument("--pairs", type=int, default=4, help="turns of each kind")
     parser.add_argument("--runs", type=int, default=500, help="trivial runs in each turn")
-    parser.add_argument("--turn", choices=("off", "on"), help="one turn alone, printed as JSON")
+    parser.add_argument("--parts", action="store_true", help="row 4 with each part alone")
+    parser.add_argument("--turn", help="one turn alone, with these parts, printed as JSON")
     options = parser.parse_args()
-    if options.turn:
-        print(json.dumps(_measured(options.runs, is_on=options.turn == "on")))
+    if options.turn is not None:
+        parts = frozenset(filter(None, options.turn.split(",")))
+        print(json.dumps(_measured(options.runs, parts, has_more=not options.parts)))
         return
-    pairs = []
+    kinds = {"off": "", "on": ",".join(sorted(_ALL))}
+    if options.parts:
+        kinds = {"off": "", **{part: part for part in _PARTS}, "on": kinds["on"]}
+    turns = []
     for number in range(options.pairs):
-        # Each kind is first in every other pair.
-        kinds = ("off", "on") if number % 2 == 0 else ("on", "off")
-        pair = {kind: _turn(kind, options.runs) for kind in kinds}
-        pairs.append(pair)
-        for work in pair["off"]:
-            _print(f"pair {number + 1}, {work}", [pair], work)
-    for work in pairs[0]["off"]:
-        _print(f"median of {len(pairs)}, {work}", pairs, work)
+        # Each kind is early in every other turn.
+        order = list(kinds) if number % 2 == 0 else list(reversed(kinds))
+        turn = {kind: _turn(kinds[kind], options) for kind in order}
+        turns.append(turn)
+        _print_all(f"turn {number + 1}", [turn])
+    _print_all(f"median of {len(turns)}", turns)
     print(f"load of the machine now: {os.getloadavg()[0]:.1f}")
 
 
-def _print(title: str, pairs: list[dict[str, dict[str, float]]], work: str) -> None:
-    off, on = (median(pair[kind][work] for pair in pairs) for kind in ("off", "on"))
-    ratio = median(pair["on"][work] / pair["off"][work] for pair in pairs)
-    print(f"{title}: off {duration(off)}, on {duration(on)}, {ratio:.3f} x", flush=True)
+def _print_all(title: str, turns: list[dict[str, dict[str, float]]]) -> None:
+    for kind in turns[0]:
+        if kind != "off":
+            for work in turns[0]["off"]:
+                _print(f"{title}, {work}", turns, work, kind)
 
 
-def _turn(kind: str, runs: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.connected", "--turn", kind, "--runs", str(runs)]
+def _print(title: str, turns: list[dict[str, dict[str, float]]], work: str, kind: str) -> None:
+    off, on = (median(turn[name][work] for turn in turns) for name in ("off", kind))
+    ratio = median(turn[kind][work] / turn["off"][work] for turn in turns)
+    print(f"{title}: off {duration(off)}, {kind} {duration(on)}, {ratio:.3f} x", flush=True)
+
+
+def _turn(parts: str, options: argparse.Namespace) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.connected", "--turn", parts]
+    command += ["--runs", str(options.runs), *(["--parts"] if options.parts else [])]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     figures: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
     return figures
 
 
-def _measured(runs: int, *, is_on: bool) -> dict[str, float]:
+def _measured(runs: int, parts: frozenset[str], *, has_more: bool) -> dict[str, float]:
     received: set[str] = set()
     with _receiver(received) as address:
         settings = {
-            "CONNECTED": "1",
-            "OPENLINEAGE_URL": address,
-            "OTEL_EXPORTER_OTLP_ENDPOINT": address,
-            "ALERT_ALLOWED_NETWORKS": "127.0.0.1",
-            "LOG_JSON": "true",
+            "lineage": {"OPENLINEAGE_URL": address},
+            "traces": {"OTEL_EXPORTER_OTLP_ENDPOINT": address},
+            "alerts": {"ALERT_ALLOWED_NETWORKS": "127.0.0.1"},
         }
-        env = settings if is_on else {}
-        figures = _on_a_stack(runs, env, address if is_on else "") | _in_a_database(env)
-    if received != (_PATHS if is_on else set()):
+        env = {name: value for part in parts for name, value in settings.get(part, {}).items()}
+        if parts == _ALL:
+            env |= {"CONNECTED": "1", "LOG_JSON": "true"}
+        figures = _on_a_stack(runs, env, address, parts, has_more=has_more)
+        if has_more:
+            figures |= _in_a_database(env)
+    if received != {_PARTS[part] for part in parts} - {""}:
         raise ValueError(f"the receiver got {received}: there is nothing to compare")
     return figures
 
@@ -110,37 +125,41 @@ def _receiver(received: set[str]) -> Iterator[str]:
         server.shutdown()
 
 
-def _on_a_stack(runs: int, settings: dict[str, str], receiver: str) -> dict[str, float]:
-    """Measure rows 4, 8 and 9 on a whole stack, connected to the receiver if there is one."""
+def _on_a_stack(
+    runs: int, settings: dict[str, str], receiver: str, parts: frozenset[str], *, has_more: bool
+) -> dict[str, float]:
+    """Measure row 4, and rows 8 and 9 if ``has_more``, on a whole stack with these parts."""
     with data_folder() as folder:
         bundles = {name: BUNDLES / name for name in ("trivial", "beat")}
         env = with_lake(folder) | settings | {"SLICEWISE_RUNNER_ENV": "LAKE,CONNECTED"}
         whole = Stack(folder, bundles=bundles, env=env, slots=4)
         try:
             whole.start()
-            with _connected(whole, receiver):
+            if "alerts" in parts:
+                _send_alerts(whole, receiver)
+            with _scrapes(whole, is_on="metrics" in parts):
                 trivial.timed_runs(whole, 20)  # the first forks of a parent are slower
-                took = trivial.timed_runs(whole, runs)
-                layers.wait_for_calm(whole)
-                due, next_layer = layers.waits_by_row(whole)
+                figures = {"row 4, a trivial run": trivial.timed_runs(whole, runs) / runs}
+                if has_more:
+                    layers.wait_for_calm(whole)
+                    due, next_layer = layers.waits_by_row(whole)
+                    figures["row 8, from due to running"] = median(due)
+                    figures["row 9, the next layer"] = median(next_layer)
         finally:
             whole.stop()
-    return {
-        "row 4, a trivial run": took / runs,
-        "row 8, from due to running": median(due),
-        "row 9, the next layer": median(next_layer),
-    }
+    return figures
 
 
-@contextmanager
-def _connected(whole: Stack, receiver: str) -> Iterator[None]:
-    """Create a channel and a rule for all events, and scrape the metrics each second."""
-    if not receiver:
-        yield
-        return
+def _send_alerts(whole: Stack, receiver: str) -> None:
+    """Create a channel, and a rule for all events."""
     client = sign_in(whole)
     client.post("/channels/", name="connected", kind="webhook", address=receiver + _HOOK)
     client.post("/alert-rules/", name="all", channel="connected", backfill_runs=True)
+
+
+@contextmanager
+def _scrapes(whole: Stack, *, is_on: bool) -> Iterator[None]:
+    """Scrape the metrics each second, if at all."""
     may_end = threading.Event()
 
     def scrape() -> None:
@@ -149,12 +168,14 @@ def _connected(whole: Stack, receiver: str) -> Iterator[None]:
                 answer.read()
 
     thread = threading.Thread(target=scrape)
-    thread.start()
+    if is_on:
+        thread.start()
     try:
         yield
     finally:
         may_end.set()
-        thread.join()
+        if thread.is_alive():
+            thread.join()
 
 
 def _in_a_database(env: dict[str, str]) -> dict[str, float]:

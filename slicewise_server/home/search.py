@@ -11,12 +11,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from assets_app.models import Asset, AssetPartition, Bundle, Run
+from assets_app.queries.keys import still_known
 from backfills_app.models import Backfill
 from partitions_app.labels import label_of_key
 from partitions_app.templatetags.slicewise_pages import partition_url
 from slicewise_server.web.storable import is_storable
 
 _MOST = 10
+_KEYS_TRIED = 20
 _LONGEST = 300
 
 
@@ -55,8 +57,10 @@ def _hint() -> str:
     if asset is None:
         return "Change the search."
     partitions = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
-    key = partitions.order_by("-key").values_list("key", flat=True).first()
-    return f"Change the search. Example: {asset.name} {key or ''}".strip()
+    texts = partitions.order_by("-key").values_list("key", flat=True)[:_KEYS_TRIED]
+    known = still_known(asset.definition, texts) if asset.definition else iter(())
+    key = next(known, None)
+    return f"Change the search. Example: {asset.name} {key.text if key else ''}".strip()
 
 
 def sections_of(text: str) -> list[Section]:
