@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.keys import still_known
 from assets_app.queries.overdue import overdue_partitions
-from slicewise import PartitionSet
+from slicewise import PartitionDefinition, PartitionSet
 from slicewise.partitions import LONGEST_SELECTION
 
 _MOST_SELECTED = 20_000
@@ -33,15 +33,15 @@ def counted_selection(asset: Asset, state: str, now: datetime) -> CountedSelecti
     rows = _rows(asset, state, now)
     if definition is None or rows is None:
         return None
-    found = list(rows.values_list("key", "window_start")[: _MOST_SELECTED + 1])
-    if len(found) > _MOST_SELECTED:
+    key_rows = list(rows.values_list("key", "window_start")[: _MOST_SELECTED + 1])
+    if len(key_rows) > _MOST_SELECTED:
         return None
     text = PartitionSet.of(
-        definition, list(still_known(definition, (key for key, _ in found)))
+        definition, list(still_known(definition, (key for key, _ in key_rows)))
     ).text
     if not text or len(text) > LONGEST_SELECTION:
         return None
-    return CountedSelection(text, _local_day(asset, found[-1][1]))
+    return CountedSelection(text, _local_day(definition, key_rows[-1][1]))
 
 
 def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:
@@ -58,8 +58,8 @@ def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:
     return None
 
 
-def _local_day(asset: Asset, start: datetime | None) -> str:
-    time_definition = asset.definition and asset.definition.time_dimension
+def _local_day(definition: PartitionDefinition, start: datetime | None) -> str:
+    time_definition = definition.time_dimension
     if start is None or time_definition is None:
         return ""
     return start.astimezone(ZoneInfo(time_definition.timezone)).date().isoformat()

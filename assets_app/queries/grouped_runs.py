@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Count, Max, Min, QuerySet
 
@@ -11,6 +12,8 @@ from assets_app.models import Run, RunGroup, RunState, ScheduleTick
 
 MOST_RUNS = 2000
 """The number of latest runs that are grouped: a list of a million runs has no end in sight."""
+
+_MOST_GROUPS = 100
 
 
 @dataclass(slots=True)
@@ -42,7 +45,17 @@ class GroupedRuns:
         return f"group={self.group.pk}{tick}"
 
 
-def grouped_runs(rows: QuerySet[Run]) -> Sequence[GroupedRuns]:
+class GroupsPage(NamedTuple):
+    """The first groups of a list, the number of all groups, and whether older runs were left
+    out.
+    """
+
+    first: Sequence[GroupedRuns]
+    total: int
+    has_older_runs: bool
+
+
+def grouped_runs(rows: QuerySet[Run]) -> GroupsPage:
     """Return the latest of these runs by request and tick, newest first: four statements."""
     ids = list(rows.order_by("-id").values_list("pk", flat=True)[:MOST_RUNS])
     counted = list(
@@ -52,7 +65,7 @@ def grouped_runs(rows: QuerySet[Run]) -> Sequence[GroupedRuns]:
         .annotate(
             number=Count("pk"),
             newest=Max("pk"),
-            created=Min("created_at"),
+            created=Max("created_at"),
             name=Min("asset__name"),
             names=Count("asset", distinct=True),
         )
@@ -67,7 +80,8 @@ def grouped_runs(rows: QuerySet[Run]) -> Sequence[GroupedRuns]:
         )
         line.states[row["state"]] += row["number"]
         line.newest_run = max(line.newest_run, row["newest"])
-        line.created_at = min(line.created_at or row["created"], row["created"])
+        line.created_at = max(line.created_at or row["created"], row["created"])
         line.asset_name = min(line.asset_name or row["name"], row["name"])
         line.asset_count = max(line.asset_count, row["names"])
-    return sorted(lines.values(), key=lambda line: -line.newest_run)
+    newest_first = sorted(lines.values(), key=lambda line: -line.newest_run)
+    return GroupsPage(newest_first[:_MOST_GROUPS], len(newest_first), len(ids) == MOST_RUNS)

@@ -52,7 +52,8 @@ def next_ticks(now: datetime, most: int) -> list[AssetTick]:
     first_name = Subquery(assets.order_by("name").values("name")[:1])
     schedules = Schedule.objects.filter(next_at__gte=now - LATE_AFTER).annotate(first=first_name)
     rows = schedules.filter(first__isnull=False).order_by("next_at", "pk")
-    return [AssetTick(name, at) for name, at in rows.values_list("first", "next_at")[:most] if at]
+    names_and_ticks = rows.values_list("first", "next_at")[:most]
+    return [AssetTick(name, next_at) for name, next_at in names_and_ticks if next_at]
 
 
 def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:

@@ -27,7 +27,7 @@ def declared_limits(spec: ProducerSpec) -> DeclaredLimits:
     """Return the limits of a function's runs."""
     return DeclaredLimits(
         timeout=duration(timedelta(seconds=spec.timeout)) if spec.timeout else "none",
-        memory=f"{spec.memory // 2**20:,} MiB" if spec.memory else "of the worker",
+        memory=f"{spec.memory // 2**20:,} MiB" if spec.memory else "the worker's limit",
         engine=spec.engine,
         spark=pairs_text(spec.spark_conf),
     )

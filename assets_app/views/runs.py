@@ -46,7 +46,6 @@ from slicewise_server.web.request_errors import InvalidRequest
 MOST_PARTITIONS = 20
 _PARTITIONS_AT_ONCE = 100
 MOST_ENTRIES = 20
-_GROUPS_SHOWN = 100
 MOST_VALIDATIONS = 200
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
 
@@ -63,12 +62,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "is_grouped": request.GET.get("by") == "request",
     }
     if context["is_grouped"]:
-        groups = grouped_runs(matching_runs(request.GET))
-        context |= {
-            "groups": groups[:_GROUPS_SHOWN],
-            "group_count": len(groups),
-            "most_runs": MOST_RUNS,
-        }
+        context |= {"grouped": grouped_runs(matching_runs(request.GET)), "most_runs": MOST_RUNS}
     return render(request, "assets_app/runs.html", context)
 
 

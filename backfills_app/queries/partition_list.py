@@ -61,11 +61,11 @@ def list_of_partitions(
     """Return at most so many partitions after the last one: by asset, upstream before downstream,
     then by position. Raises LookupError if the backfill has no such asset row as ``last`` names.
     """
-    chosen = (row for row in _asset_rows_from(backfill, last) if _may_have_some(row, narrowed))
-    found: list[BackfillPartition] = []
-    while len(found) < most and (rows := list(islice(chosen, _ASSETS_IN_A_STATEMENT))):
-        found += _partitions_of(rows, narrowed, last, most - len(found))
-    return found
+    asset_rows = (row for row in _asset_rows_from(backfill, last) if _may_have_some(row, narrowed))
+    partitions: list[BackfillPartition] = []
+    while len(partitions) < most and (rows := list(islice(asset_rows, _ASSETS_IN_A_STATEMENT))):
+        partitions += _partitions_of(rows, narrowed, last, most - len(partitions))
+    return partitions
 
 
 def _asset_rows_from(backfill: Backfill, last: ListPosition | None) -> list[BackfillAsset]:

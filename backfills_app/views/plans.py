@@ -1,6 +1,6 @@
 """The preview of a plan in words: the outcome for the partitions of each asset."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -47,15 +47,21 @@ class AssetPlan:
 
 def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
     """Return the context of the preview."""
+    running = _with_runs(plan.assets)
     return {
         "plan": plan,
-        "layers": plan.layers,
+        "layers": [layer for layer in map(_with_runs, plan.layers) if layer],
         "zone": plan.zone,
         # Of other assets nothing runs: their partitions are skipped.
-        "assets_with_runs": sum(bool(planned.runs) for planned in plan.assets),
+        "assets_with_runs": len(running),
+        "also_materialized": sorted({name for planned in running for name in planned.made_with}),
         "assets": [_asset_plan(planned, existing) for planned in plan.assets],
         "time": time_in_words(plan.estimate),
     }
+
+
+def _with_runs(assets: Iterable[PlannedAsset]) -> list[PlannedAsset]:
+    return [planned for planned in assets if planned.runs]
 
 
 def time_in_words(estimate: Estimate | None) -> str:

@@ -1,5 +1,6 @@
 """Pages of the grid with time: calendars, hours by day, segments by time, shares of states."""
 
+from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -42,7 +43,6 @@ Cells = list[WindowKeys]
 # The cell of a window (None without time) and a key text, None where there is none.
 CellOf = Callable[[Interval | None, str], Cell | None]
 _SEGMENT_IN_NAME = 60
-_DAYS_OF_MONTHS = range(1, 32)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -178,11 +178,11 @@ class Sheet:
         dated_cells = list(zip(starts, cells, strict=True))
         if unit == "day":
             by_month = groupby(dated_cells, lambda pair: pair[0].replace(day=1))
+            months = [(month, list(group)) for month, group in by_month]
             return [
-                Block(
-                    _month_name(month), _week_rows(list(group)), WEEKDAYS, address("month", month)
-                )
-                for month, group in by_month
+                Block(_month_name(month), _week_rows(days), WEEKDAYS, address("month", month))
+                for month, days in months
+                if any(cell for _, cell in days)
             ]
         rows = [
             Row([cell for _, cell in group], str(year))
@@ -232,8 +232,10 @@ class Sheet:
             return hours_of_day(starts, self._zone)
         days = [start.day for start in starts]
         if self.unit == "day" and len(set(days)) == len(days):
-            heads = [_day_head(day) for day in _DAYS_OF_MONTHS]
-            return SegmentColumns([_DAYS_OF_MONTHS.index(day) for day in days], heads)
+            most_days = max(monthrange(start.year, start.month)[1] for start in starts)
+            # As many columns for each month, so that the months of a page stand below each other.
+            heads = [_day_head(day) if day <= most_days else "" for day in range(1, 32)]
+            return SegmentColumns([day - 1 for day in days], heads)
         heads = [_segment_column(start, self.unit) for start in starts]
         return SegmentColumns(range(len(starts)), heads)
 

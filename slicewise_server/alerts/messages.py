@@ -28,7 +28,10 @@ _COUNTED = {
     EventKind.VALIDATION_WARNED: ("validation warned", "validations warned"),
     EventKind.PARTITION_OVERDUE: ("partition overdue", "partitions overdue"),
     EventKind.BACKFILL_SUCCEEDED: ("backfill succeeded", "backfills succeeded"),
-    EventKind.BACKFILL_FAILED: ("backfill failed", "backfills failed"),
+    EventKind.BACKFILL_FAILED: (
+        "backfill failed in part or whole",
+        "backfills failed in part or whole",
+    ),
     EventKind.BACKFILL_CANCELED: ("backfill canceled", "backfills canceled"),
     EventKind.WORKER_LOST: ("worker offline", "workers offline"),
     EventKind.BUNDLE_BROKEN: ("bundle with import errors", "bundles with import errors"),

@@ -114,8 +114,13 @@ def delete_channel(channel: Channel, *, user: User) -> None:
 
 def objection_to_channel_deletion(channel: Channel) -> str:
     """Return why a channel cannot be deleted now; empty if no rule uses the channel."""
-    names = ", ".join(channel.rules.values_list("name", flat=True))
-    return f"Alert rules use the channel: {names}." if names else ""
+    names = ", ".join(f"“{name}”" for name in channel.rules.values_list("name", flat=True))
+    if not names:
+        return ""
+    return (
+        f"Alert rules use the channel: {names}. Give these rules another channel first, or delete"
+        " these rules; a declared rule changes with its definition file."
+    )
 
 
 @transaction.atomic

@@ -58,8 +58,8 @@ def _hint() -> str:
         return "Change the search."
     partitions = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
     texts = partitions.order_by("-key").values_list("key", flat=True)[:_KEYS_TRIED]
-    known = still_known(asset.definition, texts) if asset.definition else iter(())
-    key = next(known, None)
+    keys = still_known(asset.definition, texts) if asset.definition else iter(())
+    key = next(keys, None)
     return f"Change the search. Example: {asset.name} {key.text if key else ''}".strip()
 
 

@@ -141,10 +141,12 @@ def _error_count(bundle: Bundle) -> int:
 
 def _workers_tile(workers: Sequence[GatewayStatus]) -> Tile:
     online = [worker for worker in workers if worker.state == GatewayState.WORKING]
+    draining = sum(worker.state == GatewayState.DRAINING for worker in workers)
     lost = sum(worker.state == GatewayState.LOST for worker in workers)
     queues = [_slots_text(queue, online) for queue in sorted({one.gateway.queue for one in online})]
-    notes = [f"slots: {', '.join(queues)}" if queues else "no slots"]
-    note = "; ".join(notes + [f"{lost:,} offline"] * (lost > 0))
+    others = [f"{draining:,} draining"] * (draining > 0) + [f"{lost:,} offline"] * (lost > 0)
+    slots = f"slots in use: {', '.join(queues)}" if queues else "no slots"
+    note = "; ".join([", ".join(["online", *others]), slots])
     tone = "bad" if not online else "warn" if lost else "good"
     return Tile("Workers", f"{len(online):,}", reverse("assets:gateways"), "server", tone, note)
 
@@ -153,4 +155,4 @@ def _slots_text(queue: str, online: Sequence[GatewayStatus]) -> str:
     """Say how many slots of a queue are in use: no run takes a slot of another queue."""
     workers = [worker for worker in online if worker.gateway.queue == queue]
     slots, used = sum(worker.gateway.slots for worker in workers), sum(one.used for one in workers)
-    return f"{queue} full" if used >= slots else f"{queue} {used:,} of {slots:,}"
+    return f"{queue} {used:,} of {slots:,}"

@@ -75,8 +75,10 @@ def test_a_channel_with_rules_is_not_deleted(
     browser: Client, channel: Channel, admin: User
 ) -> None:
     rule = services.save_rule(None, {"name": "all", "channel": channel}, user=admin)
-    objection = "Alert rules use the channel: all."
-    assert objection in browser.get("/alerts/channels/hook/delete/").content.decode()
+    objection = "Alert rules use the channel: “all”."
+    question = browser.get("/alerts/channels/hook/delete/").content.decode()
+    assert objection in question
+    assert "Deletes the channel" not in question
     answer = browser.post("/alerts/channels/hook/delete/", follow=True)
     assert objection in answer.content.decode()
     services.delete_rule(rule, user=admin)

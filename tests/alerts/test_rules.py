@@ -145,7 +145,7 @@ def test_an_event_that_cannot_be_worded_keeps_no_other_waiting(
 def test_a_backfill_without_a_page_is_told_of(settings: Any) -> None:
     settings.SLICEWISE_URL = "https://slicewise.example"
     lost = Event(kind="backfill_failed", asset="sales", error="ValueError: x")
-    assert message([lost])["text"] == "sales: 1 backfill failed: ValueError: x"
+    assert message([lost])["text"] == "sales: 1 backfill failed in part or whole: ValueError: x"
 
 
 def test_an_error_of_one_rule_keeps_no_other_waiting(
@@ -263,7 +263,7 @@ def test_a_failed_backfill_is_one_message_with_its_errors() -> None:
     )
     text = message([ended])["text"]
     assert text.splitlines() == [
-        "sales: 1 backfill failed",
+        "sales: 1 backfill failed in part or whole",
         "  10,000 failed of 10,000 partitions",
         "  10,000 runs failed: ValueError: day 9999",
     ]

@@ -94,17 +94,18 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
         assert ("runs, 1 dispatched" in sections(browser)) == (state == RunState.DISPATCHED)
     record_gateway("other", queue="backfill")
     page = sections(browser)
-    assert "slots: backfill 0 of 3, scheduled 1 of 3" in page
+    assert "online; slots in use: backfill 0 of 3, scheduled 1 of 3" in page
     Gateway.objects.filter(name="fine").update(slots=1)
-    assert "scheduled full" in sections(browser)
+    assert "scheduled 1 of 1" in sections(browser)
 
 
 def test_the_earliest_ticks_to_come_are_listed(browser: Client) -> None:
     assert "Next ticks" not in page_at(browser, "/")
     soon = timezone.now() + timedelta(minutes=5)
     for place, name in enumerate(("sixth", "b", "d", "c", "a", "e", "resting", "past")):
-        schedule = scheduled(name, cron("@daily"), DAILY, since=at(2024, 1, 1)).producer.schedule
-        Schedule.objects.filter(pk=schedule.pk).update(next_at=soon + timedelta(minutes=place % 6))
+        scheduled(name, cron("@daily"), DAILY, since=at(2024, 1, 1))
+        rows = Schedule.objects.filter(producer__name=name)
+        rows.update(next_at=soon + timedelta(minutes=place % 6))
     Schedule.objects.filter(producer__name="sixth").update(next_at=soon + timedelta(hours=1))
     Schedule.objects.filter(producer__name="past").update(next_at=soon - timedelta(hours=1))
     Asset.objects.filter(name="resting").update(paused=True)
