@@ -152,7 +152,8 @@ def failed_counts() -> dict[int, int]:
         active=True, pk__in=touched.under_current_definition().order_by().values("asset")
     ).select_related("partition_definition")
     failed_assets, states = list(assets), [PartitionState.FAILED]
-    settled, retried = _settled(failed_assets, states), _retried(failed_assets, states)
+    settled = _settled(failed_assets, states)
+    retried = _retried(_with_held_partitions(failed_assets), states)
     counts = {
         asset_id: _difference(of_asset, retried.get(asset_id, {}))["failed"]
         for asset_id, of_asset in settled.items()

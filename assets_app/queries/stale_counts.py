@@ -16,6 +16,7 @@ from assets_app.models import Asset
 from assets_app.queries.keys import still_known
 from assets_app.queries.late_inputs import come_since
 from assets_app.queries.staleness import newer_inputs
+from partitions_app.rules import identity_of
 from slicewise_server.web.kept_counts import kept_count
 
 # So many keys of an asset are examined; a larger count is shown as "1,000+".
@@ -89,17 +90,40 @@ def stale_counts(assets: Iterable[Asset]) -> Mapping[int, StaleCount]:
     partitions that a run holds, do not count.
     """
     by_id = {asset.pk: asset for asset in assets if asset.active}
-    if not by_id:
+    return _kept({pk: asset.identity for pk, asset in by_id.items()}, by_id)
+
+
+def stale_counts_of_all() -> Mapping[int, StaleCount]:
+    """Return the stale partitions of all declared assets by asset id, without assets that have
+    none. Only assets are read that may have some.
+    """
+    readers = Asset.objects.filter(active=True, upstream_edges__isnull=False).distinct()
+    rows = readers.order_by("pk").values_list("pk", "partition_definition__identity")
+    return _kept({pk: identity or identity_of(None) for pk, identity in rows}, {})
+
+
+def _kept(identities: Mapping[int, str], by_id: Mapping[int, Asset]) -> Mapping[int, StaleCount]:
+    if not identities:
         return {}
-    ids = ",".join(f"{pk}:{asset.identity}" for pk, asset in sorted(by_id.items()))
-    rows = kept_count(f"stale {ids}", lambda: _counted(by_id))
+    ids = ",".join(f"{pk}:{identity}" for pk, identity in sorted(identities.items()))
+    rows = kept_count(f"stale {ids}", lambda: _counted(identities, by_id))
     return {pk: StaleCount(number, is_cut) for pk, number, is_cut in rows}
 
 
-def _counted(by_id: Mapping[int, Asset]) -> list[tuple[int, int, bool]]:
-    """Return the id, the number, and whether the number is cut, of each asset that has any."""
+def _counted(
+    identities: Mapping[int, str], by_id: Mapping[int, Asset]
+) -> list[tuple[int, int, bool]]:
+    """Return the id, the number, and whether the number is cut, of each asset that has any.
+
+    ``by_id`` has the assets that the caller has read.
+    """
     sums: dict[int, tuple[int, bool]] = {}
-    for candidates in _candidates(by_id):
+    all_candidates = _candidates(identities)
+    unread_ids = {candidates.asset_id for candidates in all_candidates} - by_id.keys()
+    if unread_ids:
+        with_rule = Asset.objects.select_related("partition_definition")
+        by_id = {**by_id, **with_rule.in_bulk(unread_ids)}
+    for candidates in all_candidates:
         asset = by_id[candidates.asset_id]
         keys = _present(asset, candidates.keys)
         if candidates.is_shared:
@@ -113,10 +137,10 @@ def _counted(by_id: Mapping[int, Asset]) -> list[tuple[int, int, bool]]:
     ]
 
 
-def _candidates(by_id: Mapping[int, Asset]) -> list[_Candidates]:
+def _candidates(identities: Mapping[int, str]) -> list[_Candidates]:
     values: dict[str, Any] = {
-        "assets": list(by_id),
-        "identities": [asset.identity for asset in by_id.values()],
+        "assets": list(identities),
+        "identities": list(identities.values()),
         "most": MOST_COUNTED,
     }
     with connection.cursor() as cursor:

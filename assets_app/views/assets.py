@@ -24,7 +24,7 @@ from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.overview import AssetStatus, asset_statuses
 from assets_app.queries.pages import import_error_of
 from assets_app.queries.run_durations import duration_chart
-from assets_app.queries.stale_counts import stale_counts
+from assets_app.queries.stale_counts import stale_counts_of_all
 from assets_app.queries.ticks import LATE_AFTER, late_schedules
 from assets_app.views.declaration_tabs import definition_tab, settings_tab, validations_tab
 from assets_app.views.graph_canvas import neighbourhood_graph
@@ -207,9 +207,7 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
     elif show == "failed":
         rows = rows.filter(pk__in=list(failed_counts()))
     elif show == "stale":
-        readers = Asset.objects.filter(active=True, upstream_edges__isnull=False).distinct()
-        stale = stale_counts(readers.select_related("partition_definition"))
-        rows = rows.filter(pk__in=list(stale))
+        rows = rows.filter(pk__in=list(stale_counts_of_all()))
     elif show == "late":
         rows = rows.filter(producer__schedule__in=late_schedules(database_now()))
     elif show in ("queued", "running"):

@@ -12,7 +12,7 @@ from assets_app.models.gateways import GatewayState
 from assets_app.queries.counts import failed_counts
 from assets_app.queries.gateways import GatewayStatus
 from assets_app.queries.overdue import overdue_by_asset
-from assets_app.queries.stale_counts import StaleCount, stale_counts
+from assets_app.queries.stale_counts import stale_counts_of_all
 from partitions_app.state_badges import OVERDUE, QUEUED
 
 
@@ -74,12 +74,6 @@ def problem_numbers(now: datetime) -> ProblemNumbers:
     return ProblemNumbers(failed_counts(), overdue_by_asset(now))
 
 
-def stale_of_all() -> Mapping[int, StaleCount]:
-    """Return the numbers of stale partitions of all declared assets that read others."""
-    readers = Asset.objects.filter(active=True, upstream_edges__isnull=False).distinct()
-    return stale_counts(readers.select_related("partition_definition"))
-
-
 def tiles_of(
     runs: RunNumbers,
     problems: ProblemNumbers,
@@ -89,7 +83,7 @@ def tiles_of(
 ) -> list[Tile]:
     """Return the tiles, in the order of the page."""
     assets, all_runs = reverse("assets:assets"), reverse("assets:runs")
-    failed, stale = problems.failed, stale_of_all()
+    failed, stale = problems.failed, stale_counts_of_all()
     paused = Asset.objects.filter(active=True, paused=True).count()
     errors = sum(_error_count(bundle) for bundle in broken)
     queued = runs.of(RunState.QUEUED)
