@@ -204,11 +204,17 @@ def _carry_over(
         # Without a tick no partition was handled meanwhile, and none that ended is due: there is no
         # catch-up.
         row.handled_until = row.began_at = now
-        # The rule misses what ends from now on: nothing that ended before, and in earlier pauses.
-        if is_paused:
-            row.handled_before_pause = now
-        else:
-            row.paused_at = row.unpaused_at = row.handled_before_pause = None
+        if (
+            row.rule is not None
+            and schedule_rule is not None
+            and not had_times
+            and is_time(schedule_rule["schedule"])
+        ):
+            # The first rule of times alone misses nothing that ended before.
+            if is_paused:
+                row.handled_before_pause = now
+            else:
+                row.paused_at = row.unpaused_at = row.handled_before_pause = None
     elif row.by_time:
         row.began_at = row.handled_until
     elif row.joins_times and schedule_rule is not None and is_time(schedule_rule["schedule"]):

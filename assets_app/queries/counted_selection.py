@@ -8,12 +8,10 @@ from zoneinfo import ZoneInfo
 from django.db.models import QuerySet
 
 from assets_app.models import Asset, AssetPartition, PartitionState
+from assets_app.queries.grid_selection import MOST_PICKED, short_text, too_many
 from assets_app.queries.keys import still_known
 from assets_app.queries.overdue import overdue_partitions
 from slicewise import PartitionDefinition, PartitionSet
-from slicewise.partitions import LONGEST_SELECTION
-
-_MOST_SELECTED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +24,21 @@ class CountedSelection:
 
 def counted_selection(asset: Asset, state: str, now: datetime) -> CountedSelection | None:
     """Return the failed or the overdue partitions of an asset, whatever the page of the grid and
-    whatever else holds for the partitions; None for other states, without such partitions, and for
-    more than a text can name. One statement at most.
+    whatever else holds for the partitions; None for other states, and without such partitions. One
+    statement at most. Raises InvalidRequest on ``selection`` for more than a text can name.
     """
     definition = asset.definition
     rows = _rows(asset, state, now)
     if definition is None or rows is None:
         return None
-    key_rows = list(rows.values_list("key", "window_start")[: _MOST_SELECTED + 1])
-    if len(key_rows) > _MOST_SELECTED:
+    starts = dict(rows.values_list("key", "window_start")[: MOST_PICKED + 1])
+    if len(starts) > MOST_PICKED:
+        raise too_many()
+    keys = list(still_known(definition, starts))
+    if not keys:
         return None
-    text = PartitionSet.of(
-        definition, list(still_known(definition, (key for key, _ in key_rows)))
-    ).text
-    if not text or len(text) > LONGEST_SELECTION:
-        return None
-    return CountedSelection(text, _local_day(definition, key_rows[-1][1]))
+    text = short_text(PartitionSet.of(definition, keys))
+    return CountedSelection(text, _local_day(definition, starts[keys[-1].text]))
 
 
 def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:

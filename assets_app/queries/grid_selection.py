@@ -26,7 +26,7 @@ from slicewise_server.web.request_errors import InvalidRequest
 # The states that a button selects, and their labels.
 PICKED_STATES = {"failed": "failed", "overdue": "overdue", "missing": "missing", "stale": "stale"}
 # Zoomed-out pages may stand for millions of partitions.
-_MOST_PICKED = 20_000
+MOST_PICKED = 20_000
 # Runs of cells on a page: the numbers of the first and the last cell of each run.
 Runs = list[tuple[int, int]]
 
@@ -77,11 +77,7 @@ def picked_text(asset: Asset, request: GridRequest, grid: Grid, state: str, now:
             cell.key for cell in grid.cells if isinstance(cell, Cell) and cell.counted_as == state
         ]
         picked = PartitionSet.of(definition, list(still_known(definition, keys)))
-    if len(picked.text) > LONGEST_SELECTION:
-        raise InvalidRequest(
-            {"selection": "These partitions are too scattered for one selection: zoom in."}
-        )
-    return picked.text
+    return short_text(picked)
 
 
 def _selected(definition: PartitionDefinition, selection: str) -> PartitionSet:
@@ -141,14 +137,14 @@ def _picked_in_period(
         rows = rows.filter(segment__in=page.segments)
     if state == "failed":
         failed_rows = rows.filter(state=PartitionState.FAILED, held_by__isnull=True)
-        return _of_texts(definition, failed_rows.values_list("key", flat=True)[: _MOST_PICKED + 1])
+        return _of_texts(definition, failed_rows.values_list("key", flat=True)[: MOST_PICKED + 1])
     if state not in ("missing", "overdue"):
         return PartitionSet.of(definition, [])
-    overdue = _of_texts(definition, overdue_keys(asset, page, now, _MOST_PICKED + 1))
+    overdue = _of_texts(definition, overdue_keys(asset, page, now, MOST_PICKED + 1))
     if state == "overdue":
         return overdue
     settled = rows.exclude(state=PartitionState.MISSING, held_by__isnull=True)
-    expected = _of_texts(definition, islice(_ended_keys(definition, page), _MOST_PICKED + 1))
+    expected = _of_texts(definition, islice(_ended_keys(definition, page), MOST_PICKED + 1))
     return expected - _of_texts(definition, settled.values_list("key", flat=True)) - overdue
 
 
@@ -162,14 +158,26 @@ def _ended_keys(definition: PartitionDefinition, page: Layout) -> Iterator[str]:
 
 def _of_texts(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
     keys = list(still_known(definition, texts))
-    if len(keys) > _MOST_PICKED:
-        raise _too_many()
+    if len(keys) > MOST_PICKED:
+        raise too_many()
     return PartitionSet.of(definition, keys)
 
 
-def _too_many() -> InvalidRequest:
+def short_text(partitions: PartitionSet) -> str:
+    """Return the text of a selection. Raises InvalidRequest on ``selection`` for a text that is too
+    long to be a selection.
+    """
+    if len(partitions.text) > LONGEST_SELECTION:
+        raise InvalidRequest(
+            {"selection": "These partitions are too scattered for one selection: zoom in."}
+        )
+    return partitions.text
+
+
+def too_many() -> InvalidRequest:
+    """Return the error for more partitions than are read for a selection."""
     return InvalidRequest(
-        {"selection": f"More than {_MOST_PICKED:,} partitions: zoom in, or type a selection."}
+        {"selection": f"More than {MOST_PICKED:,} partitions: zoom in, or type a selection."}
     )
 
 

@@ -14,7 +14,7 @@ from assets_app.models import (
     SkipReason,
 )
 from assets_app.queries.staleness import newer_inputs
-from assets_app.queries.time_rules import time_rule
+from assets_app.queries.time_rules import missed_until
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
 from slicewise import Interval
 from slicewise.texts import masked_text
@@ -193,7 +193,7 @@ def _missed_reason(
     unpaused_at = schedule.unpaused_at
     if ended_at is None or since is None or paused_at is None or unpaused_at is None:
         return None
-    until = time_rule(schedule.rule).last_until(unpaused_at) if schedule.rule else None
+    until = missed_until(schedule.rule, unpaused_at) if schedule.rule else None
     if until is None or not since < ended_at <= until:
         return None
     text = (

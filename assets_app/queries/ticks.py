@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, QuerySet
 
 from assets_app.models import Asset, Run, Schedule, ScheduleTick, ScheduleTruncation
 
@@ -13,6 +13,9 @@ _NEWS = timedelta(days=7)
 
 # A tick that was to be handled so long ago is late; pages of assets say "overdue" then.
 LATE_AFTER = timedelta(minutes=1)
+
+# Almost none is without an asset that ticks: a pause takes away the next tick.
+_SCHEDULES_TRIED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,22 @@ def overdue_ticks(now: datetime) -> list[AssetTick]:
 
 
 def next_ticks(now: datetime, most: int) -> list[AssetTick]:
-    """Return the next ticks of schedules by time, the earliest first, without paused assets and
-    without overdue ticks: one statement.
+    """Return the next ticks of schedules, the earliest first, without paused assets and without
+    overdue ticks: two statements.
     """
-    assets = Asset.objects.filter(active=True, paused=False, producer__schedule=OuterRef("pk"))
-    first_name = Subquery(assets.order_by("name").values("name")[:1])
-    schedules = Schedule.objects.filter(next_at__gte=now - LATE_AFTER).annotate(first=first_name)
-    rows = schedules.filter(first__isnull=False).order_by("next_at", "pk")
-    names_and_ticks = rows.values_list("first", "next_at")[:most]
-    return [AssetTick(name, next_at) for name, next_at in names_and_ticks if next_at]
+    schedules = Schedule.objects.filter(next_at__gte=now - LATE_AFTER).order_by("next_at", "pk")
+    earliest = list(schedules.values_list("producer", "next_at")[: most + _SCHEDULES_TRIED])
+    assets = Asset.objects.filter(
+        active=True, paused=False, producer__in=[producer_id for producer_id, _ in earliest]
+    )
+    first_names = assets.order_by("producer", "name").distinct("producer")
+    names = dict(first_names.values_list("producer", "name"))
+    ticks = [
+        AssetTick(names[producer_id], next_at)
+        for producer_id, next_at in earliest
+        if producer_id in names and next_at is not None
+    ]
+    return ticks[:most]
 
 
 def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:

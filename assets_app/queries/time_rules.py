@@ -1,6 +1,7 @@
 """The ticks of schedules by time, from the columns of schedules."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from slicewise.calendar import TimeSchedule
@@ -14,3 +15,12 @@ def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
         start=schedule_rule.get("start"),
         end=schedule_rule.get("end"),
     )
+
+
+def missed_until(schedule_rule: Mapping[str, Any], moment: datetime) -> datetime | None:
+    """Return until when the windows are missed that end in a pause, which ends at a moment: until
+    the moment, since no later tick queues these windows; but until the last tick of a schedule that
+    has ended. None without such a tick.
+    """
+    rule = time_rule(schedule_rule)
+    return moment if rule.next_after(moment) is not None else rule.last_until(moment)

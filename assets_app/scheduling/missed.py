@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 import slicewise
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.keys import still_known
-from assets_app.queries.time_rules import time_rule
+from assets_app.queries.time_rules import missed_until
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed_by_assets import is_on_record, missed_by_assets
 from slicewise.partitions import LONGEST_SELECTION, ended_between
+
+# Beyond, settled partitions are counted and not read: the list has no selection then, and counts
+# settled partitions too that the definition has lost.
+_MOST_SUBTRACTED = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,36 +66,41 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
         ended_at = row.unpaused_at
     else:
         return None
-    until = time_rule(schedule.rule).last_until(ended_at)
+    until = missed_until(schedule.rule, ended_at)
     since = row.handled_before_pause or row.handled_until
     if until is None or until <= since:
         return None
-    missed = _without_settled(asset, ended_between(definition, since, until))
-    if not missed:
+    ended = ended_between(definition, since, until)
+    if not ended:
+        return None
+    settled = _settled(asset, ended)
+    number = settled.count()
+    is_exact = number <= _MOST_SUBTRACTED
+    missed = ended
+    if is_exact and number:
+        keys = still_known(definition, settled.values_list("key", flat=True))
+        missed = ended - slicewise.PartitionSet.of(definition, keys)
+    count = len(missed) if is_exact else len(ended) - number
+    if count <= 0:
         return None
     ends = {"start": missed[0].time.text, "end": missed[-1].time.text}
     return Missed(
-        count=len(missed), first=ends["start"], last=ends["end"],
-        selection=_selection(missed), form=urlencode(ends),
+        count=count, first=ends["start"], last=ends["end"],
+        selection=_selection(missed) if is_exact else "", form=urlencode(ends),
         is_by_time=True,
     )  # fmt: skip
 
 
-def _without_settled(asset: Asset, partitions: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Return some consecutive partitions without those that are materialized or that a run holds:
-    one statement.
+def _settled(asset: Asset, partitions: slicewise.PartitionSet) -> QuerySet[AssetPartition]:
+    """Select the partitions within the span of some consecutive partitions that are materialized,
+    or that a run holds.
     """
-    definition = partitions.definition
-    if not partitions or definition is None:
-        return partitions
-    rows = AssetPartition.objects.filter(
+    return AssetPartition.objects.filter(
         Q(version__gt=0) | Q(held_by__isnull=False),
         asset=asset,
         identity=asset.identity,
         window_start__range=(partitions[0].time.start, partitions[-1].time.start),
     )
-    settled = still_known(definition, rows.values_list("key", flat=True).iterator())
-    return partitions - slicewise.PartitionSet.of(definition, settled)
 
 
 def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:

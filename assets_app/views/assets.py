@@ -226,10 +226,13 @@ def _partitions(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, 
     grid_request = GridRequest(
         request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
     )
-    state = request.GET.get("select", "")
+    state, of_asset, selection_error = request.GET.get("select", ""), None, ""
     # A link from another page names no page of the grid: the link means all such partitions.
-    is_of_view = not {"zoom", "at", "page"}.isdisjoint(request.GET)
-    of_asset = None if is_of_view else counted_selection(asset, state, now)
+    if {"zoom", "at", "page"}.isdisjoint(request.GET):
+        try:
+            of_asset = counted_selection(asset, state, now)
+        except InvalidRequest as refused:
+            state, selection_error = "", refused.errors["selection"][0]
     if of_asset:
         grid_request = GridRequest(at=of_asset.last_day)
     grid = grid_page(asset, grid_request, now)
@@ -239,7 +242,7 @@ def _partitions(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, 
         "may_add": asset.finds_partitions and may(request.user, Action.PARTITIONS),
         "example": example_selection(asset.definition, now) if asset.definition else "",
         "selection": request.GET.get("selection", "")[:LONGEST_SELECTION],
-        "selection_error": "",
+        "selection_error": selection_error,
     }
     try:
         if of_asset:

@@ -1,21 +1,26 @@
 """Indexes by which the list of a backfill's partitions finds those of one state or reason."""
 
+from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from django.db import migrations, models
 from django.db.models.functions import Lower
 
 
 class Migration(migrations.Migration):
-    """Add an index by state, and the order of the list to the index by reason."""
+    """Add an index by state, and the order of the list to the index by reason.
 
+    The table has all partitions of all backfills: workers go on writing meanwhile.
+    """
+
+    atomic = False
     dependencies = [("backfills_app", "0002_failed_partitions")]
     operations = [
-        migrations.AddIndex(
+        AddIndexConcurrently(
             "backfillpartition",
             models.Index(
                 "backfill_asset", Lower("state"), "position", name="backfill_partition_by_state"
             ),
         ),
-        migrations.AddIndex(
+        AddIndexConcurrently(
             "backfillpartition",
             models.Index(
                 fields=("backfill_asset", "reason", "position"),
@@ -23,5 +28,5 @@ class Migration(migrations.Migration):
                 name="backfill_partition_by_reason",
             ),
         ),
-        migrations.RemoveIndex("backfillpartition", "backfill_partition_skipped"),
+        RemoveIndexConcurrently("backfillpartition", "backfill_partition_skipped"),
     ]

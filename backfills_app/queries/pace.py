@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 # The group is compared by >= and <= instead of =: otherwise the planner takes the latest of all
 # runs to be near, and reads through the runs of every other backfill. A run without an end works
-# until now, and the present counts as the start of one more run: the time before is a gap too.
+# until now, and the present counts as the start of one more run: the time before is a gap too. The
+# clock of the host that wrote an audit entry may be a little ahead of the database's.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, recent.idle_until_now,
     unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
@@ -33,10 +34,17 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
         sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
     FROM (
         SELECT busy.*, CASE WHEN busy.started_at - busy.work_until > %(idle)s THEN (
-            SELECT max(entry.at) FROM accounts_app_auditentry AS entry
-            WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
-              AND entry.action IN ('resume', 'retry failed')
-              AND entry.at > busy.work_until AND entry.at <= busy.started_at
+            SELECT max(least(released.at, busy.started_at)) FROM (
+                SELECT entry.at FROM accounts_app_auditentry AS entry
+                WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
+                  AND entry.action IN ('resume', 'retry failed')
+                UNION ALL
+                SELECT entry.at FROM accounts_app_auditentry AS entry
+                WHERE entry.subject_type = 'run' AND entry.subject = busy.id::text
+                  AND entry.action = 'retry'
+            ) AS released
+            WHERE released.at > busy.work_until
+              AND released.at <= busy.started_at + %(idle)s
         ) - busy.work_until END AS idle
         FROM (
             SELECT work.*, max(coalesce(work.ended_at, %(now)s)) OVER (
@@ -44,15 +52,16 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ) AS work_until
             FROM (
-                (SELECT partition_count, started_at, ended_at, false AS is_now FROM assets_app_run
+                (SELECT id, partition_count, started_at, ended_at, false AS is_now
+                FROM assets_app_run
                 WHERE group_id >= groups.id AND group_id <= groups.id
                   AND state IN ('succeeded', 'failed')
                 ORDER BY group_id DESC, id DESC LIMIT %(recent)s)
                 UNION ALL
-                SELECT 0, started_at, NULL, false FROM assets_app_run
+                SELECT id, 0, started_at, NULL, false FROM assets_app_run
                 WHERE group_id = groups.id AND started_at IS NOT NULL
                   AND state IN ('running', 'publishing', 'canceling')
-                UNION ALL SELECT 0, %(now)s, NULL, true
+                UNION ALL SELECT NULL, 0, %(now)s, NULL, true
             ) AS work
         ) AS busy
     ) AS run
@@ -61,8 +70,8 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
 _RECENT_RUNS = 100
 _FEWEST_FOR_A_RATE = 3
 # A longer time without a run at work says nothing about the pace if the time ends with a resumption
-# or a retry: the backfill was paused, or had ended. Other such times are waits, for a slot or
-# a worker, and count.
+# or a retry, of the backfill or of the run: the backfill was paused, or had ended. Other such times
+# are waits, for a slot or a worker, and count.
 _IDLE = timedelta(minutes=1)
 
 

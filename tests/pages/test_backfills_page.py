@@ -166,6 +166,17 @@ def test_the_pace_counts_no_pause_and_no_time_before_a_retry(january: Backfill) 
     assert pace_of(january, now) == pytest.approx(15 / 25, rel=0.05)
 
 
+def test_the_pace_counts_no_time_before_a_retry_of_a_run(january: Backfill) -> None:
+    now = timezone.now()
+    moved(runs_of(january, "succeeded", 4, seconds=1.0), 8)
+    (run,) = runs_of(january, "succeeded", 1, seconds=1.0)
+    assert run.started_at
+    # The clock of the host is ahead of the database's.
+    with patch("django.utils.timezone.now", return_value=run.started_at + timedelta(seconds=2)):
+        audit.record(january.submitted_by, "retry", "run", str(run.pk))
+    assert pace_of(january, now) == pytest.approx(1.0, rel=0.1)
+
+
 def test_the_pace_counts_waits_for_a_slot(january: Backfill) -> None:
     now = timezone.now()
     for hours in (3, 2, 1):

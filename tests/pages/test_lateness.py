@@ -15,6 +15,7 @@ from assets_app.queries.graph_states import numbered_states
 from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.freshness import watch_freshness
+from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
 from slicewise.declaring import ExternalSpec
 from tests.cli.commands import json_of, output_of
@@ -128,6 +129,23 @@ def test_the_overviews_link_selects_failed_partitions_of_earlier_years(browser: 
     assert 'value="2024-03-05,2025-02-07"' in page
     # The grid shows the year of the last one.
     assert 'href="partitions/2025-02-07/"' in page
+    shorter = PartitionByInterval("@daily", start="2024-01-01", end="2025-01-01")
+    sales.partition_definition = PartitionDefinition.of(shorter.to_json())
+    sales.save()
+    page = browser.get("/assets/sales/?select=failed").content.decode()
+    assert 'value="2024-03-05"' in page
+    assert 'href="partitions/2024-03-05/"' in page
+
+
+def test_the_overviews_link_selects_no_part_of_too_many_partitions(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sales = asset("sales", DAILY)
+    record(sales, "2024-03-05..2024-03-07", lambda _: "failed")
+    monkeypatch.setattr("assets_app.queries.counted_selection.MOST_PICKED", 2)
+    page = browser.get("/assets/sales/?select=failed").content.decode()
+    assert "partitions: zoom in, or type a selection." in page
+    assert 'value="2024-03-05' not in page
 
 
 def test_the_graph_shows_overdue_partitions_before_missing_ones(browser: Client) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.catalogue.timetables import pause_schedule, store_schedules
+from assets_app.catalogue.timetables import pause_schedule, stop_schedules, store_schedules
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, Gateway
+from assets_app.models import Asset, Gateway, PartitionCount
 from assets_app.queries.reasons import reasons_of
 from assets_app.scheduling.missed import missed_by
+from assets_app.scheduling.ticking import handle_ticks
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import asset
@@ -57,12 +58,52 @@ def test_a_schedule_that_had_ended_misses_nothing() -> None:
     assert reason["2024-07-12"].code != "missed_while_paused"
 
 
-def test_a_schedule_that_has_not_begun_misses_nothing() -> None:
+def test_a_schedule_misses_what_its_first_tick_would_have_queued() -> None:
     later = scheduled(
         "later", cron("@daily"), DAILY, since=BEGAN, start_date="2024-08-01T00:00:00+00:00"
     )
-    paused_from_to(later, at(2024, 7, 2), at(2024, 7, 20))
-    assert missed(later, at(2024, 7, 21)) is None
+    paused_from_to(later, at(2024, 7, 2), at(2024, 7, 20, 6))
+    assert missed(later, at(2024, 7, 21)) == (19, "2024-07-01..2024-07-19")
+    handle_ticks(at(2024, 8, 2))
+    queued = {text for run in later.runs.all() for text in run.selection.split(",")}
+    assert "2024-07-20" in queued
+    assert "2024-07-19" not in queued
+
+
+def test_windows_that_ended_after_the_last_tick_of_a_pause_are_missed() -> None:
+    """Unpausing begins anew: the tick after it queues only windows that end after it."""
+    days = scheduled("days", cron("0 6 * * 1"), DAILY, since=BEGAN)
+    paused_from_to(days, at(2024, 7, 2), at(2024, 7, 7, 12))
+    assert missed(days, at(2024, 7, 9)) == (6, "2024-07-01..2024-07-06")
+    handle_ticks(at(2024, 7, 8, 6))
+    assert [run.selection for run in days.runs.all()] == ["2024-07-07"]
+    Asset.objects.update(activated_at=BEGAN)
+    reason = reasons_of(Asset.objects.get(), ["2024-07-06"], at(2024, 7, 9))["2024-07-06"]
+    assert reason.code == "missed_while_paused"
+
+
+def test_a_file_that_is_missing_for_a_while_keeps_the_list() -> None:
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    paused_from_to(days, at(2024, 7, 1, 6), at(2024, 7, 5, 6))
+    Asset.objects.update(active=False)
+    stop_schedules(days.bundle)
+    Asset.objects.update(active=True)
+    assert days.producer is not None
+    store_schedules([days.producer], now=at(2024, 7, 6))
+    assert missed(days, at(2024, 7, 9)) == (4, "2024-07-01..2024-07-04")
+
+
+def test_many_settled_partitions_are_counted_and_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    paused_from_to(days, at(2024, 7, 1, 6), at(2024, 7, 8, 6))
+    record(days, "2024-07-01..2024-07-03")
+    monkeypatch.setattr("assets_app.scheduling.missed._MOST_SUBTRACTED", 2)
+    assert missed(days, at(2024, 7, 9)) == (4, "")
+    PartitionCount.objects.all().delete()
+    record(days, "2024-07-04..2024-07-07")
+    assert missed(days, at(2024, 7, 9)) is None
 
 
 @pytest.mark.parametrize("is_paused", [True, False])
