@@ -51,18 +51,23 @@ function valuesIn(fragment) {
   return new Map(fields.map((field) => [field.id, field[propertyOf(field)]]));
 }
 
-// What a person types while the server renders a fragment of the form again stays in the new fragment.
+// What a person types or opens while the server renders a fragment of the form again stays in the new
+// fragment.
 export function keepTyped(form) {
   const valuesOfRequests = new WeakMap();
   let typed = [];
+  let opened = [];
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
     valuesOfRequests.set(detail.xhr, valuesIn(detail.target));
   });
   form.addEventListener("htmx:beforeSwap", ({ detail }) => {
     const before = valuesOfRequests.get(detail.xhr) ?? new Map();
     typed = [...valuesIn(detail.target)].filter(([id, value]) => before.get(id) !== value);
+    opened = [...detail.target.querySelectorAll("details[id][open]")].map((details) => details.id);
   });
   form.addEventListener("htmx:afterSwap", () => {
+    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+    opened = [];
     let changed = null;
     for (const [id, value] of typed) {
       const field = document.getElementById(id);
