@@ -23,11 +23,11 @@ STATES = ("waiting", "active", "succeeded", "failed", "canceled", "skipped")
 REASONS = ("in_flight", "upstream_failed")
 
 
-def add_partitions(asset_row: BackfillAsset, states: list[tuple[str, str]], first: int = 0) -> None:
+def add_partitions(asset_row: BackfillAsset, states: list[tuple[str, str]]) -> None:
     """Write a partition for each state and reason, and count the partitions."""
     BackfillPartition.objects.bulk_create(
         BackfillPartition(
-            backfill_asset=asset_row, position=first + place, key=f"{place}", state=state,
+            backfill_asset=asset_row, position=place, key=f"{place}", state=state,
             reason=reason,
         )
         for place, (state, reason) in enumerate(states)

@@ -46,7 +46,7 @@ def reschedule(of: Asset, schedule: dict[str, Any], now: datetime) -> None:
     store_schedules([producer], now=now)
 
 
-def test_a_schedule_that_had_ended_misses_nothing() -> None:
+def test_a_schedule_that_had_ended_misses_nothing_after_its_last_tick() -> None:
     ended = scheduled(
         "ended", cron("@daily"), DAILY, since=BEGAN, end_date="2024-07-03T00:00:00+00:00"
     )
@@ -71,7 +71,7 @@ def test_a_schedule_misses_what_its_first_tick_would_have_queued() -> None:
 
 
 def test_windows_that_ended_after_the_last_tick_of_a_pause_are_missed() -> None:
-    """Unpausing begins anew: the tick after it queues only windows that end after it."""
+    """The first tick after a pause queues only windows that end after the pause."""
     days = scheduled("days", cron("0 6 * * 1"), DAILY, since=BEGAN)
     paused_from_to(days, at(2024, 7, 2), at(2024, 7, 7, 12))
     assert missed(days, at(2024, 7, 9)) == (6, "2024-07-01..2024-07-06")
