@@ -16,12 +16,26 @@ from slicewise.keys import WHOLE
 from slicewise.partitions import partitions_of_last_windows
 
 STRIP_LENGTH = 60
+# Where a bar begins, and how high the bar is, of 10.
+_HEIGHTS = {"failed": (5, 5), "overdue": (0, 5)}
+# Most late partitions have no row of their own. A stale partition looks materialized here: which
+# partitions are stale takes two statements for each asset (`staleness.py`); the badges beside the
+# strip have the number.
 _STATES = """
-SELECT partition.asset_id, partition.key, partition.state, run.state
-FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS requested(asset_id, identity, key)
-JOIN assets_app_assetpartition AS partition ON partition.asset_id = requested.asset_id
+SELECT requested.asset_id, requested.key, coalesce(partition.state, 'missing'), run.state,
+    CASE WHEN coalesce(partition.version, 0) > 0 OR late.id IS NULL THEN ''
+        WHEN late.overdue_at <= %(now)s THEN 'overdue'
+        ELSE 'late'
+    END
+FROM unnest(%(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[])
+    AS requested(asset_id, identity, key)
+LEFT JOIN assets_app_assetpartition AS partition ON partition.asset_id = requested.asset_id
     AND partition.identity = requested.identity AND partition.key = requested.key
 LEFT JOIN assets_app_run AS run ON run.id = partition.held_by_id
+LEFT JOIN assets_app_latepartition AS late ON late.asset_id = requested.asset_id
+    AND late.identity = requested.identity AND late.key = requested.key
+    AND late.late_at <= %(now)s AND late.asset_id = ANY(%(declared)s)
+WHERE partition.id IS NOT NULL OR late.id IS NOT NULL
 """
 
 
@@ -56,9 +70,11 @@ class Strip:
 
     @property
     def paths(self) -> Iterator[StripPath]:
-        """The bars by look. A failed one is half as high, so that colour alone does not tell."""
+        """The bars by look. A failed one is half as high, and an overdue one hangs from the top, so
+        that colour alone does not tell.
+        """
         for look in dict.fromkeys(self.looks):
-            top, height = (5, 5) if look.name == "failed" else (0, 10)
+            top, height = _HEIGHTS.get(look.name, (0, 10))
             bars = [
                 f"M{position} {top}h.7v{height}h-.7z"
                 for position, candidate in enumerate(self.looks)
@@ -75,10 +91,10 @@ def strips_of(
     ``starts`` are the starts of the first partitions of definitions without a start.
     """
     keys = {asset.pk: _latest_keys(asset, starts.get(asset.pk), now) for asset in assets}
-    states = _states(assets, keys)
+    looks = _looks(assets, keys, now)
     return {
         asset.pk: Strip(
-            [_look(states.get((asset.pk, key))) for key in keys[asset.pk]],
+            [looks.get((asset.pk, key), MISSING) for key in keys[asset.pk]],
             label_of(asset.definition, keys[asset.pk][0]),
             label_of(asset.definition, keys[asset.pk][-1]),
         )
@@ -111,22 +127,23 @@ def _last(keys: Any) -> Any:
     return keys[max(0, len(keys) - STRIP_LENGTH) :]
 
 
-def _states(
-    assets: Sequence[Asset], keys: Mapping[int, Sequence[str]]
-) -> dict[tuple[int, str], tuple[str, str | None]]:
+def _looks(
+    assets: Sequence[Asset], keys: Mapping[int, Sequence[str]], now: datetime
+) -> dict[tuple[int, str], StateBadge]:
+    """Return the looks by asset id and key, without partitions that are only missing."""
     identities = {asset.pk: asset.identity for asset in assets}
-    requested_rows = [
-        (pk, identities[pk], key) for pk, asset_keys in keys.items() for key in asset_keys
+    requested = [
+        (pk, identities[pk], key) for pk, keys_of_asset in keys.items() for key in keys_of_asset
     ]
-    if not requested_rows:
+    if not requested:
         return {}
+    columns = zip(
+        ("assets", "identities", "keys"), map(list, zip(*requested, strict=True)), strict=True
+    )
     with connection.cursor() as cursor:
-        cursor.execute(_STATES, [list(column) for column in zip(*requested_rows, strict=True)])
+        declared = [asset.pk for asset in assets if asset.active]
+        cursor.execute(_STATES, {"now": now, "declared": declared, **dict(columns)})
         return {
-            (asset_id, key): (state, run_state)
-            for asset_id, key, state, run_state in cursor.fetchall()
+            (asset_id, key): badge_of_partition(state, run_state, lateness=lateness)
+            for asset_id, key, state, run_state, lateness in cursor.fetchall()
         }
-
-
-def _look(states: tuple[str, str | None] | None) -> StateBadge:
-    return MISSING if states is None else badge_of_partition(*states)

@@ -114,6 +114,20 @@ def test_the_overview_and_the_catalogue_count_overdue_partitions(browser: Client
     assert "2 overdue" in browser.get("/assets/sales/").content.decode()
 
 
+def test_the_latest_partitions_in_the_list_of_assets_show_late_and_overdue_ones(
+    browser: Client,
+) -> None:
+    """A failed run says more than a missed time, and one that came is late no more."""
+    sales = watched("sales")
+    watched("visits", warn=True)
+    assert "58 missing, 2 overdue" in browser.get("/assets/?asset=sales").content.decode()
+    assert "58 missing, 2 late" in browser.get("/assets/?asset=visits").content.decode()
+    record(sales, day(1), lambda _: "failed")
+    record(sales, day(2), lambda _: "materialized")
+    listed = browser.get("/assets/?asset=sales").content.decode()
+    assert "58 missing, 1 materialized, 1 failed" in listed
+
+
 def test_the_overviews_link_selects_overdue_partitions_whose_run_failed(browser: Client) -> None:
     sales = watched("sales")
     record(sales, day(1), lambda _: "failed")
