@@ -9,7 +9,7 @@ from django import template
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from partitions_app.labels import label_of, selection_label
 from partitions_app.state_badges import StateBadge, badge_of
@@ -92,6 +92,14 @@ def ago(at: datetime | None, missing: str = NONE) -> SafeString:
     hover.
     """
     return moment(at, missing, "ago")
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """Render a name that may break after underscores, so that a narrow page does not break the name
+    within a word or a time.
+    """
+    return format_html_join(mark_safe("_<wbr>"), "{}", ((part,) for part in name.split("_")))
 
 
 @register.filter

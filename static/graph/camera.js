@@ -71,7 +71,8 @@ export class Camera {
     this.apply();
   }
 
-  // The whole picture, or its beginning where the whole would be too small to read.
+  // The whole picture, or its beginning where the whole would be too small to read: returns whether
+  // the whole is seen.
   fit(size, isWhole = false) {
     const box = this.canvas.getBoundingClientRect();
     const whole = Math.min(box.width / size.width, box.height / size.height, 1);
@@ -79,6 +80,7 @@ export class Camera {
     this.x = Math.max(0, (box.width - size.width * this.scale) / 2);
     this.y = Math.max(0, (box.height - size.height * this.scale) / 2);
     this.apply();
+    return this.scale <= whole;
   }
 
   // Brings a spot of the picture into sight; moves as little as needed, or to the middle.

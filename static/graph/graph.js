@@ -38,6 +38,8 @@ class Graph {
     if (!answer.ok) return this.sayFailure(answer.status);
     this.model = readModel(await answer.json());
     const state = readAddress(this.model);
+    // On the page of an asset, where a phone shows a part of the neighbourhood.
+    this.middle = `a${this.model.places.get(this.root.dataset.middle)}`;
     this.assets = within(this.model, state.around, state.direction);
     this.open = state.open ?? this.openAtFirst();
     for (const at of state.selected) this.reveal(at);
@@ -73,8 +75,9 @@ class Graph {
     this.tell();
     this.showSelection();
     const { fits, focus } = this.after;
-    if (fits) this.camera.fit(this.size);
-    const first = focus ?? [...this.selected][0];
+    const showsPart = fits && !this.camera.fit(this.size);
+    const middle = showsPart && this.view.nodes.has(this.middle) ? this.middle : undefined;
+    const first = focus ?? [...this.selected][0] ?? middle;
     if (first && this.picture.places.has(first)) this.camera.show(this.picture.places.get(first), { toMiddle: fits });
     this.makeTabStop(first ?? this.view.nodes.keys().next().value);
     if (focus) this.picture.elements.get(focus)?.focus({ preventScroll: true });

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date
+from itertools import pairwise
 
 import pytest
 from django.db import transaction
@@ -10,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
+from assets_app.models import AssetDependency
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
 from tests.pages.backfill_records import runs_of, written_backfill
@@ -20,6 +22,23 @@ from tests.partition_records import record
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PHONE, WIDE = 390, 1400
 HOURLY = PartitionByInterval("@hourly", start=date(2013, 1, 1), end=date(2014, 1, 1))
+# The lines of an element's text, as the browser breaks them.
+_LINES = """element => {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT), lines = [];
+    let height = null;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (let at = 0; at < node.data.length; at += 1) {
+            const range = document.createRange();
+            range.setStart(node, at);
+            range.setEnd(node, at + 1);
+            const { bottom } = range.getBoundingClientRect();
+            if (bottom !== height) lines.push("");
+            height = bottom;
+            lines[lines.length - 1] += node.data[at];
+        }
+    }
+    return lines;
+}"""
 _FADE_WIDTH = "row => parseFloat(getComputedStyle(row, '::after').width) || 0"
 
 
@@ -122,3 +141,30 @@ def test_a_grid_whose_cells_are_far_right_begins_at_the_newest(phone: Page, vera
     expect(phone.locator(".partition-grid .scroll:not([data-old])")).to_be_visible()
     phone.wait_for_timeout(200)
     assert strip.evaluate("strip => strip.scrollLeft") == 20
+
+
+def test_the_first_screen_of_a_list_has_its_first_row(phone: Page, vera: User) -> None:
+    """Two filters share a row, and a name breaks after an underscore."""
+    asset("raw_flights_by_origin", DAILY_2013)
+    january = written_backfill(vera, "raw_flights_by_origin")
+    phone.goto("/backfills/")
+    name = phone.get_by_role("link", name=january.name, exact=True)
+    expect(name).to_be_in_viewport()
+    for page in ("/backfills/", f"/backfills/{january.pk}/"):
+        phone.goto(page)
+        lines = phone.locator("main").get_by_text(january.name, exact=True).evaluate(_LINES)
+        assert "".join(lines) == january.name
+        assert all(line.endswith("_") for line in lines[:-1])
+
+
+def test_the_neighbourhood_of_an_asset_shows_the_asset_first(phone: Page) -> None:
+    assets = [asset(name, DAILY_2013) for name in "abcde"]
+    for upstream, downstream in pairwise(assets):
+        AssetDependency.objects.create(upstream=upstream, downstream=downstream, inlet=True)
+    phone.goto("/assets/c/?tab=neighbours")
+    node = phone.locator("[data-node]").filter(has=phone.locator("title", has_text="c"))
+    expect(node).to_have_count(1)
+    expect(node).to_be_visible()
+    box = node.bounding_box()
+    assert box
+    assert abs(box["x"] + box["width"] / 2 - PHONE / 2) < 20
