@@ -20,16 +20,16 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
-from assets_app.queries.time_rules import time_rule
+from assets_app.queries.time_rules import has_times, missed_until, time_rule
 from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_after, is_time, time_terms
 
+_PAUSE = ("paused_at", "unpaused_at", "handled_before_pause", "missed_until")
 _COLUMNS = (
     *("rule", "by_time", "next_at", "handled_until", "began_at"),
-    *("paused_at", "unpaused_at", "handled_before_pause"),
+    *_PAUSE,
     "retry_at",
 )
-_PAUSE = ("paused_at", "unpaused_at", "handled_before_pause")
 _BATCH_SIZE = 1_000
 
 
@@ -196,33 +196,34 @@ def _carry_over(
     row: Schedule, schedule_rule: dict[str, Any] | None, *, is_paused: bool, now: datetime
 ) -> None:
     """Set from when on ended partitions are due by a changed rule: from where the old rule was."""
-    has_times = schedule_rule is not None and bool(time_terms(schedule_rule["schedule"]))
     had_times = row.by_time or row.joins_times
     if row.rule is None or (
-        has_times and not (had_times and (is_paused or row.next_at is not None))
+        has_times(schedule_rule) and not (had_times and (is_paused or row.next_at is not None))
     ):
         # Without a tick no partition was handled meanwhile, and none that ended is due: there is no
         # catch-up.
         row.handled_until = row.began_at = now
-        if (
-            row.rule is not None
-            and schedule_rule is not None
-            and not had_times
-            and is_time(schedule_rule["schedule"])
-        ):
-            # The first rule of times alone misses nothing that ended before.
-            if is_paused:
-                row.handled_before_pause = now
-            else:
-                row.paused_at = row.unpaused_at = row.handled_before_pause = None
     elif row.by_time:
         row.began_at = row.handled_until
     elif row.joins_times and schedule_rule is not None and is_time(schedule_rule["schedule"]):
         # One of several times may have ticked less often than the others.
         before = time_rule(schedule_rule).last_until(row.handled_until)
         row.handled_until = row.began_at if before is None else max(before, row.began_at)
-    elif row.joins_times and not has_times:
+    elif row.joins_times and not has_times(schedule_rule):
         row.handled_until = row.began_at
+    if is_paused and has_times(schedule_rule) and not _missed_some(row, now):
+        # What ends from now on is missed.
+        row.handled_before_pause = now
+
+
+def _missed_some(row: Schedule, now: datetime) -> bool:
+    """Return whether the old rule of a paused schedule had a tick in the pause. Where the file is
+    missing for a while, the schedule has no rule and goes on by time all the same.
+    """
+    if row.rule is None:
+        return row.by_time
+    since, until = row.handled_before_pause, missed_until(row.rule, now)
+    return since is not None and until is not None and until > since
 
 
 def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedule]:
@@ -247,8 +248,11 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     if row is None:
         return
     if paused:
-        row.paused_at, row.unpaused_at, row.handled_before_pause = now, None, row.handled_until
+        row.paused_at, row.unpaused_at, row.missed_until = now, None, None
+        # Without a schedule, nothing was to be handled since.
+        row.handled_before_pause = now if row.rule is None else row.handled_until
     else:
+        row.missed_until = missed_until(row.rule, now)
         row.handled_until = row.began_at = row.unpaused_at = now
     row.next_at = _next_at(row, is_paused=paused)
     row.save(update_fields=["next_at", "handled_until", "began_at", *_PAUSE])

@@ -35,6 +35,10 @@ class Schedule(models.Model):
     paused_at = models.DateTimeField(null=True)
     unpaused_at = models.DateTimeField(null=True)
     handled_before_pause = models.DateTimeField(null=True)
+    # Until when ticks of the last pause would have handled windows, by the rule at the end of the
+    # pause: a later rule had no tick in the pause. Null during a pause, and where the rule had no
+    # time.
+    missed_until = models.DateTimeField(null=True)
     # The last error, how many failures in a row, since when, and the time of the next try.
     error = models.TextField(blank=True, default="", db_default="")
     failures = models.PositiveIntegerField(default=0, db_default=0)

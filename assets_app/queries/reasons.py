@@ -14,7 +14,6 @@ from assets_app.models import (
     SkipReason,
 )
 from assets_app.queries.staleness import newer_inputs
-from assets_app.queries.time_rules import missed_until
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
 from slicewise import Interval
 from slicewise.texts import masked_text
@@ -189,13 +188,11 @@ def _missed_reason(
     schedule: Schedule, ended_at: datetime | None, needs: tuple[UpstreamNeed, ...]
 ) -> Reason | None:
     """Return the last pause as the reason, if the window ended during the pause."""
-    since, paused_at = schedule.handled_before_pause, schedule.paused_at
-    unpaused_at = schedule.unpaused_at
-    if ended_at is None or since is None or paused_at is None or unpaused_at is None:
+    since, until = schedule.handled_before_pause, schedule.missed_until
+    paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
+    if ended_at is None or since is None or until is None or not since < ended_at <= until:
         return None
-    until = missed_until(schedule.rule, unpaused_at) if schedule.rule else None
-    if until is None or not since < ended_at <= until:
-        return None
+    assert paused_at is not None and unpaused_at is not None  # noqa: S101, PT018  (with until)
     text = (
         f"The partition came due while the asset was paused, from {_utc(paused_at)} to"
         f" {_utc(unpaused_at)}: the schedule does not queue the partition any more."

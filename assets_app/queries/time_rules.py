@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from slicewise.calendar import TimeSchedule
+from slicewise.declaring import is_time, time_terms
 
 
 def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
@@ -17,10 +18,19 @@ def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
     )
 
 
-def missed_until(schedule_rule: Mapping[str, Any], moment: datetime) -> datetime | None:
+def has_times(schedule_rule: Mapping[str, Any] | None) -> bool:
+    """Return whether a schedule is a time, or joins times to assets."""
+    return schedule_rule is not None and bool(time_terms(schedule_rule["schedule"]))
+
+
+def missed_until(schedule_rule: Mapping[str, Any] | None, moment: datetime) -> datetime | None:
     """Return until when the windows are missed that end in a pause, which ends at a moment: until
-    the moment, since no later tick queues these windows; but until the last tick of a schedule that
-    has ended. None without such a tick.
+    the moment, since no later tick queues these windows; but until the last tick of a schedule by
+    time that has ended. None without such a tick, and without times.
     """
+    if schedule_rule is None or not has_times(schedule_rule):
+        return None
+    if not is_time(schedule_rule["schedule"]):
+        return moment
     rule = time_rule(schedule_rule)
     return moment if rule.next_after(moment) is not None else rule.last_until(moment)

@@ -60,13 +60,11 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
     if definition is None or definition.time_dimension is None:
         return None
     if asset.paused:
-        ended_at = now
+        until = missed_until(row.rule, now)
     elif row.unpaused_at is not None and is_on_record(row, now):
-        # Ticks went on from there.
-        ended_at = row.unpaused_at
+        until = row.missed_until
     else:
         return None
-    until = missed_until(schedule.rule, ended_at)
     since = row.handled_before_pause or row.handled_until
     if until is None or until <= since:
         return None

@@ -135,6 +135,9 @@ def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
     """
     if not schedule.joins_times or schedule.rule is None:
         return None
+    if schedule.unpaused_at is not None and schedule.missed_until is None:
+        # The times came to the schedule after the pause.
+        return None
     handled_until = schedule.handled_before_pause or schedule.handled_until
     return TickTerms(
         rule=schedule.rule,

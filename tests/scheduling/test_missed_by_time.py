@@ -16,17 +16,29 @@ from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import asset
 from tests.partition_records import record
-from tests.scheduling.scheduled_assets import at, by, cron, scheduled
+from tests.scheduling.scheduled_assets import all_of, at, by, cron, scheduled
 
 pytestmark = pytest.mark.django_db
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
 BEGAN = at(2024, 7, 1)
 
 
-def paused_from_to(paused: Asset, since: datetime, until: datetime) -> None:
-    """Pause an asset's schedule, and resume the schedule later."""
-    pause_schedule(paused, paused=True, now=since)
-    pause_schedule(paused, paused=False, now=until)
+def pause(of: Asset, now: datetime) -> None:
+    """Pause an asset and its schedule."""
+    Asset.objects.filter(pk=of.pk).update(paused=True)
+    pause_schedule(of, paused=True, now=now)
+
+
+def resume(of: Asset, now: datetime) -> None:
+    """Resume an asset and its schedule."""
+    Asset.objects.filter(pk=of.pk).update(paused=False)
+    pause_schedule(of, paused=False, now=now)
+
+
+def paused_from_to(of: Asset, since: datetime, until: datetime) -> None:
+    """Pause an asset, and resume the asset later."""
+    pause(of, since)
+    resume(of, until)
 
 
 def missed(of: Asset, now: datetime) -> tuple[int, str] | None:
@@ -35,13 +47,13 @@ def missed(of: Asset, now: datetime) -> tuple[int, str] | None:
     return None if found is None else (found.count, found.selection)
 
 
-def reschedule(of: Asset, schedule: dict[str, Any], now: datetime) -> None:
-    """Give an asset another schedule, as a sync does."""
+def reschedule(of: Asset, schedule: dict[str, Any] | None, now: datetime, **more: Any) -> None:
+    """Give an asset another schedule, or none, as a sync does."""
     producer = of.producer
     assert producer is not None
     version = producer.current_version
     assert version is not None
-    version.definition = version.definition | {"schedule": schedule}
+    version.definition = version.definition | {"schedule": schedule} | more
     version.save()
     store_schedules([producer], now=now)
 
@@ -122,6 +134,75 @@ def test_a_schedule_that_follows_no_time_before_misses_nothing_before(is_paused:
     assert missed(days, now) == ((2, "2024-06-03..2024-06-04") if is_paused else None)
     reason = reasons_of(Asset.objects.get(pk=days.pk), ["2024-02-01"], now)["2024-02-01"]
     assert reason.code != "missed_while_paused"
+
+
+def without_schedule(name: str, now: datetime) -> Asset:
+    """Create an asset whose schedule was taken out of the code at some time."""
+    days = scheduled(name, cron("@daily"), DAILY, since=at(2023, 12, 1))
+    reschedule(days, None, now)
+    return days
+
+
+def test_without_a_schedule_a_pause_misses_nothing() -> None:
+    days = without_schedule("days", at(2024, 1, 15))
+    paused_from_to(days, at(2024, 6, 1), at(2024, 6, 2))
+    reschedule(days, cron("@daily"), at(2024, 6, 3))
+    assert missed(days, at(2024, 6, 5)) is None
+    Asset.objects.update(activated_at=at(2024, 1, 1))
+    reason = reasons_of(Asset.objects.get(pk=days.pk), ["2024-02-01"], at(2024, 6, 5))["2024-02-01"]
+    assert reason.code == "not_queued"
+
+
+def test_a_pause_misses_what_came_due_since_the_schedule_came_back() -> None:
+    days = without_schedule("days", at(2024, 1, 15))
+    pause(days, at(2024, 6, 1))
+    reschedule(days, cron("@daily"), at(2024, 6, 3))
+    assert missed(days, at(2024, 6, 5)) == (2, "2024-06-03..2024-06-04")
+    resume(days, at(2024, 6, 6))
+    assert missed(days, at(2024, 6, 8)) == (3, "2024-06-03..2024-06-05")
+
+
+def test_a_pause_without_times_misses_no_time_of_a_later_schedule() -> None:
+    """Whether the file was missing for a while, or times came step by step."""
+    up = asset("up", DAILY)
+    missing = scheduled("missing", by("up"), DAILY, since=at(2024, 1, 1))
+    stepwise = scheduled("stepwise", by("up"), DAILY, since=at(2024, 1, 1))
+    record(up, "2024-01-01..2024-05-31")
+    for days in (missing, stepwise):
+        paused_from_to(days, at(2024, 6, 1), at(2024, 6, 2))
+    Asset.objects.filter(pk=missing.pk).update(active=False)
+    stop_schedules(missing.bundle)
+    Asset.objects.filter(pk=missing.pk).update(active=True)
+    reschedule(missing, cron("@daily"), at(2024, 6, 3))
+    reschedule(stepwise, all_of(by("up"), cron("@daily")), at(2024, 6, 3))
+    assert missed(stepwise, at(2024, 6, 3, 6)) is None
+    reschedule(stepwise, cron("@daily"), at(2024, 6, 4))
+    assert [missed(days, at(2024, 6, 6)) for days in (missing, stepwise)] == [None, None]
+
+
+def test_a_pause_misses_times_since_they_came_to_a_schedule_by_assets() -> None:
+    up = asset("up", DAILY)
+    record(up, "2024-01-01..2024-06-30")
+    days = scheduled("days", by("up"), DAILY, since=at(2024, 1, 1))
+    pause(days, at(2024, 6, 1))
+    reschedule(days, all_of(by("up"), cron("@daily")), at(2024, 6, 3))
+    expected = (3, "2024-06-03..2024-06-05")
+    assert missed(days, at(2024, 6, 6)) == expected
+    resume(days, at(2024, 6, 6))
+    assert missed(days, at(2024, 6, 8)) == expected
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_a_schedule_that_is_extended_misses_nothing_after_its_old_end(is_paused: bool) -> None:
+    days = scheduled(
+        "days", cron("@daily"), DAILY, since=BEGAN, end_date="2024-07-03T00:00:00+00:00"
+    )
+    handle_ticks(at(2024, 7, 3))
+    pause(days, at(2024, 8, 1))
+    if not is_paused:
+        resume(days, at(2024, 8, 2))
+    reschedule(days, cron("@daily"), at(2024, 8, 3), end_date=None)
+    assert missed(days, at(2024, 8, 5)) == ((2, "2024-08-03..2024-08-04") if is_paused else None)
 
 
 def test_materialized_and_held_partitions_are_not_missed(alice: User, gateway: Gateway) -> None:

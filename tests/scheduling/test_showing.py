@@ -174,7 +174,7 @@ def test_a_pause_that_has_ended_still_says_what_it_missed(alice: User, gateway: 
     paused_at, unpaused_at = at(2024, 7, 2, 6), at(2024, 7, 5, 6)
     Schedule.objects.update(
         handled_before_pause=at(2024, 7, 2), paused_at=paused_at, unpaused_at=unpaused_at,
-        handled_until=unpaused_at, began_at=unpaused_at,
+        missed_until=unpaused_at, handled_until=unpaused_at, began_at=unpaused_at,
     )  # fmt: skip
 
     def missed(now: datetime) -> tuple[int, str, str] | None:
