@@ -67,3 +67,16 @@ def test_a_database_without_the_migrations_of_an_app_gets_its_tables() -> None:
     assert "backfills_app_backfill" not in connection.introspection.table_names()
     prepare.migrate()
     assert "backfills_app_backfill" in connection.introspection.table_names()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["backfill_partition_by_state", "backfill_partition_by_reason"])
+def test_an_index_whose_build_was_interrupted_is_built_again(name: str) -> None:
+    call_command("migrate", "backfills_app", "0002", verbosity=0)
+    with connection.cursor() as cursor:
+        # A concurrent build that ends early leaves an index of the name.
+        cursor.execute(f"CREATE INDEX {name} ON backfills_app_backfillpartition (state)")
+        prepare.migrate()
+        cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = %s", [name])
+        ((definition,),) = cursor.fetchall()
+    assert "backfill_asset_id" in definition
