@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 # The group is compared by >= and <= instead of =: otherwise the planner takes the latest of all
 # runs to be near, and reads through the runs of every other backfill. A run without an end works
-# until now, and the present counts as the start of one more run: the time before is a gap too. The
-# clock of the host that wrote an audit entry may be a little ahead of the database's.
+# until now, and the present counts as the start of one more run, of those that are dispatched: the
+# time before is a gap too. A retry ends a gap at the time since when a run has been queued: from
+# then on runs waited. The clock of the host that wrote an audit entry may be a little ahead of the
+# database's.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, recent.idle_until_now,
     unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
@@ -23,7 +25,10 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
         WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
     ) AS running, coalesce(sum(run.partition_count) FILTER (
         WHERE run.state IN ('running', 'publishing', 'canceling')
-    ), 0) AS running_partitions
+    ), 0) AS running_partitions,
+        min(coalesce(run.queued_at, run.created_at))
+            FILTER (WHERE run.state IN ('queued', 'dispatched')) AS queued_at,
+        array_agg(run.id) FILTER (WHERE run.state = 'dispatched') AS dispatched
     FROM assets_app_run AS run WHERE run.group_id = groups.id
         AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ) AS unfinished, LATERAL (
@@ -34,34 +39,45 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
         sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
     FROM (
         SELECT busy.*, CASE WHEN busy.started_at - busy.work_until > %(idle)s THEN (
-            SELECT max(least(released.at, busy.started_at)) FROM (
-                SELECT entry.at FROM accounts_app_auditentry AS entry
+            SELECT max(least(released.until, busy.started_at)) FROM (
+                SELECT entry.at, CASE WHEN entry.action = 'resume' THEN entry.at
+                    ELSE least(entry.at, busy.queued_since) END AS until
+                FROM accounts_app_auditentry AS entry
                 WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
                   AND entry.action IN ('resume', 'retry failed')
                 UNION ALL
-                SELECT entry.at FROM accounts_app_auditentry AS entry
-                WHERE entry.subject_type = 'run' AND entry.subject = busy.id::text
+                SELECT entry.at, least(entry.at, busy.queued_since)
+                FROM accounts_app_auditentry AS entry
+                WHERE entry.subject_type = 'run' AND entry.subject = ANY(busy.ids::text[])
                   AND entry.action = 'retry'
             ) AS released
-            WHERE released.at > busy.work_until
-              AND released.at <= busy.started_at + %(idle)s
+            WHERE released.until > busy.work_until
+              AND released.at <= busy.started_at + %(ahead)s
         ) - busy.work_until END AS idle
         FROM (
-            SELECT work.*, max(coalesce(work.ended_at, %(now)s)) OVER (
-                ORDER BY work.started_at, work.is_now
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ) AS work_until
+            SELECT work.*,
+                max(coalesce(work.ended_at, %(now)s)) OVER (
+                    ORDER BY work.started_at, work.is_now
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                ) AS work_until,
+                min(work.queued_at) OVER (
+                    ORDER BY work.started_at, work.is_now
+                    ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+                ) AS queued_since
             FROM (
-                (SELECT id, partition_count, started_at, ended_at, false AS is_now
+                (SELECT ARRAY[id] AS ids, coalesce(queued_at, created_at) AS queued_at,
+                    partition_count, started_at, ended_at, false AS is_now
                 FROM assets_app_run
                 WHERE group_id >= groups.id AND group_id <= groups.id
                   AND state IN ('succeeded', 'failed')
                 ORDER BY group_id DESC, id DESC LIMIT %(recent)s)
                 UNION ALL
-                SELECT id, 0, started_at, NULL, false FROM assets_app_run
+                SELECT ARRAY[id], coalesce(queued_at, created_at), 0, started_at, NULL, false
+                FROM assets_app_run
                 WHERE group_id = groups.id AND started_at IS NOT NULL
                   AND state IN ('running', 'publishing', 'canceling')
-                UNION ALL SELECT NULL, 0, %(now)s, NULL, true
+                UNION ALL
+                SELECT unfinished.dispatched, unfinished.queued_at, 0, %(now)s, NULL, true
             ) AS work
         ) AS busy
     ) AS run
@@ -73,6 +89,8 @@ _FEWEST_FOR_A_RATE = 3
 # or a retry, of the backfill or of the run: the backfill was paused, or had ended. Other such times
 # are waits, for a slot or a worker, and count.
 _IDLE = timedelta(minutes=1)
+# Host clocks are kept by NTP. Beyond, a pause after the start would end the wait before it.
+_CLOCK_AHEAD = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,7 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     by_group = {backfill.group_id: backfill for backfill in backfills}
     facts: dict[str, Any] = {
         "groups": list(by_group), "names": [backfill.name for backfill in by_group.values()],
-        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE,
+        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE, "ahead": _CLOCK_AHEAD,
     }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_PACES, facts)

@@ -184,6 +184,45 @@ def test_the_pace_counts_waits_for_a_slot(january: Backfill) -> None:
     assert pace_of(january, now) == pytest.approx(3 / (2 * 3600 + 600), rel=0.01)
 
 
+def test_a_pause_after_the_start_ends_no_wait_before(january: Backfill) -> None:
+    now = timezone.now()
+    for hours in (3, 2, 1):
+        moved(runs_of(january, "succeeded", 1, seconds=600.0), hours)
+    started = now - timedelta(hours=1, minutes=20)
+    let_go(january, "resume", started + timedelta(seconds=40))
+    assert pace_of(january, now) == pytest.approx(3 / (2 * 3600 + 600), rel=0.01)
+
+
+@pytest.mark.parametrize("is_run_started", [True, False])
+def test_a_retry_ends_no_wait_of_other_runs(january: Backfill, is_run_started: bool) -> None:
+    """A run of the backfill is queued since four hours ago; another is retried an hour ago."""
+    now = timezone.now()
+    moved(runs_of(january, "succeeded", 6, seconds=600.0), 4)
+    (again,) = runs_of(january, "succeeded", 1, seconds=60.0)
+    (waiting,) = runs_of(january, "running" if is_run_started else "queued", 1, seconds=1.0)
+    hour_ago, queued_at = now - timedelta(hours=1), now - timedelta(hours=4)
+    Run.objects.filter(pk=again.pk).update(queued_at=hour_ago)
+    Run.objects.filter(pk=waiting.pk).update(queued_at=queued_at)
+    with patch("django.utils.timezone.now", return_value=hour_ago):
+        audit.record(january.submitted_by, "retry", "run", str(again.pk))
+    assert pace_of(january, now) == pytest.approx(7 / (5 * 3600), rel=0.01)
+    Run.objects.filter(pk=waiting.pk).update(queued_at=hour_ago)
+    assert pace_of(january, now) == pytest.approx(7 / (2 * 3600), rel=0.01)
+
+
+def test_the_pace_counts_no_time_before_a_retry_whose_run_is_dispatched(
+    january: Backfill,
+) -> None:
+    now = timezone.now()
+    moved(runs_of(january, "succeeded", 10, seconds=1.0), 72)
+    (run,) = runs_of(january, "dispatched", 1)
+    retried_at = now - timedelta(seconds=5)
+    Run.objects.filter(pk=run.pk).update(started_at=None, queued_at=retried_at)
+    with patch("django.utils.timezone.now", return_value=retried_at):
+        audit.record(january.submitted_by, "retry", "run", str(run.pk))
+    assert pace_of(january, now) == pytest.approx(10 / 15, rel=0.01)
+
+
 def test_a_run_at_work_is_no_pause(january: Backfill) -> None:
     now = timezone.now()
     runs_of(january, "running", 1, seconds=4 * 3600.0)
