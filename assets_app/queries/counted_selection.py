@@ -11,7 +11,7 @@ from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.grid_selection import MOST_PICKED, short_text, too_many
 from assets_app.queries.keys import still_known
 from assets_app.queries.overdue import overdue_partitions
-from slicewise import PartitionDefinition, PartitionSet
+from slicewise import PartitionDefinition, PartitionKey, PartitionSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ def counted_selection(asset: Asset, state: str, now: datetime) -> CountedSelecti
     rows = _rows(asset, state, now)
     if definition is None or rows is None:
         return None
-    starts = dict(rows.values_list("key", "window_start")[: MOST_PICKED + 1])
-    if len(starts) > MOST_PICKED:
+    texts = list(rows.values_list("key", flat=True)[: MOST_PICKED + 1])
+    if len(texts) > MOST_PICKED:
         raise too_many()
-    keys = list(still_known(definition, starts))
+    keys = list(still_known(definition, texts))
     if not keys:
         return None
     text = short_text(PartitionSet.of(definition, keys))
-    return CountedSelection(text, _local_day(definition, starts[keys[-1].text]))
+    return CountedSelection(text, _local_day(definition, keys[-1]))
 
 
 def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:
@@ -55,8 +55,8 @@ def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:
     return None
 
 
-def _local_day(definition: PartitionDefinition, start: datetime | None) -> str:
+def _local_day(definition: PartitionDefinition, key: PartitionKey) -> str:
     time_definition = definition.time_dimension
-    if start is None or time_definition is None:
+    if time_definition is None or key.time is None:
         return ""
-    return start.astimezone(ZoneInfo(time_definition.timezone)).date().isoformat()
+    return key.time.start.astimezone(ZoneInfo(time_definition.timezone)).date().isoformat()

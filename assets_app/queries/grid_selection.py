@@ -157,10 +157,11 @@ def _ended_keys(definition: PartitionDefinition, page: Layout) -> Iterator[str]:
 
 
 def _of_texts(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
-    keys = list(still_known(definition, texts))
-    if len(keys) > MOST_PICKED:
+    # Before keys are left out that the definition has lost: a selection is never silently a part.
+    texts = list(texts)
+    if len(texts) > MOST_PICKED:
         raise too_many()
-    return PartitionSet.of(definition, keys)
+    return PartitionSet.of(definition, list(still_known(definition, texts)))
 
 
 def short_text(partitions: PartitionSet) -> str:

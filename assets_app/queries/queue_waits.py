@@ -34,11 +34,16 @@ def queue_wait_of(run: Run, now: datetime) -> str:
         own = active.filter(producer_version__producer=producer)
         if own.count() >= limit:
             return f"The asset has {limit:,} active run{_s(limit)}, its limit."
-    slots = sum(row.slots for row in online)
-    if active.filter(queue=run.queue).count() >= slots:
-        verb = "is" if slots == 1 else "are"
-        return f"{slots:,} of {slots:,} slot{_s(slots)} of the queue {run.queue} {verb} in use."
-    return ""
+    slots, closed = sum(row.slots for row in online), sum(row.closed_slots for row in online)
+    if active.filter(queue=run.queue).count() < slots - closed:
+        return ""
+    verb = "is" if slots == 1 else "are"
+    if closed:
+        return (
+            f"All open slots of the queue {run.queue} are in use. Runs that have lost their workers"
+            f" keep {closed:,} of {slots:,} slot{_s(slots)} closed."
+        )
+    return f"{slots:,} of {slots:,} slot{_s(slots)} of the queue {run.queue} {verb} in use."
 
 
 def _s(number: int) -> str:

@@ -91,6 +91,19 @@ def test_a_share_cell_counts_and_marks_overdue_partitions(browser: Client) -> No
     assert cell(years, "February 2024")[1].endswith("21 materialized, 26 overdue, 649 missing")
 
 
+def test_a_zoomed_out_page_selects_no_part_of_too_many_partitions(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the definition has lost some of the partitions that are read."""
+    hourly = asset("hourly", HOURLY)
+    record(hourly, "2024-02-01T00:00-05:00..2024-02-01T03:00-05:00", lambda _: "failed")
+    AssetPartition.objects.filter(key="2024-02-01T00:00-05:00").update(key="0")
+    monkeypatch.setattr("assets_app.queries.grid_selection.MOST_PICKED", 2)
+    text = text_of(browser, "hourly/?zoom=year&at=2024-02-01&select=failed")
+    assert "partitions: zoom in, or type a selection." in text
+    assert selected(text) == ""
+
+
 def test_failed_held_and_late_partitions_keep_the_look_that_they_have_closer(
     browser: Client,
 ) -> None:

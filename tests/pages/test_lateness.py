@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.catalogue.freshness_watches import store_watches
-from assets_app.models import Asset, Gateway, Run
+from assets_app.models import Asset, AssetPartition, Gateway, Run
 from assets_app.queries.graph_states import numbered_states
 from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.staleness import newer_inputs
@@ -160,6 +160,16 @@ def test_the_overviews_link_selects_no_part_of_too_many_partitions(
     page = browser.get("/assets/sales/?select=failed").content.decode()
     assert "partitions: zoom in, or type a selection." in page
     assert 'value="2024-03-05' not in page
+
+
+def test_the_overviews_link_knows_a_key_in_an_earlier_spelling(browser: Client) -> None:
+    """Kazakhstan changed its offset in 2024: a host with older rules spelled keys otherwise."""
+    hourly = PartitionByInterval("@hourly", start="2024-01-01", timezone="Asia/Almaty")
+    sales = asset("sales", hourly)
+    record(sales, "2024-03-05T10:00+05:00", lambda _: "failed")
+    AssetPartition.objects.update(key="2024-03-05T11:00+06:00")
+    page = browser.get("/assets/sales/?select=failed").content.decode()
+    assert 'value="2024-03-05T10:00+05:00"' in page
 
 
 def test_the_graph_shows_overdue_partitions_before_missing_ones(browser: Client) -> None:

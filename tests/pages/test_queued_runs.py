@@ -48,6 +48,19 @@ def test_a_queued_run_tells_the_first_reason_that_holds(browser: Client, flights
     assert wait_of(run) == "The backfill is paused."
 
 
+def test_slots_that_are_kept_closed_are_not_free(flights: Asset) -> None:
+    run = recorded_run(flights, RunState.QUEUED)
+    recorded_run(flights, RunState.RUNNING)
+    make_gateway(run.queue)
+    Gateway.objects.update(slots=4, closed_slots=3)
+    assert wait_of(run) == (
+        f"All open slots of the queue {run.queue} are in use. Runs that have lost their workers keep"
+        " 3 of 4 slots closed."
+    )
+    Gateway.objects.update(closed_slots=2)
+    assert wait_of(run) == ""
+
+
 def test_the_limit_of_a_schedule_is_the_limit_of_its_asset(flights: Asset) -> None:
     running = recorded_run(flights, RunState.RUNNING)
     RunGroup.objects.filter(pk=running.group_id).update(max_active_runs=1, kind="schedule")
