@@ -51,12 +51,22 @@ function valuesIn(fragment) {
   return new Map(fields.map((field) => [field.id, field[propertyOf(field)]]));
 }
 
+// htmx has restored the focus already, but not to a field of a part that was still closed.
+function refocus(before) {
+  const field = before?.id ? document.getElementById(before.id) : null;
+  if (!field) return;
+  field.focus();
+  // Only fields of text have a caret.
+  if (before.selectionStart != null) field.setSelectionRange?.(before.selectionStart, before.selectionEnd);
+}
+
 // What a person types or opens while the server renders a fragment of the form again stays in the new
 // fragment.
 export function keepTyped(form) {
   const valuesOfRequests = new WeakMap();
   let typed = [];
   let opened = [];
+  let focused = null;
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
     valuesOfRequests.set(detail.xhr, valuesIn(detail.target));
   });
@@ -64,6 +74,7 @@ export function keepTyped(form) {
     const before = valuesOfRequests.get(detail.xhr) ?? new Map();
     typed = [...valuesIn(detail.target)].filter(([id, value]) => before.get(id) !== value);
     opened = [...detail.target.querySelectorAll("details[id][open]")].map((details) => details.id);
+    focused = detail.target.contains(document.activeElement) ? document.activeElement : null;
   });
   form.addEventListener("htmx:afterSwap", () => {
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
@@ -76,6 +87,9 @@ export function keepTyped(form) {
       changed = field;
     }
     typed = [];
+    // A new value has put the caret at its end.
+    refocus(focused);
+    focused = null;
     // The preview and the address follow.
     changed?.dispatchEvent(new Event("input", { bubbles: true }));
   });

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 
 import slicewise
 from assets_app.models import Asset, AssetPartition
@@ -14,8 +14,8 @@ from assets_app.scheduling.descriptions import ScheduleDescription, describe_sch
 from assets_app.scheduling.missed_by_assets import is_on_record, missed_by_assets
 from slicewise.partitions import LONGEST_SELECTION, ended_between
 
-# Beyond, settled partitions are counted and not read: the list has no selection then, and counts
-# settled partitions too that the definition has lost.
+# Beyond, settled partitions are counted and not read: the list has no selection then, and its first
+# and last partition are of all that ended.
 _MOST_SUBTRACTED = 20_000
 
 
@@ -78,7 +78,7 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
     if is_exact and number:
         keys = still_known(definition, settled.values_list("key", flat=True))
         missed = ended - slicewise.PartitionSet.of(definition, keys)
-    count = len(missed) if is_exact else len(ended) - number
+    count = len(missed) if is_exact else len(ended) - _known_number(definition, settled)
     if count <= 0:
         return None
     ends = {"start": missed[0].time.text, "end": missed[-1].time.text}
@@ -99,6 +99,13 @@ def _settled(asset: Asset, partitions: slicewise.PartitionSet) -> QuerySet[Asset
         identity=asset.identity,
         window_start__range=(partitions[0].time.start, partitions[-1].time.start),
     )
+
+
+def _known_number(definition: slicewise.PartitionDefinition, rows: QuerySet[AssetPartition]) -> int:
+    """Count the partitions that the definition still has: those of the segments that it has."""
+    by_segment = rows.order_by().values("segment").annotate(number=Count("pk"), sample=Min("key"))
+    numbers = dict(by_segment.values_list("sample", "number"))
+    return sum(numbers[text] for text in numbers if any(still_known(definition, [text])))
 
 
 def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:

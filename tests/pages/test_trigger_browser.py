@@ -76,7 +76,11 @@ def test_text_typed_while_the_form_loads_the_fields_of_the_asset_stays(page: Pag
     page.locator("#id_start").fill("2013-03-01")
     page.locator("#id_end").fill("2013-03-31")
     page.get_by_label("All, including").check()
+    page.get_by_text("Partition selection instead of dates").click()
     page.get_by_text("Advanced:").click()
+    description = page.get_by_label("Description")
+    description.press_sequentially("cold")
+    description.press("Home")
     while not waiting:
         page.wait_for_timeout(50)
     # No other request follows.
@@ -84,7 +88,10 @@ def test_text_typed_while_the_form_loads_the_fields_of_the_asset_stays(page: Pag
     assert len(waiting) == 1
     waiting[0].continue_()
     expect(page.get_by_label("JFK")).to_be_visible()
-    expect(page.get_by_label("Description")).to_be_visible()
+    expect(page.locator("#id_selection")).to_be_visible()
+    expect(description).to_be_focused()
+    page.keyboard.type("very ")
+    expect(description).to_have_value("very cold")
     expect(page.locator("#id_start")).to_have_value("2013-03-01")
     expect(page.locator("#id_end")).to_have_value("2013-03-31")
     expect(page.get_by_label("All, including")).to_be_checked()

@@ -215,7 +215,11 @@ def test_materialized_and_held_partitions_are_not_missed(alice: User, gateway: G
     assert missed(days, now) == (3, "2024-07-04,2024-07-06..2024-07-07")
 
 
-def test_partitions_that_the_definition_lost_do_not_make_up_for_missed_ones() -> None:
+@pytest.mark.parametrize("most", [20_000, 2])
+def test_partitions_that_the_definition_lost_do_not_make_up_for_missed_ones(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("assets_app.scheduling.missed._MOST_SUBTRACTED", most)
     segments = PartitionByProduct([DAILY, PartitionBySequence(["a", "b", "c", "d"])])
     days = scheduled("days", cron("@daily"), segments, since=BEGAN)
     paused_from_to(days, at(2024, 7, 1, 6), at(2024, 7, 5, 6))
