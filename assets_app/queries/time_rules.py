@@ -32,5 +32,5 @@ def missed_until(schedule_rule: Mapping[str, Any] | None, moment: datetime) -> d
         return None
     if not is_time(schedule_rule["schedule"]):
         return moment
-    rule = time_rule(schedule_rule)
-    return moment if rule.next_after(moment) is not None else rule.last_until(moment)
+    ticks = time_rule(schedule_rule)
+    return moment if ticks.next_after(moment) is not None else ticks.last_until(moment)

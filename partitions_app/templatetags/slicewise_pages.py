@@ -99,7 +99,7 @@ def breakable(name: str) -> SafeString:
     """Render a name that may break after underscores, so that a narrow page does not break the name
     within a word or a time.
     """
-    return format_html_join(mark_safe("_<wbr>"), "{}", ((part,) for part in name.split("_")))
+    return format_html_join(mark_safe("_<wbr>"), "{}", ((word,) for word in name.split("_")))
 
 
 @register.filter

@@ -54,8 +54,8 @@ def test_slots_that_are_kept_closed_are_not_free(flights: Asset) -> None:
     make_gateway(run.queue)
     Gateway.objects.update(slots=4, closed_slots=3)
     assert wait_of(run) == (
-        f"All open slots of the queue {run.queue} are in use. Runs that have lost their workers keep"
-        " 3 of 4 slots closed."
+        f"All open slots of the queue {run.queue} are in use. Runs that have lost their workers"
+        " keep 3 of 4 slots closed."
     )
     Gateway.objects.update(closed_slots=2)
     assert wait_of(run) == ""
