@@ -78,7 +78,7 @@ def retire_bundles(configured: Collection[str]) -> None:
             retired = Bundle.objects.select_for_update().get(pk=bundle.pk)
             errors_before = _errors_of(retired)
             retired.assets.filter(active=True).update(active=False)
-            stop_schedules(retired)
+            stop_schedules(retired, now=database_now())
             Bundle.objects.filter(pk=retired.pk).update(
                 current_version=None, error="", checked_at=database_now()
             )

@@ -54,7 +54,7 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     store_watches(bundle, specs, external, now=now)
     # At the end: as long as the rows of schedules are locked, no schedule ticks.
     store_schedules(versions.values(), now=now)
-    stop_schedules(bundle)
+    stop_schedules(bundle, now=now)
     Bundle.objects.filter(pk=bundle.pk).update(current_version=version, error="", checked_at=now)
     bundle.refresh_from_db()
     return version

@@ -1,14 +1,14 @@
 """Schedules of producers, kept in step with the versions in force."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
 
-from assets_app.catalogue.after_windows import moments_after, windows_of
+from assets_app.catalogue.after_windows import windows_of
+from assets_app.catalogue.missed_spans import end_span
+from assets_app.catalogue.schedule_ticks import next_tick
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -20,11 +20,10 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
-from assets_app.queries.time_rules import has_times, missed_until, time_rule
-from slicewise.calendar import TimeSchedule
-from slicewise.declaring import is_after, is_time, time_terms
+from assets_app.queries.time_rules import has_times, time_rule
+from slicewise.declaring import is_time
 
-_PAUSE = ("paused_at", "unpaused_at", "handled_before_pause", "missed_until")
+_PAUSE = ("paused_at", "unpaused_at", "handled_before_pause", "misses_since", "missed_spans")
 _COLUMNS = (
     *("rule", "by_time", "next_at", "handled_until", "began_at"),
     *_PAUSE,
@@ -42,40 +41,6 @@ class _Limits(NamedTuple):
 
 # The value for `Schedule.rule`, and the limits of the runs.
 _Rule = tuple[dict[str, Any] | None, _Limits]
-
-
-def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeSchedule]:
-    """Return the ticks of each time in a schedule, by `term_text`; empty without times. The ticks
-    of `After` are so long after the ends of windows.
-    """
-    return _term_rules(json.dumps(schedule_rule, sort_keys=True))
-
-
-def term_text(term: Mapping[str, Any]) -> str:
-    """Return the text that names a time of a schedule."""
-    return json.dumps(term, sort_keys=True)
-
-
-def next_tick(schedule_rule: Mapping[str, Any], after: datetime) -> datetime | None:
-    """Return the next tick of any time in a schedule; None where there is none."""
-    ticks = (term.next_after(after) for term in term_rules(schedule_rule).values())
-    return min((tick for tick in ticks if tick is not None), default=None)
-
-
-@lru_cache(maxsize=1024)
-def _term_rules(text: str) -> Mapping[str, TimeSchedule]:
-    schedule_rule = json.loads(text)
-    return {
-        term_text(term): _ticks_of(term, schedule_rule)
-        for term in time_terms(schedule_rule["schedule"])
-    }
-
-
-def _ticks_of(term: Mapping[str, Any], schedule_rule: Mapping[str, Any]) -> TimeSchedule:
-    if is_after(term):
-        return moments_after(term, schedule_rule)
-    timezone = term.get("timezone") or schedule_rule.get("timezone")
-    return time_rule({**schedule_rule, "schedule": term, "timezone": timezone})
 
 
 def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
@@ -179,11 +144,14 @@ def _change(
     row: Schedule, schedule_rule: dict[str, Any] | None, *, is_paused: bool, now: datetime
 ) -> None:
     if schedule_rule != row.rule:
+        end_span(row, now)
         _carry_over(row, schedule_rule, is_paused=is_paused, now=now)
         row.rule, row.by_time = (
             schedule_rule,
             schedule_rule is not None and is_time(schedule_rule["schedule"]),
         )
+        if is_paused and has_times(schedule_rule):
+            row.misses_since = now
     if is_paused and row.paused_at is None:
         # The asset was paused before it had a schedule.
         row.paused_at, row.handled_before_pause = now, row.handled_until
@@ -211,19 +179,6 @@ def _carry_over(
         row.handled_until = row.began_at if before is None else max(before, row.began_at)
     elif row.joins_times and not has_times(schedule_rule):
         row.handled_until = row.began_at
-    if is_paused and has_times(schedule_rule) and not _missed_some(row, now):
-        # What ends from now on is missed.
-        row.handled_before_pause = now
-
-
-def _missed_some(row: Schedule, now: datetime) -> bool:
-    """Return whether the old rule of a paused schedule had a tick in the pause. Where the file is
-    missing for a while, the schedule has no rule and goes on by time all the same.
-    """
-    if row.rule is None:
-        return row.by_time
-    since, until = row.handled_before_pause, missed_until(row.rule, now)
-    return since is not None and until is not None and until > since
 
 
 def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedule]:
@@ -248,21 +203,27 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     if row is None:
         return
     if paused:
-        row.paused_at, row.unpaused_at, row.missed_until = now, None, None
-        # Without a schedule, nothing was to be handled since.
-        row.handled_before_pause = now if row.rule is None else row.handled_until
+        row.paused_at, row.unpaused_at, row.missed_spans = now, None, []
+        row.handled_before_pause = row.handled_until
+        row.misses_since = row.handled_until if has_times(row.rule) else None
     else:
-        row.missed_until = missed_until(row.rule, now)
+        end_span(row, now)
         row.handled_until = row.began_at = row.unpaused_at = now
     row.next_at = _next_at(row, is_paused=paused)
     row.save(update_fields=["next_at", "handled_until", "began_at", *_PAUSE])
 
 
-def stop_schedules(bundle: Bundle) -> None:
-    """Stop the schedules of producers whose assets no file declares any more."""
+def stop_schedules(bundle: Bundle, *, now: datetime) -> None:
+    """Stop the schedules of producers whose assets no file declares any more; call in a
+    transaction.
+    """
     declared = Asset.objects.filter(producer=OuterRef("producer"), active=True)
-    rows = Schedule.objects.filter(producer__bundle=bundle).exclude(rule=None)
-    rows.filter(~Exists(declared)).update(next_at=None, rule=None)
+    rows = Schedule.objects.filter(~Exists(declared), producer__bundle=bundle).exclude(rule=None)
+    paused = list(rows.filter(misses_since__isnull=False).select_for_update().order_by("pk"))
+    for row in paused:
+        end_span(row, now)
+    Schedule.objects.bulk_update(paused, ["misses_since", "missed_spans"])
+    rows.update(next_at=None, rule=None)
 
 
 def _next_at(row: Schedule, *, is_paused: bool) -> datetime | None:

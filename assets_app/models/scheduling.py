@@ -35,10 +35,10 @@ class Schedule(models.Model):
     paused_at = models.DateTimeField(null=True)
     unpaused_at = models.DateTimeField(null=True)
     handled_before_pause = models.DateTimeField(null=True)
-    # Until when ticks of the last pause would have handled windows, by the rule at the end of the
-    # pause: a later rule had no tick in the pause. Null during a pause, and where the rule had no
-    # time.
-    missed_until = models.DateTimeField(null=True)
+    # In a pause, since when windows that end are missed; null while the rule has no times. And the
+    # spans of the last pause that have ended, as pairs of texts: see `catalogue/missed_spans.py`.
+    misses_since = models.DateTimeField(null=True)
+    missed_spans = models.JSONField(default=list, db_default=[])
     # The last error, how many failures in a row, since when, and the time of the next try.
     error = models.TextField(blank=True, default="", db_default="")
     failures = models.PositiveIntegerField(default=0, db_default=0)
@@ -63,6 +63,13 @@ class Schedule(models.Model):
         return (
             self.rule is not None and not self.by_time and bool(time_terms(self.rule["schedule"]))
         )
+
+    @property
+    def ended_spans(self) -> list[tuple[datetime, datetime]]:
+        """The spans of the last pause that have ended, in order of time."""
+        return [
+            (datetime.fromisoformat(a), datetime.fromisoformat(b)) for a, b in self.missed_spans
+        ]
 
     def has_tick_to_handle(self, now: datetime) -> bool:
         """Return whether a tick has come and is not handled: the tick is about to be handled, or

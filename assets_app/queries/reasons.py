@@ -188,11 +188,11 @@ def _missed_reason(
     schedule: Schedule, ended_at: datetime | None, needs: tuple[UpstreamNeed, ...]
 ) -> Reason | None:
     """Return the last pause as the reason, if the window ended during the pause."""
-    since, until = schedule.handled_before_pause, schedule.missed_until
     paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
-    if ended_at is None or since is None or until is None or not since < ended_at <= until:
+    if ended_at is None or paused_at is None or unpaused_at is None:
         return None
-    assert paused_at is not None and unpaused_at is not None  # noqa: S101, PT018  (with until)
+    if not any(since < ended_at <= until for since, until in schedule.ended_spans):
+        return None
     text = (
         f"The partition came due while the asset was paused, from {_utc(paused_at)} to"
         f" {_utc(unpaused_at)}: the schedule does not queue the partition any more."

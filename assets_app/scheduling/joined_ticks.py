@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 import slicewise
-from assets_app.catalogue.timetables import next_tick
+from assets_app.catalogue.schedule_ticks import next_tick
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, Schedule, Target
 from assets_app.scheduling.affected import existing_keys

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from urllib.parse import urlencode
 
 from django.db.models import Count, Min, Q, QuerySet
 
 import slicewise
+from assets_app.catalogue.missed_spans import spans_of
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.keys import still_known
-from assets_app.queries.time_rules import missed_until
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed_by_assets import is_on_record, missed_by_assets
 from slicewise.partitions import LONGEST_SELECTION, ended_between
@@ -59,16 +61,10 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
     definition, row = asset.definition, schedule.row
     if definition is None or definition.time_dimension is None:
         return None
-    if asset.paused:
-        until = missed_until(row.rule, now)
-    elif row.unpaused_at is not None and is_on_record(row, now):
-        until = row.missed_until
-    else:
+    if not asset.paused and not (row.unpaused_at and is_on_record(row, now)):
         return None
-    since = row.handled_before_pause or row.handled_until
-    if until is None or until <= since:
-        return None
-    ended = ended_between(definition, since, until)
+    sets = [ended_between(definition, since, until) for since, until in spans_of(row, now)]
+    ended = reduce(or_, sets, slicewise.PartitionSet.of(definition, []))
     if not ended:
         return None
     settled = _settled(asset, ended)

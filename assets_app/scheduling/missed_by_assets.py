@@ -5,6 +5,7 @@ kept for each write.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -13,12 +14,13 @@ from django.conf import settings
 from django.db import connection
 
 import slicewise
+from assets_app.catalogue.missed_spans import spans_of
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target, Trigger
 from assets_app.queries.edges import edge_of
 from assets_app.scheduling.affected import NewPartition, affected, existing_keys
 from assets_app.scheduling.queueing import examined_edges, scheduled_target, scheduling_edges
 from assets_app.scheduling.readiness import evaluate
-from assets_app.scheduling.tick_terms import TickTerms
+from assets_app.scheduling.tick_terms import MOMENT, TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
 
 # A write is evaluated a moment after the write was recorded: a pause that began in between
@@ -94,7 +96,7 @@ def missed_by_assets(
     target = scheduled_target(asset)
     written = _written(edges, schedule, now) if edges else []
     schedule_times = _schedule_times(schedule, now)
-    ticked = None if schedule_times is None else _ticked(target, schedule_times, schedule)
+    ticked = None if schedule_times is None else _ticked(target, schedule_times, schedule, now)
     if not written and not ticked:
         return None
     candidates = _candidates(target, edges, written, schedule, now)
@@ -130,33 +132,38 @@ def is_on_record(schedule: Schedule, now: datetime) -> bool:
 
 
 def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
-    """Return the times in the schedule as of the end of the pause, or as of now during the
-    pause.
+    """Return the times in the schedule as of the end of the pause, or as of now during the pause;
+    without ticks where the times came to the schedule after the pause.
     """
     if not schedule.joins_times or schedule.rule is None:
         return None
-    if schedule.unpaused_at is not None and schedule.missed_until is None:
-        # The times came to the schedule after the pause.
-        return None
-    handled_until = schedule.handled_before_pause or schedule.handled_until
+    ended_at, spans = schedule.unpaused_at or now, spans_of(schedule, now)
+    if not spans:
+        return TickTerms(rule=schedule.rule, began_at=ended_at, now=ended_at)
+    since = spans[0][0]
     return TickTerms(
         rule=schedule.rule,
-        began_at=schedule.began_at if schedule.unpaused_at is None else handled_until,
-        now=schedule.unpaused_at or now,
-        since=handled_until + timedelta(microseconds=1),
+        # A schedule whose file was missing for a while has begun anew.
+        began_at=min(schedule.began_at, since) if schedule.unpaused_at is None else since,
+        now=ended_at,
+        since=since + MOMENT,
     )
 
 
 def _ticked(
-    target: Target, schedule_times: TickTerms, schedule: Schedule
+    target: Target, schedule_times: TickTerms, schedule: Schedule, now: datetime
 ) -> slicewise.PartitionSet | None:
     """Return the windows that ticks during the pause were about; None without windows."""
     definition = target.definition
     if definition is None or definition.time_dimension is None:
         return None
-    return schedule_times.ended_since(
-        definition, schedule.handled_before_pause or schedule.handled_until
-    )
+    windows, began_at = slicewise.PartitionSet.of(definition, []), schedule_times.began_at
+    for since, until in spans_of(schedule, now):
+        in_span = replace(schedule_times, began_at=began_at, now=until, since=since + MOMENT)
+        windows |= in_span.ended_since(definition, since)
+        # Between two spans the schedule had no ticks.
+        began_at = until
+    return windows
 
 
 def _written(

@@ -373,7 +373,9 @@ def test_missed_partitions_of_a_joined_schedule_are_on_its_tab(
     asset("up", DAILY)
     joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     set_paused(joined, True, user=alice)
-    Schedule.objects.update(paused_at=BEGAN, handled_before_pause=BEGAN)
+    Schedule.objects.update(
+        paused_at=BEGAN, handled_before_pause=BEGAN, misses_since=BEGAN, began_at=BEGAN
+    )
     assert "2024-07-01" in shown(browser, "joined")
     assert "Missed while paused" in shown(browser, "joined")
 

@@ -1,14 +1,18 @@
 """Partitions that a schedule by time missed while its asset was paused."""
 
 from datetime import datetime
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule, stop_schedules, store_schedules
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, Gateway, PartitionCount
+from assets_app.models import Asset, Gateway, PartitionCount, Schedule
 from assets_app.queries.reasons import reasons_of
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.ticking import handle_ticks
@@ -58,6 +62,19 @@ def reschedule(of: Asset, schedule: dict[str, Any] | None, now: datetime, **more
     store_schedules([producer], now=now)
 
 
+def lose_file(of: Asset, now: datetime) -> None:
+    """Sync without the file of an asset."""
+    Asset.objects.filter(pk=of.pk).update(active=False)
+    stop_schedules(of.bundle, now=now)
+    Asset.objects.filter(pk=of.pk).update(active=True)
+
+
+def find_file(of: Asset, now: datetime) -> None:
+    """Sync with the file of an asset again."""
+    assert of.producer is not None
+    store_schedules([of.producer], now=now)
+
+
 def test_a_schedule_that_had_ended_misses_nothing_after_its_last_tick() -> None:
     ended = scheduled(
         "ended", cron("@daily"), DAILY, since=BEGAN, end_date="2024-07-03T00:00:00+00:00"
@@ -97,11 +114,8 @@ def test_windows_that_ended_after_the_last_tick_of_a_pause_are_missed() -> None:
 def test_a_file_that_is_missing_for_a_while_keeps_the_list() -> None:
     days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
     paused_from_to(days, at(2024, 7, 1, 6), at(2024, 7, 5, 6))
-    Asset.objects.update(active=False)
-    stop_schedules(days.bundle)
-    Asset.objects.update(active=True)
-    assert days.producer is not None
-    store_schedules([days.producer], now=at(2024, 7, 6))
+    lose_file(days, at(2024, 7, 5, 12))
+    find_file(days, at(2024, 7, 6))
     assert missed(days, at(2024, 7, 9)) == (4, "2024-07-01..2024-07-04")
 
 
@@ -170,9 +184,7 @@ def test_a_pause_without_times_misses_no_time_of_a_later_schedule() -> None:
     record(up, "2024-01-01..2024-05-31")
     for days in (missing, stepwise):
         paused_from_to(days, at(2024, 6, 1), at(2024, 6, 2))
-    Asset.objects.filter(pk=missing.pk).update(active=False)
-    stop_schedules(missing.bundle)
-    Asset.objects.filter(pk=missing.pk).update(active=True)
+    lose_file(missing, at(2024, 6, 2, 12))
     reschedule(missing, cron("@daily"), at(2024, 6, 3))
     reschedule(stepwise, all_of(by("up"), cron("@daily")), at(2024, 6, 3))
     assert missed(stepwise, at(2024, 6, 3, 6)) is None
@@ -186,10 +198,66 @@ def test_a_pause_misses_times_since_they_came_to_a_schedule_by_assets() -> None:
     days = scheduled("days", by("up"), DAILY, since=at(2024, 1, 1))
     pause(days, at(2024, 6, 1))
     reschedule(days, all_of(by("up"), cron("@daily")), at(2024, 6, 3))
+    # Upstream writes of the whole pause go on being examined.
+    assert Schedule.objects.get().handled_before_pause == at(2024, 1, 1)
     expected = (3, "2024-06-03..2024-06-05")
     assert missed(days, at(2024, 6, 6)) == expected
     resume(days, at(2024, 6, 6))
     assert missed(days, at(2024, 6, 8)) == expected
+
+
+def test_a_file_that_is_missing_during_a_pause_keeps_what_was_missed_before() -> None:
+    up = asset("up", DAILY)
+    record(up, "2024-06-01..2024-07-31")
+    joined = scheduled("joined", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    for of in (joined, days):
+        pause(of, at(2024, 7, 1, 6))
+        lose_file(of, at(2024, 7, 4, 6))
+        find_file(of, at(2024, 7, 6, 6))
+    expected = (5, "2024-07-01..2024-07-03,2024-07-06..2024-07-07")
+    assert [missed(of, at(2024, 7, 8, 6)) for of in (joined, days)] == [expected, expected]
+    # The schedule is resumed while its file is missing once more.
+    for of in (joined, days):
+        lose_file(of, at(2024, 7, 8, 6))
+        resume(of, at(2024, 7, 10))
+        find_file(of, at(2024, 7, 11))
+    assert [missed(of, at(2024, 7, 12)) for of in (joined, days)] == [expected, expected]
+    Asset.objects.update(activated_at=BEGAN)
+    reason = reasons_of(Asset.objects.get(pk=days.pk), ["2024-07-07"], at(2024, 7, 12))
+    assert reason["2024-07-07"].code == "missed_while_paused"
+
+
+def test_a_file_that_comes_back_without_a_schedule_ends_the_list() -> None:
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    pause(days, at(2024, 7, 1, 6))
+    lose_file(days, at(2024, 7, 3, 6))
+    reschedule(days, None, at(2024, 7, 4))
+    reschedule(days, cron("@daily"), at(2024, 8, 6))
+    assert missed(days, at(2024, 8, 8)) == (4, "2024-07-01..2024-07-02,2024-08-06..2024-08-07")
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_schedule_that_ends_during_a_pause_is_extended(joined: bool) -> None:
+    up = asset("up", DAILY)
+    record(up, "2024-06-01..2024-08-31")
+    rule = all_of(by("up"), cron("@daily")) if joined else cron("@daily")
+    days = scheduled("days", rule, DAILY, since=BEGAN, end_date="2024-07-04T00:00:00+00:00")
+    pause(days, at(2024, 7, 2))
+    reschedule(days, cron("@daily"), at(2024, 8, 3), end_date=None)
+    expected = (5, "2024-07-01..2024-07-03,2024-08-03..2024-08-04")
+    assert missed(days, at(2024, 8, 5)) == expected
+
+
+def test_a_rule_that_cannot_be_read_any_more_is_replaced_during_a_pause() -> None:
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN, timezone="US/Pacific")
+    pause(days, at(2024, 7, 2, 12))
+    row = Schedule.objects.get()
+    Schedule.objects.update(rule=(row.rule or {}) | {"timezone": "US/Pacific-New"})
+    reschedule(days, cron("@daily"), at(2024, 7, 4), timezone="America/Los_Angeles")
+    found = missed(days, at(2024, 7, 6, 12))
+    assert found is not None
+    assert found[1].endswith("2024-07-05")
 
 
 @pytest.mark.parametrize("is_paused", [True, False])
@@ -230,3 +298,32 @@ def test_partitions_that_the_definition_lost_do_not_make_up_for_missed_ones(
     found = missed(days, at(2024, 7, 9))
     assert found is not None
     assert found[0] == 8
+
+
+def test_pauses_from_before_the_spans_keep_their_lists() -> None:
+    """Of a pause on record, the migration writes what the rule of then had ticks for."""
+    asset("up", DAILY)
+    rules = {
+        "daily": (cron("@daily"), None),
+        "ended": (cron("@daily"), "2024-07-03T00:00:00+00:00"),
+        "over": (cron("@daily"), "2024-06-01T00:00:00+00:00"),
+        "joined": (all_of(by("up"), cron("@daily")), None),
+        "by_assets": (by("up"), None),
+        "goes_on": (cron("@daily"), None),
+    }
+    for name, (rule, end) in rules.items():
+        of = scheduled(name, rule, DAILY, since=BEGAN, end_date=end)
+        pause(of, at(2024, 7, 2, 6))
+        if name != "goes_on":
+            resume(of, at(2024, 7, 5, 6))
+    Schedule.objects.update(misses_since=None, missed_spans=[], handled_before_pause=BEGAN)
+    migration = import_module("assets_app.migrations.0005_missed_spans")
+    migration.write_spans(apps, SimpleNamespace(connection=connection))
+    spans = dict(Schedule.objects.values_list("producer__name", "missed_spans"))
+    until = {"daily": at(2024, 7, 5, 6), "ended": at(2024, 7, 3), "joined": at(2024, 7, 5, 6)}
+    assert spans == {
+        name: [[BEGAN.isoformat(), until[name].isoformat()]] if name in until else []
+        for name in rules
+    }
+    since = dict(Schedule.objects.values_list("producer__name", "misses_since"))
+    assert since == dict.fromkeys(rules) | {"goes_on": BEGAN}

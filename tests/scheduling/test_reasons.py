@@ -71,8 +71,8 @@ def test_a_window_that_ended_during_a_pause_tells_the_pause() -> None:
     unpaused_at = at(2024, 7, 7, 6)
     Schedule.objects.update(
         handled_before_pause=at(2024, 7, 5), paused_at=at(2024, 7, 5, 6),
-        unpaused_at=unpaused_at, missed_until=unpaused_at,
-        handled_until=unpaused_at, began_at=unpaused_at,
+        unpaused_at=unpaused_at, handled_until=unpaused_at, began_at=unpaused_at,
+        missed_spans=[[at(2024, 7, 5).isoformat(), unpaused_at.isoformat()]],
     )  # fmt: skip
     assert why(days, "2024-07-04")[0] == "not_queued"
     assert why(days, "2024-07-05") == (

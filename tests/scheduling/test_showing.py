@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
+from assets_app.catalogue.timetables import pause_schedule
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -162,7 +163,9 @@ def test_progress_takes_three_statements(alice: User, gateway: Gateway) -> None:
 def test_a_pause_misses_the_windows_that_ended_since_the_last_tick() -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     assert missed_by(daily, at(2024, 7, 4, 12)) is None  # not paused
-    daily.paused = True
+    pause_schedule(daily, paused=True, now=BEGAN)
+    Asset.objects.update(paused=True)
+    daily = Asset.objects.get()
     missed = missed_by(daily, at(2024, 7, 4, 12))
     assert missed is not None
     assert (missed.count, missed.first, missed.last) == (3, "2024-07-01", "2024-07-03")
@@ -174,7 +177,8 @@ def test_a_pause_that_has_ended_still_says_what_it_missed(alice: User, gateway: 
     paused_at, unpaused_at = at(2024, 7, 2, 6), at(2024, 7, 5, 6)
     Schedule.objects.update(
         handled_before_pause=at(2024, 7, 2), paused_at=paused_at, unpaused_at=unpaused_at,
-        missed_until=unpaused_at, handled_until=unpaused_at, began_at=unpaused_at,
+        handled_until=unpaused_at, began_at=unpaused_at,
+        missed_spans=[[at(2024, 7, 2).isoformat(), unpaused_at.isoformat()]],
     )  # fmt: skip
 
     def missed(now: datetime) -> tuple[int, str, str] | None:

@@ -1,0 +1,54 @@
+"""Spans of time in which the schedule of a paused asset misses the windows that end.
+
+A span is ended by the rule under which it began: a rule has no ticks before it was declared, and
+none after its end.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from assets_app.catalogue.schedule_ticks import term_rules
+from assets_app.models import Schedule
+from slicewise import DefinitionError
+
+
+def end_span(row: Schedule, now: datetime) -> None:
+    """End the span of a paused schedule: before the rule changes, and at the end of the pause."""
+    if row.misses_since is None:
+        return
+    row.missed_spans = [[first.isoformat(), last.isoformat()] for first, last in spans_of(row, now)]
+    row.misses_since = None
+
+
+def spans_of(row: Schedule, now: datetime) -> list[tuple[datetime, datetime]]:
+    """Return the spans of the last pause in order of time; windows that ended after the first time
+    of a span and up to the second are missed.
+    """
+    spans = row.ended_spans
+    since = row.misses_since
+    if since is None or row.rule is None:
+        return spans
+    # A process of an earlier version, which knows no spans, may have resumed the schedule.
+    until = _missed_until(row.rule, row.unpaused_at or now)
+    if until is None or until <= since:
+        return spans
+    if spans and spans[-1][1] == since:
+        since = spans.pop()[0]
+    return [*spans, (since, until)]
+
+
+def _missed_until(schedule_rule: Mapping[str, Any], moment: datetime) -> datetime | None:
+    """Return until when the windows are missed that end before a moment: until the moment, since
+    no later tick queues these windows; but until the last tick of a schedule that has ended. None
+    without such a tick.
+    """
+    try:
+        rules: Sequence[Any] = list(term_rules(schedule_rule).values())
+    except DefinitionError:
+        # An old rule, which this version or this host cannot read any more.
+        return moment
+    if any(ticks.next_after(moment) is not None for ticks in rules):
+        return moment
+    last_ticks = (ticks.last_until(moment) for ticks in rules)
+    return max((tick for tick in last_ticks if tick is not None), default=None)
