@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 # The group is compared by >= and <= instead of =: otherwise the planner takes the latest of all
 # runs to be near, and reads through the runs of every other backfill. A run without an end works
 # until now, and the present counts as the start of one more run, of those that are dispatched: the
-# time before is a gap too. A retry ends a gap at the time since when a run has been queued: from
-# then on runs waited. The clock of the host that wrote an audit entry may be a little ahead of the
-# database's.
+# time before is a gap too. A gap is idle up to a retry, but only until a run was queued: from then
+# on runs waited. And a gap is idle while the backfill was paused. The clock of the host that wrote
+# an audit entry may be a little ahead of the database's.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, recent.idle_until_now,
     unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
@@ -39,21 +39,31 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
         sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
     FROM (
         SELECT busy.*, CASE WHEN busy.started_at - busy.work_until > %(idle)s THEN (
-            SELECT max(least(released.until, busy.started_at)) FROM (
-                SELECT entry.at, CASE WHEN entry.action = 'resume' THEN entry.at
-                    ELSE least(entry.at, busy.queued_since) END AS until
-                FROM accounts_app_auditentry AS entry
-                WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
-                  AND entry.action IN ('resume', 'retry failed')
-                UNION ALL
-                SELECT entry.at, least(entry.at, busy.queued_since)
-                FROM accounts_app_auditentry AS entry
-                WHERE entry.subject_type = 'run' AND entry.subject = ANY(busy.ids::text[])
-                  AND entry.action = 'retry'
-            ) AS released
-            WHERE released.until > busy.work_until
-              AND released.at <= busy.started_at + %(ahead)s
-        ) - busy.work_until END AS idle
+            SELECT again.at - busy.work_until + coalesce((
+                SELECT sum(
+                    least(resumed.at, busy.started_at) - greatest(paused.at, again.at)
+                ) FROM accounts_app_auditentry AS resumed, LATERAL (
+                    SELECT max(entry.at) AS at FROM accounts_app_auditentry AS entry
+                    WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
+                      AND entry.action = 'pause' AND entry.at <= resumed.at
+                ) AS paused
+                WHERE resumed.subject_type = 'backfill' AND resumed.subject = groups.name
+                  AND resumed.action = 'resume' AND resumed.at > again.at
+                  AND paused.at < busy.started_at
+            ), interval '0') FROM (
+                SELECT greatest(
+                    max(least(entry.at, busy.queued_since, busy.started_at)), busy.work_until
+                ) AS at FROM (
+                    SELECT entry.at FROM accounts_app_auditentry AS entry
+                    WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
+                      AND entry.action = 'retry failed'
+                    UNION ALL
+                    SELECT entry.at FROM accounts_app_auditentry AS entry
+                    WHERE entry.subject_type = 'run' AND entry.subject = ANY(busy.ids::text[])
+                      AND entry.action = 'retry'
+                ) AS entry WHERE entry.at <= busy.started_at + %(idle)s
+            ) AS again
+        ) END AS idle
         FROM (
             SELECT work.*,
                 max(coalesce(work.ended_at, %(now)s)) OVER (
@@ -85,12 +95,10 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
 """
 _RECENT_RUNS = 100
 _FEWEST_FOR_A_RATE = 3
-# A longer time without a run at work says nothing about the pace if the time ends with a resumption
-# or a retry, of the backfill or of the run: the backfill was paused, or had ended. Other such times
-# are waits, for a slot or a worker, and count.
+# A longer time without a run at work says nothing about the pace where the backfill was paused, or
+# had ended before a retry, of the backfill or of a run. Other such times are waits, for a slot or a
+# worker, and count.
 _IDLE = timedelta(minutes=1)
-# Host clocks are kept by NTP. Beyond, a pause after the start would end the wait before it.
-_CLOCK_AHEAD = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,7 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     by_group = {backfill.group_id: backfill for backfill in backfills}
     facts: dict[str, Any] = {
         "groups": list(by_group), "names": [backfill.name for backfill in by_group.values()],
-        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE, "ahead": _CLOCK_AHEAD,
+        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE,
     }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_PACES, facts)

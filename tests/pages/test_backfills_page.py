@@ -157,6 +157,7 @@ def test_the_pace_counts_no_pause_and_no_time_before_a_retry(january: Backfill) 
     moved(runs_of(january, "succeeded", 5, seconds=1.0), 4)
     let_go(january, "retry failed", now - timedelta(hours=4, seconds=6.5))
     assert pace_of(january, now) == pytest.approx(1.0, rel=0.1)
+    let_go(january, "pause", now - timedelta(hours=4, seconds=1))
     let_go(january, "resume", now - timedelta(seconds=10))
     # A run is dispatched, and has not begun.
     (run,) = runs_of(january, "dispatched", 1)
@@ -189,8 +190,35 @@ def test_a_pause_after_the_start_ends_no_wait_before(january: Backfill) -> None:
     for hours in (3, 2, 1):
         moved(runs_of(january, "succeeded", 1, seconds=600.0), hours)
     started = now - timedelta(hours=1, minutes=20)
+    let_go(january, "pause", started + timedelta(seconds=20))
     let_go(january, "resume", started + timedelta(seconds=40))
     assert pace_of(january, now) == pytest.approx(3 / (2 * 3600 + 600), rel=0.01)
+
+
+@pytest.mark.parametrize("minutes_ahead", [0, 3])
+def test_of_a_wait_only_the_pauses_in_it_do_not_count(
+    january: Backfill, minutes_ahead: int
+) -> None:
+    """Also where the clock of the host that records the pauses is ahead."""
+    now = timezone.now()
+    moved(runs_of(january, "succeeded", 3, seconds=600.0), 4)
+    moved(runs_of(january, "succeeded", 1, seconds=600.0), 0)
+    started = now - timedelta(minutes=20)
+    for minutes in (180, 30):
+        for action, at in ("pause", minutes), ("resume", minutes - 20):
+            let_go(january, action, started - timedelta(minutes=at - minutes_ahead))
+    waited = 4 * 60 + 30 - 2 * 20
+    assert pace_of(january, now) == pytest.approx(4 / (waited * 60), rel=0.01)
+
+
+def test_a_run_that_begins_during_a_pause_ends_the_idle_time(january: Backfill) -> None:
+    now = timezone.now()
+    moved(runs_of(january, "succeeded", 3, seconds=600.0), 4)
+    moved(runs_of(january, "succeeded", 1, seconds=600.0), 0)
+    let_go(january, "pause", now - timedelta(minutes=30))
+    let_go(january, "resume", now - timedelta(minutes=5))
+    waited = 4 * 60 + 30 - 10
+    assert pace_of(january, now) == pytest.approx(4 / (waited * 60), rel=0.01)
 
 
 @pytest.mark.parametrize("is_run_started", [True, False])
@@ -228,6 +256,7 @@ def test_a_run_at_work_is_no_pause(january: Backfill) -> None:
     runs_of(january, "running", 1, seconds=4 * 3600.0)
     for hours in (3, 2, 1):
         moved(runs_of(january, "succeeded", 1, seconds=60.0), hours)
+    let_go(january, "pause", now - timedelta(hours=1.8))
     let_go(january, "resume", now - timedelta(hours=1.5))
     assert pace_of(january, now) == pytest.approx(3 / (3 * 3600 + 60), rel=0.01)
 
