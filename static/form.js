@@ -54,10 +54,11 @@ function valuesIn(fragment) {
 // htmx has restored the focus already, but not to a field of a part that was still closed.
 function refocus(before) {
   const field = before?.id ? document.getElementById(before.id) : null;
-  if (!field) return;
+  if (!field || field === before) return;
   field.focus();
   // Only fields of text have a caret.
-  if (before.selectionStart != null) field.setSelectionRange?.(before.selectionStart, before.selectionEnd);
+  if (before.selectionStart == null) return;
+  field.setSelectionRange?.(before.selectionStart, before.selectionEnd, before.selectionDirection);
 }
 
 // What a person types or opens while the server renders a fragment of the form again stays in the new

@@ -145,7 +145,7 @@ def _picked_in_period(
         return overdue
     settled = rows.exclude(state=PartitionState.MISSING, held_by__isnull=True)
     expected = _of_texts(definition, islice(_ended_keys(definition, page), MOST_PICKED + 1))
-    return expected - _of_texts(definition, settled.values_list("key", flat=True)) - overdue
+    return expected - _known(definition, settled.values_list("key", flat=True)) - overdue
 
 
 def _ended_keys(definition: PartitionDefinition, page: Layout) -> Iterator[str]:
@@ -157,11 +157,20 @@ def _ended_keys(definition: PartitionDefinition, page: Layout) -> Iterator[str]:
 
 
 def _of_texts(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
-    # Before keys are left out that the definition has lost: a selection is never silently a part.
+    """Return the partitions of texts that were read up to a limit. Raises InvalidRequest where the
+    limit was reached: a selection is never silently a part.
+    """
     texts = list(texts)
     if len(texts) > MOST_PICKED:
         raise too_many()
-    return PartitionSet.of(definition, list(still_known(definition, texts)))
+    return _known(definition, texts)
+
+
+def _known(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
+    keys = list(still_known(definition, texts))
+    if len(keys) > MOST_PICKED:
+        raise too_many()
+    return PartitionSet.of(definition, keys)
 
 
 def short_text(partitions: PartitionSet) -> str:

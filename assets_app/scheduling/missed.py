@@ -1,5 +1,6 @@
 """Partitions that a schedule missed while paused: unpausing queues none, a backfill can."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -74,7 +75,7 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
     if is_exact and number:
         keys = still_known(definition, settled.values_list("key", flat=True))
         missed = ended - slicewise.PartitionSet.of(definition, keys)
-    count = len(missed) if is_exact else len(ended) - _known_number(definition, settled)
+    count = len(missed) if is_exact else len(ended) - _known_number(ended, settled)
     if count <= 0:
         return None
     ends = {"start": missed[0].time.text, "end": missed[-1].time.text}
@@ -97,11 +98,39 @@ def _settled(asset: Asset, partitions: slicewise.PartitionSet) -> QuerySet[Asset
     )
 
 
-def _known_number(definition: slicewise.PartitionDefinition, rows: QuerySet[AssetPartition]) -> int:
-    """Count the partitions that the definition still has: those of the segments that it has."""
-    by_segment = rows.order_by().values("segment").annotate(number=Count("pk"), sample=Min("key"))
-    numbers = dict(by_segment.values_list("sample", "number"))
+def _known_number(partitions: slicewise.PartitionSet, rows: QuerySet[AssetPartition]) -> int:
+    """Count the rows of these partitions: not those of windows or segments that the definition has
+    lost.
+    """
+    definition = partitions.definition
+    assert definition is not None  # noqa: S101  (the caller has checked)
+    found = rows.order_by().values_list("window_start", flat=True).distinct()
+    starts = {start for start in found if start is not None}
+    of_known_windows = rows.exclude(window_start__in=starts - _starts_among(partitions, starts))
+    by_segment = of_known_windows.order_by().values("segment")
+    samples = by_segment.annotate(number=Count("pk"), sample=Min("key"))
+    numbers = dict(samples.values_list("sample", "number"))
     return sum(numbers[text] for text in numbers if any(still_known(definition, [text])))
+
+
+def _starts_among(
+    partitions: slicewise.PartitionSet, starts: Collection[datetime]
+) -> set[datetime]:
+    """Return which of these moments are starts of windows of some partitions."""
+    assert partitions.definition is not None  # noqa: S101
+    time_definition = partitions.definition.time_dimension
+    assert time_definition is not None  # noqa: S101
+    windows = filter(None, map(time_definition.window_at, starts))
+    spans = {
+        (chosen.first.start, chosen.last.start)
+        for chosen in partitions.ranges
+        if chosen.first is not None and chosen.last is not None
+    }
+    return {
+        window.start
+        for window in windows
+        if window.start in starts and any(a <= window.start <= b for a, b in spans)
+    }
 
 
 def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:

@@ -300,6 +300,29 @@ def test_partitions_that_the_definition_lost_do_not_make_up_for_missed_ones(
     assert found[0] == 8
 
 
+@pytest.mark.parametrize("most", [20_000, 2])
+def test_windows_that_are_excluded_later_do_not_make_up_for_missed_ones(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Nor do windows between two spans of a pause, which the schedule has not missed."""
+    monkeypatch.setattr("assets_app.scheduling.missed._MOST_SUBTRACTED", most)
+    segments = PartitionByProduct([DAILY, PartitionBySequence(["a", "b"])])
+    days = scheduled("days", cron("@daily"), segments, since=BEGAN)
+    pause(days, at(2024, 7, 1, 6))
+    lose_file(days, at(2024, 7, 8, 6))
+    find_file(days, at(2024, 7, 10, 6))
+    resume(days, at(2024, 7, 12, 6))
+    # Monday 1 July is missing; Saturday and Sunday, 6 and 7 July, are excluded afterwards.
+    record(days, "time=2024-07-02..2024-07-10")
+    weekdays = PartitionByInterval("@daily", start="2024-01-01", exclude="0 0 * * 6,0")
+    fewer = PartitionByProduct([weekdays, PartitionBySequence(["a", "b"])])
+    days.partition_definition = PartitionDefinition.of(fewer.to_json())
+    days.save()
+    found = missed(days, at(2024, 7, 14))
+    assert found is not None
+    assert found[0] == 2 * len(["2024-07-01", "2024-07-11"])
+
+
 def test_pauses_from_before_the_spans_keep_their_lists() -> None:
     """Of a pause on record, the migration writes what the rule of then had ticks for."""
     asset("up", DAILY)
