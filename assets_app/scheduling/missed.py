@@ -104,8 +104,8 @@ def _known_number(partitions: slicewise.PartitionSet, rows: QuerySet[AssetPartit
     """
     definition = partitions.definition
     assert definition is not None  # noqa: S101  (the caller has checked)
-    found = rows.order_by().values_list("window_start", flat=True).distinct()
-    starts = {start for start in found if start is not None}
+    start_column = rows.order_by().values_list("window_start", flat=True).distinct()
+    starts = {start for start in start_column if start is not None}
     of_known_windows = rows.exclude(window_start__in=starts - _starts_among(partitions, starts))
     by_segment = of_known_windows.order_by().values("segment")
     samples = by_segment.annotate(number=Count("pk"), sample=Min("key"))
@@ -122,9 +122,9 @@ def _starts_among(
     assert time_definition is not None  # noqa: S101
     windows = filter(None, map(time_definition.window_at, starts))
     spans = {
-        (chosen.first.start, chosen.last.start)
-        for chosen in partitions.ranges
-        if chosen.first is not None and chosen.last is not None
+        (key_range.first.start, key_range.last.start)
+        for key_range in partitions.ranges
+        if key_range.first is not None and key_range.last is not None
     }
     return {
         window.start
