@@ -1,5 +1,6 @@
 """Processes of the machine, read from /proc; ended processes have no values."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,21 @@ def command(pid: int) -> list[str]:
 def is_warm_parent(pid: int) -> bool:
     """Return whether a process is the warm parent of a worker."""
     return "slicewise.runner" in " ".join(command(pid))
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of the descendants of a process, with that of their children that
+    have ended.
+    """
+    ticks = sum(map(_processor_ticks, descendants(pid)))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _processor_ticks(pid: int) -> int:
+    # The name, in parentheses, may have spaces. Then: own time in user and system mode, and that
+    # of children that were waited for (proc(5)).
+    columns = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return sum(map(int, columns[11:15]))
 
 
 def own_bytes(pid: int) -> int:
