@@ -32,6 +32,21 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
     FROM assets_app_run AS run WHERE run.group_id = groups.id
         AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ) AS unfinished, LATERAL (
+    SELECT array_agg(entry.at) FILTER (WHERE entry.action = 'retry failed') AS retries,
+        array_agg(entry.at ORDER BY entry.id) FILTER (WHERE entry.is_pause) AS pauses,
+        array_agg(entry.next_at ORDER BY entry.id) FILTER (WHERE entry.is_pause) AS resumptions
+    FROM (
+        SELECT latest.*, lead(latest.at) OVER following AS next_at,
+            latest.action = 'pause' AND lead(latest.action) OVER following = 'resume' AS is_pause
+        FROM (
+            SELECT id, action, at FROM accounts_app_auditentry
+            WHERE subject_type = 'backfill' AND subject = groups.name
+              AND action IN ('pause', 'resume', 'retry failed')
+            ORDER BY id DESC LIMIT %(entries)s
+        ) AS latest
+        WINDOW following AS (PARTITION BY latest.action = 'retry failed' ORDER BY latest.id)
+    ) AS entry
+) AS audited, LATERAL (
     SELECT sum(run.partition_count) AS partitions,
         min(run.started_at) FILTER (WHERE run.ended_at IS NOT NULL) AS first,
         max(run.ended_at) AS last,
@@ -39,29 +54,21 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
         sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
     FROM (
         SELECT busy.*, CASE WHEN busy.started_at - busy.work_until > %(idle)s THEN (
-            SELECT again.at - busy.work_until + coalesce((
-                SELECT sum(
-                    least(resumed.at, busy.started_at) - greatest(paused.at, again.at)
-                ) FROM accounts_app_auditentry AS resumed, LATERAL (
-                    SELECT max(entry.at) AS at FROM accounts_app_auditentry AS entry
-                    WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
-                      AND entry.action = 'pause' AND entry.at <= resumed.at
-                ) AS paused
-                WHERE resumed.subject_type = 'backfill' AND resumed.subject = groups.name
-                  AND resumed.action = 'resume' AND resumed.at > again.at
-                  AND paused.at < busy.started_at
-            ), interval '0') FROM (
+            SELECT least(busy.started_at - busy.work_until, again.at - busy.work_until + coalesce((
+                SELECT sum(greatest(
+                    least(pause.until, busy.started_at) - greatest(pause.since, again.at),
+                    interval '0'
+                )) FROM unnest(audited.pauses, audited.resumptions) AS pause(since, until)
+            ), interval '0')) FROM (
                 SELECT greatest(
-                    max(least(entry.at, busy.queued_since, busy.started_at)), busy.work_until
+                    max(least(retry.at, busy.queued_since, busy.started_at)), busy.work_until
                 ) AS at FROM (
-                    SELECT entry.at FROM accounts_app_auditentry AS entry
-                    WHERE entry.subject_type = 'backfill' AND entry.subject = groups.name
-                      AND entry.action = 'retry failed'
+                    SELECT unnest(audited.retries) AS at
                     UNION ALL
                     SELECT entry.at FROM accounts_app_auditentry AS entry
                     WHERE entry.subject_type = 'run' AND entry.subject = ANY(busy.ids::text[])
                       AND entry.action = 'retry'
-                ) AS entry WHERE entry.at <= busy.started_at + %(idle)s
+                ) AS retry WHERE retry.at <= busy.started_at + %(idle)s
             ) AS again
         ) END AS idle
         FROM (
@@ -94,6 +101,8 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
 ) AS recent
 """
 _RECENT_RUNS = 100
+# Of the audit log of a backfill: so many of its latest pauses, resumptions and retries.
+_RECENT_ENTRIES = 400
 _FEWEST_FOR_A_RATE = 3
 # A longer time without a run at work says nothing about the pace where the backfill was paused, or
 # had ended before a retry, of the backfill or of a run. Other such times are waits, for a slot or a
@@ -129,7 +138,7 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     by_group = {backfill.group_id: backfill for backfill in backfills}
     facts: dict[str, Any] = {
         "groups": list(by_group), "names": [backfill.name for backfill in by_group.values()],
-        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE,
+        "now": now, "recent": _RECENT_RUNS, "idle": _IDLE, "entries": _RECENT_ENTRIES,
     }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_PACES, facts)
