@@ -34,8 +34,8 @@ def is_warm_parent(pid: int) -> bool:
 
 
 def processor_seconds(pid: int) -> float:
-    """Return the processor time of the descendants of a process, with that of their children that
-    have ended.
+    """Return the processor time of the descendants of a process, with descendants that ended before
+    and were waited for.
     """
     ticks = sum(map(_processor_ticks, descendants(pid)))
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -57,8 +57,8 @@ function refocus(before) {
   if (!field || field === before) return;
   field.focus();
   // Only fields of text have a caret.
-  if (before.selectionStart == null) return;
-  field.setSelectionRange?.(before.selectionStart, before.selectionEnd, before.selectionDirection);
+  if (before.selectionStart == null || field.selectionStart == null) return;
+  field.setSelectionRange(before.selectionStart, before.selectionEnd, before.selectionDirection);
 }
 
 // What a person types or opens while the server renders a fragment of the form again stays in the new

@@ -4,19 +4,18 @@ A span is ended by the rule under which it began: a rule has no ticks before it 
 none after its end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from assets_app.catalogue.schedule_ticks import term_rules
 from assets_app.models import Schedule
+from assets_app.queries.time_rules import has_times
 from slicewise import DefinitionError
 
 
 def end_span(row: Schedule, now: datetime) -> None:
     """End the span of a paused schedule: before the rule changes, and at the end of the pause."""
-    if row.misses_since is None:
-        return
     row.missed_spans = [[first.isoformat(), last.isoformat()] for first, last in spans_of(row, now)]
     row.misses_since = None
 
@@ -26,10 +25,12 @@ def spans_of(row: Schedule, now: datetime) -> list[tuple[datetime, datetime]]:
     of a span and up to the second are missed.
     """
     spans = row.ended_spans
+    # A process of an earlier version, which knows no spans, may have begun or ended the pause.
     since = row.misses_since
+    if since is None and row.is_in_pause and has_times(row.rule):
+        since = row.handled_before_pause
     if since is None or row.rule is None:
         return spans
-    # A process of an earlier version, which knows no spans, may have resumed the schedule.
     until = _missed_until(row.rule, row.unpaused_at or now)
     if until is None or until <= since:
         return spans
@@ -44,11 +45,11 @@ def _missed_until(schedule_rule: Mapping[str, Any], moment: datetime) -> datetim
     without such a tick.
     """
     try:
-        rules: Sequence[Any] = list(term_rules(schedule_rule).values())
+        schedules = list(term_rules(schedule_rule).values())
     except DefinitionError:
         # An old rule, which this version or this host cannot read any more.
         return moment
-    if any(ticks.next_after(moment) is not None for ticks in rules):
+    if any(ticks.next_after(moment) is not None for ticks in schedules):
         return moment
-    last_ticks = (ticks.last_until(moment) for ticks in rules)
+    last_ticks = (ticks.last_until(moment) for ticks in schedules)
     return max((tick for tick in last_ticks if tick is not None), default=None)

@@ -85,7 +85,14 @@ def _producers_to_update(
     that fails or is paused from now on has the new version.
     """
     paused = Exists(Asset.objects.filter(producer=OuterRef("producer"), paused=True))
-    fields = ("rule", "retry_at", "paused_at", "group__priority", "group__max_active_runs")
+    fields = (
+        "rule",
+        "retry_at",
+        "paused_at",
+        "unpaused_at",
+        "group__priority",
+        "group__max_active_runs",
+    )
     stored = Schedule.objects.filter(producer__in=producers).values_list(
         "producer", paused, *fields
     )
@@ -102,12 +109,12 @@ def _producers_to_update(
 
 
 def _is_out_of_step(columns: Sequence[Any], declared: _Rule) -> bool:
-    is_paused, stored, retry_at, paused_at, *limits = columns
+    is_paused, stored, retry_at, paused_at, unpaused_at, *limits = columns
     schedule_rule, declared_limits = declared
     return (
         stored != schedule_rule
         or retry_at is not None
-        or (is_paused and paused_at is None)
+        or is_paused != (paused_at is not None and unpaused_at is None)
         or tuple(limits) != declared_limits
     )
 
@@ -150,11 +157,13 @@ def _change(
             schedule_rule,
             schedule_rule is not None and is_time(schedule_rule["schedule"]),
         )
-        if is_paused and has_times(schedule_rule):
+        if row.is_in_pause and has_times(schedule_rule):
             row.misses_since = now
-    if is_paused and row.paused_at is None:
-        # The asset was paused before it had a schedule.
-        row.paused_at, row.handled_before_pause = now, row.handled_until
+    # The asset was paused before it had a schedule, or a paused asset came to the function or left.
+    if is_paused and not row.is_in_pause:
+        _begin_pause(row, now)
+    elif row.is_in_pause and not is_paused:
+        _end_pause(row, now)
     row.next_at = _next_at(row, is_paused=is_paused)
     # New code may well repair the failure: the schedule is tried at once.
     row.retry_at = None
@@ -203,14 +212,23 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     if row is None:
         return
     if paused:
-        row.paused_at, row.unpaused_at, row.missed_spans = now, None, []
-        row.handled_before_pause = row.handled_until
-        row.misses_since = row.handled_until if has_times(row.rule) else None
+        _begin_pause(row, now)
     else:
-        end_span(row, now)
-        row.handled_until = row.began_at = row.unpaused_at = now
+        _end_pause(row, now)
     row.next_at = _next_at(row, is_paused=paused)
     row.save(update_fields=["next_at", "handled_until", "began_at", *_PAUSE])
+
+
+def _begin_pause(row: Schedule, now: datetime) -> None:
+    row.paused_at, row.unpaused_at, row.missed_spans = now, None, []
+    row.handled_before_pause = row.handled_until
+    row.misses_since = row.handled_until if has_times(row.rule) else None
+
+
+def _end_pause(row: Schedule, now: datetime) -> None:
+    """Resume ticks from now on: there is no catch-up."""
+    end_span(row, now)
+    row.handled_until = row.began_at = row.unpaused_at = now
 
 
 def stop_schedules(bundle: Bundle, *, now: datetime) -> None:

@@ -65,11 +65,21 @@ class Schedule(models.Model):
         )
 
     @property
+    def is_in_pause(self) -> bool:
+        """Whether a pause goes on."""
+        return self.paused_at is not None and self.unpaused_at is None
+
+    @property
     def ended_spans(self) -> list[tuple[datetime, datetime]]:
-        """The spans of the last pause that have ended, in order of time."""
-        return [
+        """The spans of the last pause that have ended, in order of time.
+
+        A process of an earlier version, which knows no spans, leaves those of the pause before.
+        """
+        spans = [
             (datetime.fromisoformat(a), datetime.fromisoformat(b)) for a, b in self.missed_spans
         ]
+        since = self.handled_before_pause
+        return [span for span in spans if since is None or span[1] > since]
 
     def has_tick_to_handle(self, now: datetime) -> bool:
         """Return whether a tick has come and is not handled: the tick is about to be handled, or

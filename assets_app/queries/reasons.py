@@ -160,7 +160,9 @@ def _schedule_reason(
         text = "The asset has no schedule: only requests and backfills run it."
         return blocked or Reason("no_schedule", text, needs=needs)
     # A tick before the pause has handled the windows that ended before.
-    is_handled = schedule.by_time and ended_at is not None and ended_at <= schedule.handled_until
+    in_pause, handled_until = schedule.is_in_pause, schedule.handled_until
+    since = (in_pause and schedule.handled_before_pause) or handled_until
+    is_handled = schedule.by_time and ended_at is not None and ended_at <= since
     if asset.paused and not is_handled:
         return Reason("paused", "The asset is paused: the schedule queues no run.", needs=needs)
     if schedule.by_time and ended_at is not None and ended_at <= asset.activated_at:
@@ -191,7 +193,11 @@ def _missed_reason(
     paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
     if ended_at is None or paused_at is None or unpaused_at is None:
         return None
-    if not any(since < ended_at <= until for since, until in schedule.ended_spans):
+    spans = schedule.ended_spans
+    if schedule.misses_since is not None:
+        # A process of an earlier version has resumed the schedule.
+        spans.append((schedule.misses_since, unpaused_at))
+    if not any(since < ended_at <= until for since, until in spans):
         return None
     text = (
         f"The partition came due while the asset was paused, from {_utc(paused_at)} to"

@@ -64,7 +64,8 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
         return None
     if not asset.paused and not (row.unpaused_at and is_on_record(row, now)):
         return None
-    sets = [ended_between(definition, since, until) for since, until in spans_of(row, now)]
+    spans = spans_of(row, now)
+    sets = [ended_between(definition, since, until) for since, until in spans]
     ended = reduce(or_, sets, slicewise.PartitionSet.of(definition, []))
     if not ended:
         return None
@@ -79,9 +80,11 @@ def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Miss
     if count <= 0:
         return None
     ends = {"start": missed[0].time.text, "end": missed[-1].time.text}
+    selection, is_gapless = _selection(missed) if is_exact else "", len(spans) == 1
     return Missed(
-        count=count, first=ends["start"], last=ends["end"],
-        selection=_selection(missed) if is_exact else "", form=urlencode(ends),
+        count=count, first=ends["start"], last=ends["end"], selection=selection,
+        # Windows between two spans were not missed.
+        form=urlencode(ends if is_gapless or not selection else {"selection": selection}),
         is_by_time=True,
     )  # fmt: skip
 

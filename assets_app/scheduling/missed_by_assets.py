@@ -157,12 +157,12 @@ def _ticked(
     definition = target.definition
     if definition is None or definition.time_dimension is None:
         return None
-    windows, began_at = slicewise.PartitionSet.of(definition, []), schedule_times.began_at
-    for since, until in spans_of(schedule, now):
+    windows = slicewise.PartitionSet.of(definition, [])
+    for number, (since, until) in enumerate(spans_of(schedule, now)):
+        # After a span without times, the schedule began anew.
+        began_at = since if number else schedule_times.began_at
         in_span = replace(schedule_times, began_at=began_at, now=until, since=since + MOMENT)
         windows |= in_span.ended_since(definition, since)
-        # Between two spans the schedule had no ticks.
-        began_at = until
     return windows
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from django.apps import apps
@@ -298,6 +299,55 @@ def test_partitions_that_the_definition_lost_do_not_make_up_for_missed_ones(
     found = missed(days, at(2024, 7, 9))
     assert found is not None
     assert found[0] == 8
+
+
+def test_a_paused_asset_that_joins_a_function_pauses_its_schedule() -> None:
+    """And resumes the schedule by leaving it, also after an earlier pause."""
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    paused_from_to(days, at(2024, 7, 1, 6), at(2024, 7, 2, 6))
+    Asset.objects.update(paused=True)
+    find_file(days, at(2024, 7, 4, 6))
+    assert missed(days, at(2024, 7, 6)) == (4, "2024-07-02..2024-07-05")
+    Asset.objects.update(paused=False)
+    find_file(days, at(2024, 7, 7, 6))
+    assert missed(days, at(2024, 7, 9)) == (5, "2024-07-02..2024-07-06")
+    handle_ticks(at(2024, 7, 8))
+    assert [run.selection for run in days.runs.all()] == ["2024-07-07"]
+
+
+def test_the_link_to_a_backfill_names_what_was_missed_and_not_what_lies_between() -> None:
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    pause(days, at(2024, 7, 1, 6))
+    lose_file(days, at(2024, 7, 3, 6))
+    find_file(days, at(2024, 8, 1, 6))
+    found = missed_by(Asset.objects.get(), at(2024, 8, 3))
+    assert found is not None
+    assert found.selection == "2024-07-01..2024-07-02,2024-08-01..2024-08-02"
+    assert parse_qs(found.form) == {"selection": [found.selection]}
+    Asset.objects.update(activated_at=BEGAN)
+    reasons = reasons_of(Asset.objects.get(), ["2024-07-02", "2024-08-02"], at(2024, 8, 3))
+    assert {reason.code for reason in reasons.values()} == {"paused"}
+
+
+def test_processes_of_an_earlier_version_begin_and_end_pauses() -> None:
+    """During an upgrade a process may know no spans: it leaves those of the pause before."""
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    paused_from_to(days, at(2024, 7, 1, 6), at(2024, 7, 2, 6))
+    old_rows = Schedule.objects.all()
+    old_rows.update(
+        paused_at=at(2024, 7, 5, 6), unpaused_at=None, handled_before_pause=at(2024, 7, 5)
+    )
+    Asset.objects.update(paused=True)
+    assert missed(days, at(2024, 7, 7)) == (2, "2024-07-05..2024-07-06")
+    resume(days, at(2024, 7, 7, 6))
+    assert missed(days, at(2024, 7, 8)) == (2, "2024-07-05..2024-07-06")
+    pause(days, at(2024, 7, 9, 6))
+    Asset.objects.update(paused=False, activated_at=BEGAN)
+    ended = at(2024, 7, 11, 6)
+    old_rows.update(unpaused_at=ended, handled_until=ended, began_at=ended)
+    assert missed(days, at(2024, 7, 12)) == (4, "2024-07-07..2024-07-10")
+    reason = reasons_of(Asset.objects.get(), ["2024-07-10"], at(2024, 7, 12))["2024-07-10"]
+    assert reason.code == "missed_while_paused"
 
 
 @pytest.mark.parametrize("most", [20_000, 2])
