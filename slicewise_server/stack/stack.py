@@ -115,7 +115,7 @@ class Stack:
             # All on one machine: no failover is waited for, and people wait for lost workers.
             "LEASE_SECONDS": env.get("LEASE_SECONDS") or "15",
             "SLICEWISE_BUNDLES": ",".join(f"{n}={p}" for n, p in self._bundles.items()),
-            "SLICEWISE_URL": self.web_url,
+            "SLICEWISE_URL": env.get("SLICEWISE_URL") or self.web_url,
             "GRANIAN_HOST": ports.HOST,
             "GRANIAN_PORT": str(self._port),
         }
