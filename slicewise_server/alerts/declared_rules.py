@@ -8,7 +8,7 @@ from zlib import crc32
 
 from django.db import connection, transaction
 
-from assets_app.models import Asset
+from assets_app.models import Asset, Bundle
 from slicewise_server.alerts.matching import close_messages
 from slicewise_server.alerts.models import AlertRule, Channel
 from slicewise_server.events.feed import end_of_feed
@@ -108,6 +108,30 @@ def store_declared_rules() -> None:
         for name, key in declared_by_name.items()
         if name not in present
     )
+
+
+class SyncFollower:
+    """Stores the declared rules once a bundle has another version in force than at the last look.
+
+    `slicewise sync` runs in a process without alerts, where no receiver hears of the new version.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, int | None]] | None = None
+
+    def look(self) -> None:
+        """Look at the versions in force; the first look of a process stores the rules too."""
+        versions: set[tuple[int, int | None]] = set(
+            Bundle.objects.values_list("pk", "current_version")
+        )
+        if versions == self._seen:
+            return
+        try:
+            store_declared_rules()
+        except Exception:  # the rules that exist go on sending
+            log.exception("declared rules not stored")
+        else:
+            self._seen = versions
 
 
 def lock_declared_rules() -> None:

@@ -7,11 +7,15 @@ from django.conf import settings
 
 from assets_app.execution.queue.coalescing import Coalesced
 from assets_app.queries.clock import database_now
+from slicewise_server.alerts.declared_rules import SyncFollower
 from slicewise_server.alerts.delivering import forget_deliveries, send_due
 from slicewise_server.alerts.matching import match_events
 
+_follower = SyncFollower()
+
 
 def _match_and_send() -> None:
+    _follower.look()
     match_events(database_now())
     send_due()
 

@@ -38,9 +38,8 @@ COMMANDS = {
     "worker-scheduled": worker("scheduled"),
     "worker-backfill": worker("backfill"),
     "worker-control": worker("control", "-c", "4"),
-    # A thread each for backfills, bundles, old records, events, messages and lineage, none of
-    # which runs twice at once, and a thread that relieves the first where a step of a backfill
-    # takes long.
+    # Most kinds of work here run in one thread at a time, and backfills in a second one where a
+    # step of a backfill takes long. No thread is reserved for a kind.
     "worker-bulk": worker("bulk", "-c", "7"),
 }
 

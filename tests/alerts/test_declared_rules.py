@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -17,10 +18,15 @@ import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.services import SyncReport, sync_bundle
 from assets_app.models import Asset
+from assets_app.signals import bundle_synced
 from slicewise import DefinitionError
 from slicewise.declaring.alerts import ALERT_KINDS
 from slicewise_server.alerts import services
-from slicewise_server.alerts.declared_rules import alerts_without_channel, store_declared_rules
+from slicewise_server.alerts.declared_rules import (
+    SyncFollower,
+    alerts_without_channel,
+    store_declared_rules,
+)
 from slicewise_server.alerts.matching import match_events
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery
 from slicewise_server.events.feed import publish_events
@@ -75,6 +81,26 @@ def test_assets_with_the_same_alerts_share_a_rule(bundle: Bundle, admin: User) -
         "oncall: run_failed, validation_failed, 30 s (declared)": ["a", "b", "customers", "orders"],
         "oncall: all events, 300 s (declared)": ["prices"],
     }
+
+
+def test_rules_follow_a_sync_in_a_process_without_alerts(bundle: Bundle, admin: User) -> None:
+    """As `slicewise sync` is, whose signal no receiver of alerts hears."""
+    hook(admin)
+    follower = SyncFollower()
+    follower.look()
+    receivers, bundle_synced.receivers = bundle_synced.receivers, []
+    bundle_synced.sender_receivers_cache.clear()
+    try:
+        synced(bundle, "@asset(alerts=[Alert('run_failed', to='oncall')])\ndef orders(): ...\n")
+        assert declared() == {}
+    finally:
+        bundle_synced.receivers = receivers
+        bundle_synced.sender_receivers_cache.clear()
+    follower.look()
+    assert declared() == {"oncall: run_failed, 30 s (declared)": ["orders"]}
+    with CaptureQueriesContext(connection) as statements:
+        follower.look()
+    assert len(statements) == 1
 
 
 def test_a_declared_rule_sends_messages(bundle: Bundle, admin: User) -> None:

@@ -121,11 +121,17 @@ def simulate(
 def _actions(
     plan: Plan, versions: Sequence[tuple[datetime, list[DeclaredAsset]]]
 ) -> dict[datetime, list[Action]]:
-    """Return all that people and other programs do, by instant: nothing while beat is down."""
+    """Return all that people and other programs do, by instant: nothing while beat is down.
+
+    People ask for partitions of the definitions in force.
+    """
     todo: dict[datetime, list[Action]] = {}
     declared_at = [instant for instant, _ in versions[1:]]
-    for action in actions(versions[0][1], plan.begin, plan.end, declared_at):
-        todo.setdefault(plan.up_again(action.at), []).append(action)
+    for (since, assets), until in zip(versions, [*declared_at, plan.end], strict=True):
+        for action in actions(assets, plan.begin, plan.end, declared_at):
+            done_at = plan.up_again(action.at)
+            if since <= done_at < until:
+                todo.setdefault(done_at, []).append(action)
     return todo
 
 

@@ -31,7 +31,7 @@ MONTH = Plan(
 )
 YEAR = Plan(
     begin=datetime(2024, 9, 2, tzinfo=UTC),
-    days=365,
+    days=int(os.environ.get("DAYS", "365")),
     downtimes=(
         (datetime(2024, 10, 27, 0, 10, tzinfo=UTC), datetime(2024, 10, 27, 3, 20, tzinfo=UTC)),
         (datetime(2025, 2, 1, 4, 30, tzinfo=UTC), datetime(2025, 2, 3, 9, 50, tzinfo=UTC)),
