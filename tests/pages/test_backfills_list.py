@@ -139,6 +139,7 @@ def test_irreversible_actions_on_several_backfills_are_confirmed_once(
         browser.post("/backfills/selected/cancel/", ids | {"sure": "1"})
     before = set(Backfill.objects.values_list("pk", "state", "deleted"))
     text = browser.post(f"/backfills/selected/{action}/", ids).content.decode()
+    text = text.replace("<wbr>", "")  # a name may break after its underscores
     assert january.name in text
     assert second_backfill.name in text
     assert set(Backfill.objects.values_list("pk", "state", "deleted")) == before
