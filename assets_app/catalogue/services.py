@@ -169,6 +169,10 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
     """
     policy.require(user, policy.Action.PAUSE)
     with transaction.atomic():
+        # A sync may have given the asset to another function meanwhile.
+        asset.refresh_from_db(
+            fields=["producer"], from_queryset=Asset.objects.select_for_update(of=("self",))
+        )
         together = Q(producer=asset.producer_id) if asset.producer_id else Q(pk=asset.pk)
         # A second call changes nothing: to unpause an asset that is not paused would pass over
         # partitions that wait for the next tick.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from assets_app.catalogue.after_windows import windows_of
 from assets_app.catalogue.missed_spans import end_span
@@ -84,7 +84,7 @@ def _producers_to_update(
     No other process changes the columns compared here, except for failures and pauses: a schedule
     that fails or is paused from now on has the new version.
     """
-    paused = Exists(Asset.objects.filter(producer=OuterRef("producer"), paused=True))
+    paused = Exists(_paused_assets().filter(producer=OuterRef("producer")))
     fields = (
         "rule",
         "retry_at",
@@ -152,7 +152,7 @@ def _change(
 ) -> None:
     if schedule_rule != row.rule:
         end_span(row, now)
-        _carry_over(row, schedule_rule, is_paused=is_paused, now=now)
+        _carry_over(row, schedule_rule, now=now)
         row.rule, row.by_time = (
             schedule_rule,
             schedule_rule is not None and is_time(schedule_rule["schedule"]),
@@ -169,13 +169,12 @@ def _change(
     row.retry_at = None
 
 
-def _carry_over(
-    row: Schedule, schedule_rule: dict[str, Any] | None, *, is_paused: bool, now: datetime
-) -> None:
+def _carry_over(row: Schedule, schedule_rule: dict[str, Any] | None, *, now: datetime) -> None:
     """Set from when on ended partitions are due by a changed rule: from where the old rule was."""
     had_times = row.by_time or row.joins_times
     if row.rule is None or (
-        has_times(schedule_rule) and not (had_times and (is_paused or row.next_at is not None))
+        has_times(schedule_rule)
+        and not (had_times and (row.is_in_pause or row.next_at is not None))
     ):
         # Without a tick no partition was handled meanwhile, and none that ended is due: there is no
         # catch-up.
@@ -211,9 +210,10 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     row = Schedule.objects.select_for_update().filter(producer=asset.producer_id).first()
     if row is None:
         return
-    if paused:
+    # A paused asset that came to the function has begun the pause before.
+    if paused and not row.is_in_pause:
         _begin_pause(row, now)
-    else:
+    elif not paused:
         _end_pause(row, now)
     row.next_at = _next_at(row, is_paused=paused)
     row.save(update_fields=["next_at", "handled_until", "began_at", *_PAUSE])
@@ -266,8 +266,13 @@ def _rule_of(producer: Producer) -> _Rule:
 
 
 def _paused_producers(producers: Iterable[Producer]) -> set[int]:
-    paused = Asset.objects.filter(producer__in=producers, paused=True)
+    paused = _paused_assets().filter(producer__in=producers)
     return {pk for pk in paused.values_list("producer_id", flat=True) if pk is not None}
+
+
+def _paused_assets() -> QuerySet[Asset]:
+    """Select the paused assets that pause their functions: not assets that no file declares."""
+    return Asset.objects.filter(active=True, paused=True)
 
 
 def _update_groups(group_limits: Iterable[tuple[RunGroup, _Limits]]) -> None:

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from django.db import connection, transaction
 
-from assets_app.models import Asset, Bundle
+from assets_app.models import Asset
 from slicewise_server.alerts.matching import close_messages
 from slicewise_server.alerts.models import AlertRule, Channel
 from slicewise_server.events.feed import end_of_feed
@@ -38,6 +39,12 @@ FROM (
     GROUP BY 1 ORDER BY 1 LIMIT %(channels)s
 ) AS missing
 ORDER BY missing.channel
+"""
+
+
+_DIGEST = """
+SELECT md5(coalesce(string_agg(name || ' ' || alerts::text, chr(10) ORDER BY name), ''))
+FROM assets_app_asset WHERE active AND alerts <> '[]'
 """
 
 
@@ -111,27 +118,33 @@ def store_declared_rules() -> None:
 
 
 class SyncFollower:
-    """Stores the declared rules once a bundle has another version in force than at the last look.
+    """Stores the declared rules once assets declare other alerts than at the last look.
 
-    `slicewise sync` runs in a process without alerts, where no receiver hears of the new version.
+    `slicewise sync` runs in a process without alerts, where no receiver hears of the change.
     """
 
-    def __init__(self) -> None:
-        self._seen: set[tuple[int, int | None]] | None = None
+    def __init__(self, seconds: float = 10.0) -> None:
+        """Look at most once in so many seconds."""
+        self._seconds, self._next_at, self._seen = seconds, 0.0, ""
 
     def look(self) -> None:
-        """Look at the versions in force; the first look of a process stores the rules too."""
-        versions: set[tuple[int, int | None]] = set(
-            Bundle.objects.values_list("pk", "current_version")
-        )
-        if versions == self._seen:
+        """Look at the declared alerts, in one statement; the first look of a process stores the
+        rules too.
+        """
+        if monotonic() < self._next_at:
+            return
+        self._next_at = monotonic() + self._seconds
+        with connection.cursor() as cursor:
+            cursor.execute(_DIGEST)
+            (digest,) = cursor.fetchone()
+        if digest == self._seen:
             return
         try:
             store_declared_rules()
         except Exception:  # the rules that exist go on sending
             log.exception("declared rules not stored")
         else:
-            self._seen = versions
+            self._seen = digest
 
 
 def lock_declared_rules() -> None:

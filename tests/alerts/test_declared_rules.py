@@ -86,7 +86,7 @@ def test_assets_with_the_same_alerts_share_a_rule(bundle: Bundle, admin: User) -
 def test_rules_follow_a_sync_in_a_process_without_alerts(bundle: Bundle, admin: User) -> None:
     """As `slicewise sync` is, whose signal no receiver of alerts hears."""
     hook(admin)
-    follower = SyncFollower()
+    follower = SyncFollower(seconds=0)
     follower.look()
     receivers, bundle_synced.receivers = bundle_synced.receivers, []
     bundle_synced.sender_receivers_cache.clear()
@@ -101,6 +101,10 @@ def test_rules_follow_a_sync_in_a_process_without_alerts(bundle: Bundle, admin: 
     with CaptureQueriesContext(connection) as statements:
         follower.look()
     assert len(statements) == 1
+    # The same version is stored once more where another bundle has given up a name.
+    Asset.objects.update(active=False)
+    follower.look()
+    assert declared() == {}
 
 
 def test_a_declared_rule_sends_messages(bundle: Bundle, admin: User) -> None:

@@ -315,6 +315,30 @@ def test_a_paused_asset_that_joins_a_function_pauses_its_schedule() -> None:
     assert [run.selection for run in days.runs.all()] == ["2024-07-07"]
 
 
+def test_an_asset_that_no_file_declares_pauses_no_function() -> None:
+    days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
+    pause(days, at(2024, 7, 1, 6))
+    beside = asset("beside", DAILY)
+    Asset.objects.filter(pk=beside.pk).update(producer=days.producer)
+    Asset.objects.filter(pk=days.pk).update(active=False)
+    find_file(days, at(2024, 7, 4, 6))
+    row = Schedule.objects.get(producer=days.producer)
+    assert (row.is_in_pause, row.next_at) == (False, at(2024, 7, 5))
+
+
+def test_a_paused_asset_that_joins_an_ended_schedule_misses_nothing_before() -> None:
+    days = scheduled(
+        "days", cron("@daily"), DAILY, since=BEGAN, end_date="2024-07-03T00:00:00+00:00"
+    )
+    handle_ticks(at(2024, 7, 3))
+    Asset.objects.update(paused=True)
+    reschedule(days, cron("@daily"), at(2024, 8, 3), end_date=None)
+    assert missed(days, at(2024, 8, 5)) == (2, "2024-08-03..2024-08-04")
+    # A person pauses what is paused already: the list goes on.
+    pause(days, at(2024, 8, 4, 6))
+    assert missed(days, at(2024, 8, 6)) == (3, "2024-08-03..2024-08-05")
+
+
 def test_the_link_to_a_backfill_names_what_was_missed_and_not_what_lies_between() -> None:
     days = scheduled("days", cron("@daily"), DAILY, since=BEGAN)
     pause(days, at(2024, 7, 1, 6))
