@@ -17,7 +17,6 @@ def greeting():
     print("hello from version {version}")
 '''
 TIDES = '''
-import os
 import time
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from slicewise import PartitionByInterval, asset
 def tides(context):
     """Wait from the third on until the test has changed the definition."""
     print("tide of", context["partition"], "by version {version}")
-    turned = Path(os.environ["LAKE"], "turned")
+    turned = Path("{turned}")
     while str(context["partition"]) > "2024-01-02" and not turned.exists():
         time.sleep(0.1)
 '''
@@ -69,18 +68,20 @@ def test_a_broken_file_leaves_the_last_good_version_in_force(
 
 
 def test_a_backfill_goes_on_with_its_code_and_without_partitions_that_are_gone(
-    stack: Stack, api: Client, file: Path, lake: Path
+    stack: Stack, api: Client, file: Path
 ) -> None:
-    file.write_text(TIDES.format(version=1, end="2024-02-20"))
+    # Beside the lake, which exists only once an asset has been written.
+    turned = stack.data / "turned"
+    file.write_text(TIDES.format(version=1, end="2024-02-20", turned=turned))
     stack.manage("sync")
     backfill = api.post(
         "/backfills/", asset="tides", selection="2024-01-01..2024-02-19", max_active_runs=2
     )
     address = f"/backfills/{backfill['id']}/"
     eventually(lambda: api.get(address)["counts"]["succeeded"] == 2)
-    file.write_text(TIDES.format(version=2, end="2024-02-15"))
+    file.write_text(TIDES.format(version=2, end="2024-02-15", turned=turned))
     stack.manage("sync")
-    (lake / "turned").touch()
+    turned.touch()
 
     ended_backfill = ended(api, address)
     assert (ended_backfill["state"], ended_backfill["counts"]["succeeded"]) == (
