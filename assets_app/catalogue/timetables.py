@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from assets_app.catalogue.after_windows import windows_of
-from assets_app.catalogue.missed_spans import end_span
-from assets_app.catalogue.schedule_ticks import next_tick
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -20,6 +17,9 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
+from assets_app.queries.after_windows import windows_of
+from assets_app.queries.missed_spans import spans_of
+from assets_app.queries.schedule_ticks import next_tick
 from assets_app.queries.time_rules import has_times, time_rule
 from slicewise.declaring import is_time
 
@@ -151,7 +151,7 @@ def _change(
     row: Schedule, schedule_rule: dict[str, Any] | None, *, is_paused: bool, now: datetime
 ) -> None:
     if schedule_rule != row.rule:
-        end_span(row, now)
+        _end_span(row, now)
         _carry_over(row, schedule_rule, now=now)
         row.rule, row.by_time = (
             schedule_rule,
@@ -227,8 +227,14 @@ def _begin_pause(row: Schedule, now: datetime) -> None:
 
 def _end_pause(row: Schedule, now: datetime) -> None:
     """Resume ticks from now on: there is no catch-up."""
-    end_span(row, now)
+    _end_span(row, now)
     row.handled_until = row.began_at = row.unpaused_at = now
+
+
+def _end_span(row: Schedule, now: datetime) -> None:
+    """End the span of missed windows, before the rule changes and at the end of the pause."""
+    row.missed_spans = [[first.isoformat(), last.isoformat()] for first, last in spans_of(row, now)]
+    row.misses_since = None
 
 
 def stop_schedules(bundle: Bundle, *, now: datetime) -> None:
@@ -239,7 +245,7 @@ def stop_schedules(bundle: Bundle, *, now: datetime) -> None:
     rows = Schedule.objects.filter(~Exists(declared), producer__bundle=bundle).exclude(rule=None)
     paused = list(rows.filter(misses_since__isnull=False).select_for_update().order_by("pk"))
     for row in paused:
-        end_span(row, now)
+        _end_span(row, now)
     Schedule.objects.bulk_update(paused, ["misses_since", "missed_spans"])
     rows.update(next_at=None, rule=None)
 

@@ -36,7 +36,7 @@ class Schedule(models.Model):
     unpaused_at = models.DateTimeField(null=True)
     handled_before_pause = models.DateTimeField(null=True)
     # In a pause, since when windows that end are missed; null while the rule has no times. And the
-    # spans of the last pause that have ended, as pairs of texts: see `catalogue/missed_spans.py`.
+    # spans of the last pause that have ended, as pairs of texts: see `queries/missed_spans.py`.
     misses_since = models.DateTimeField(null=True)
     missed_spans = models.JSONField(default=list, db_default=[])
     # The last error, how many failures in a row, since when, and the time of the next try.

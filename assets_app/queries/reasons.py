@@ -13,6 +13,7 @@ from assets_app.models import (
     Schedule,
     SkipReason,
 )
+from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
 from slicewise import Interval
@@ -193,11 +194,7 @@ def _missed_reason(
     paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
     if ended_at is None or paused_at is None or unpaused_at is None:
         return None
-    spans = schedule.ended_spans
-    if schedule.misses_since is not None:
-        # A process of an earlier version has resumed the schedule.
-        spans.append((schedule.misses_since, unpaused_at))
-    if not any(since < ended_at <= until for since, until in spans):
+    if not any(since < ended_at <= until for since, until in spans_of(schedule, unpaused_at)):
         return None
     text = (
         f"The partition came due while the asset was paused, from {_utc(paused_at)} to"

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 
 import slicewise
-from assets_app.catalogue.schedule_ticks import next_tick
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, Schedule, Target
+from assets_app.queries.schedule_ticks import next_tick
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.evaluations import Evaluation
 from assets_app.scheduling.failures import forget_failures, record_failures

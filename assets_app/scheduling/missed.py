@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from django.db.models import Count, Min, Q, QuerySet
 
 import slicewise
-from assets_app.catalogue.missed_spans import spans_of
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.keys import still_known
+from assets_app.queries.missed_spans import spans_of
 from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed_by_assets import is_on_record, missed_by_assets
 from slicewise.partitions import LONGEST_SELECTION, ended_between

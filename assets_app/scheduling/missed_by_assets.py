@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import connection
 
 import slicewise
-from assets_app.catalogue.missed_spans import spans_of
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target, Trigger
 from assets_app.queries.edges import edge_of
+from assets_app.queries.missed_spans import Span, spans_of
 from assets_app.scheduling.affected import NewPartition, affected, existing_keys
 from assets_app.scheduling.queueing import examined_edges, scheduled_target, scheduling_edges
 from assets_app.scheduling.readiness import evaluate
@@ -95,8 +95,9 @@ def missed_by_assets(
     examined = list(examined_edges().filter(downstream=asset))
     target = scheduled_target(asset)
     written = _written(edges, schedule, now) if edges else []
-    schedule_times = _schedule_times(schedule, now)
-    ticked = None if schedule_times is None else _ticked(target, schedule_times, schedule, now)
+    spans = spans_of(schedule, now)
+    schedule_times = _schedule_times(schedule, spans, now)
+    ticked = None if schedule_times is None else _ticked(target, schedule_times, spans)
     if not written and not ticked:
         return None
     candidates = _candidates(target, edges, written, schedule, now)
@@ -131,13 +132,13 @@ def is_on_record(schedule: Schedule, now: datetime) -> bool:
     return schedule.unpaused_at is None or schedule.unpaused_at > now - retention
 
 
-def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
+def _schedule_times(schedule: Schedule, spans: Sequence[Span], now: datetime) -> TickTerms | None:
     """Return the times in the schedule as of the end of the pause, or as of now during the pause;
     without ticks where the times came to the schedule after the pause.
     """
     if not schedule.joins_times or schedule.rule is None:
         return None
-    ended_at, spans = schedule.unpaused_at or now, spans_of(schedule, now)
+    ended_at = schedule.unpaused_at or now
     if not spans:
         return TickTerms(rule=schedule.rule, began_at=ended_at, now=ended_at)
     since = spans[0][0]
@@ -151,14 +152,14 @@ def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
 
 
 def _ticked(
-    target: Target, schedule_times: TickTerms, schedule: Schedule, now: datetime
+    target: Target, schedule_times: TickTerms, spans: Sequence[Span]
 ) -> slicewise.PartitionSet | None:
     """Return the windows that ticks during the pause were about; None without windows."""
     definition = target.definition
     if definition is None or definition.time_dimension is None:
         return None
     windows = slicewise.PartitionSet.of(definition, [])
-    for number, (since, until) in enumerate(spans_of(schedule, now)):
+    for number, (since, until) in enumerate(spans):
         # After a span without times, the schedule began anew.
         began_at = since if number else schedule_times.began_at
         in_span = replace(schedule_times, began_at=began_at, now=until, since=since + MOMENT)

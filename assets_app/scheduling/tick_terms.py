@@ -8,8 +8,8 @@ from operator import or_
 from typing import Any, NamedTuple
 
 import slicewise
-from assets_app.catalogue.schedule_ticks import next_tick, term_rules, term_text
 from assets_app.models import Schedule
+from assets_app.queries.schedule_ticks import next_tick, term_rules, term_text
 from assets_app.scheduling.expressions import Match, News, Tick
 from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_after, time_terms

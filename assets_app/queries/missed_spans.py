@@ -8,19 +8,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from assets_app.catalogue.schedule_ticks import term_rules
 from assets_app.models import Schedule
+from assets_app.queries.schedule_ticks import term_rules
 from assets_app.queries.time_rules import has_times
 from slicewise import DefinitionError
 
-
-def end_span(row: Schedule, now: datetime) -> None:
-    """End the span of a paused schedule: before the rule changes, and at the end of the pause."""
-    row.missed_spans = [[first.isoformat(), last.isoformat()] for first, last in spans_of(row, now)]
-    row.misses_since = None
+# Two moments.
+Span = tuple[datetime, datetime]
 
 
-def spans_of(row: Schedule, now: datetime) -> list[tuple[datetime, datetime]]:
+def spans_of(row: Schedule, now: datetime) -> list[Span]:
     """Return the spans of the last pause in order of time; windows that ended after the first time
     of a span and up to the second are missed.
     """

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from assets_app.catalogue.after_windows import moments_after
+from assets_app.queries.after_windows import moments_after
 from assets_app.queries.time_rules import time_rule
 from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_after, time_terms
