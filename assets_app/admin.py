@@ -19,7 +19,7 @@ from accounts_app.admin import (
 from accounts_app.models import Grant
 from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, may
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.execution.queue.control import cancel_run
 from assets_app.models import (
     Asset,

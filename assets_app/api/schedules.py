@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import execute_once
 from assets_app.api.assets import asset_detail
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.models import Schedule, ScheduleTick
 from assets_app.queries.lookups import asset_named
 from assets_app.queries.ticks import ticks_of

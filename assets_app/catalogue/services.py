@@ -10,15 +10,14 @@ from typing import Any
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import Q
 
 from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle, load, snapshot
 from assets_app.catalogue.refusals import OTHERS, is_outdated
 from assets_app.catalogue.storing import store
-from assets_app.catalogue.timetables import pause_schedule, stop_schedules
-from assets_app.models import Asset, Bundle, BundleVersion
+from assets_app.catalogue.timetables import stop_schedules
+from assets_app.models import Bundle, BundleVersion
 from assets_app.queries.clock import database_now
 from assets_app.queries.pages import kept_assets
 from assets_app.signals import bundle_synced
@@ -159,29 +158,6 @@ def _cache_may_be_away() -> Iterator[None]:
         if not isinstance(error, RedisError | OSError):
             raise
         log.warning("cache away", extra={"error": str(error)})
-
-
-def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
-    """Stop or resume scheduled writes of the asset, and of the assets that are made together with
-    it.
-
-    Requests by people are not held back.
-    """
-    policy.require(user, policy.Action.PAUSE)
-    with transaction.atomic():
-        # A sync may have given the asset to another function meanwhile.
-        asset.refresh_from_db(
-            fields=["producer"], from_queryset=Asset.objects.select_for_update(of=("self",))
-        )
-        together = Q(producer=asset.producer_id) if asset.producer_id else Q(pk=asset.pk)
-        # A second call changes nothing: to unpause an asset that is not paused would pass over
-        # partitions that wait for the next tick.
-        changing_assets = Asset.objects.filter(Q(pk=asset.pk) | together).filter(paused=not paused)
-        if changing_assets.update(paused=paused):
-            pause_schedule(asset, paused=paused, now=database_now())
-            audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
-    asset.paused = paused
-    return asset
 
 
 def _errors_of(bundle: Bundle) -> list[str]:

@@ -1,12 +1,14 @@
 """Storage of the report of the loader in the catalogue, set by set."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assets_app.catalogue.declared import DeclaredBundle, declared_bundle
 from assets_app.catalogue.freshness_watches import store_watches
 from assets_app.catalogue.loading import LoadedBundle
+from assets_app.catalogue.pausing import pause_together
 from assets_app.catalogue.refusals import refusals
 from assets_app.catalogue.timetables import stop_schedules, store_schedules
 from assets_app.catalogue.versions import store_producers
@@ -52,6 +54,7 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     _store_dependencies([*specs, *_specs_naming(new_names, bundle)], external)
     now = database_now()
     store_watches(bundle, specs, external, now=now)
+    pause_together(versions.values())
     # At the end: as long as the rows of schedules are locked, no schedule ticks.
     store_schedules(versions.values(), now=now)
     stop_schedules(bundle, now=now)
@@ -75,15 +78,20 @@ def _store_assets(
     ]
     rows += [_external_asset(bundle, spec, definition_rows) for spec in external]
     names = [row.name for row in rows]
-    stored = Asset.objects.filter(name__in=names).values_list("name", *_ASSET_COLUMNS)
-    stored_facts = {name: facts for name, *facts in stored}
+    stored = Asset.objects.filter(name__in=names).values_list("pk", "name", *_ASSET_COLUMNS)
+    stored_facts, order = {}, {}
+    for pk, name, *facts in stored:
+        stored_facts[name], order[name] = facts, pk
     paused = {name for spec in producers if spec.paused for name in spec.outlet_names}
     for row in rows:
         # `paused=` in the file is the initial state of an asset; afterwards people decide on the
         # page of the asset.
         row.paused = row.name in paused and row.name not in stored_facts
+    changed = [row for row in rows if stored_facts.get(row.name) != _stored_columns(row)]
+    # A pause locks the assets of a function in the order of ids too.
+    changed.sort(key=lambda row: order.get(row.name, math.inf))
     Asset.objects.bulk_create(
-        [row for row in rows if stored_facts.get(row.name) != _stored_columns(row)],
+        changed,
         update_conflicts=True,
         unique_fields=["name"],
         update_fields=[name.removesuffix("_id") for name in _ASSET_COLUMNS],

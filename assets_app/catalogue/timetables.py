@@ -207,7 +207,7 @@ def _columns(row: Schedule) -> list[Any]:
 
 def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     """Stop the ticks of the asset's schedule, or resume ticks from now on: no catch-up."""
-    row = Schedule.objects.select_for_update().filter(producer=asset.producer_id).first()
+    row = Schedule.objects.select_for_update(no_key=True).filter(producer=asset.producer_id).first()
     if row is None:
         return
     # A paused asset that came to the function has begun the pause before.

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST
 
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.views.assets import asset_for_page
 
 

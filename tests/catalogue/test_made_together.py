@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from accounts_app.models import User
-from assets_app.catalogue.services import set_paused, sync_bundle
+from assets_app.catalogue.pausing import set_paused
+from assets_app.catalogue.services import sync_bundle
 from assets_app.models import Asset, Schedule
 from tests.catalogue.conftest import Bundle
 from tests.factories import person
@@ -75,6 +76,36 @@ def test_outlets_of_one_function_are_paused_together(folder: Path, alice: User) 
     assert Schedule.objects.get().next_at is None
     set_paused(Asset.objects.get(name="train"), False, user=alice)
     assert not Asset.objects.filter(paused=True).exists()
+
+
+def test_an_outlet_that_no_file_declares_pauses_and_resumes_nothing_of_the_others(
+    folder: Path, alice: User
+) -> None:
+    (folder / "a.py").write_text(HEADER + ONE)
+    assert sync_bundle("trials", folder).errors == []
+    undeclared = Asset.objects.get(name="test")
+    before = Schedule.objects.values().get()
+    for paused in (True, False):
+        set_paused(undeclared, paused, user=alice)
+        assert Asset.objects.get(name="test").paused is paused
+        assert Schedule.objects.values().get() == before
+        assert not Asset.objects.get(name="train").paused
+
+
+def test_a_paused_asset_that_joins_a_function_pauses_its_other_assets(
+    bundle: Bundle, alice: User
+) -> None:
+    one = "@asset(schedule='@daily')\ndef test(): ...\n"
+    folder = bundle(a=HEADER + ONE + one)
+    assert sync_bundle("trials", folder).errors == []
+    set_paused(Asset.objects.get(name="test"), True, user=alice)
+    (folder / "a.py").write_text(HEADER + BOTH)
+    assert sync_bundle("trials", folder).errors == []
+    assert Asset.objects.get(name="train").paused
+    assert Schedule.objects.get(producer__name="split").is_in_pause
+    set_paused(Asset.objects.get(name="train"), False, user=alice)
+    assert not Asset.objects.filter(paused=True).exists()
+    assert Schedule.objects.get(producer__name="split").next_at is not None
 
 
 def test_the_name_of_a_function_is_not_taken_by_another_bundle(

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from accounts_app.models import User
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.models import Run
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.models import (
     Asset,

@@ -12,8 +12,10 @@ from unittest.mock import patch
 import pytest
 from django.db import connection, transaction
 
+from accounts_app.models import AuditEntry
 from assets_app.catalogue import storing, timetables
-from assets_app.catalogue.services import set_paused, sync_bundle
+from assets_app.catalogue.pausing import set_paused
+from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.queue.settling import _write_outbox
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Outbox, Run, Schedule, ScheduleTick
@@ -82,6 +84,33 @@ def test_a_tick_meanwhile_waits_and_is_handled_once() -> None:
     assert handle_ticks(at(2024, 7, 2)) == 1
     assert waiting(daily) == ["2024-07-01"]
     assert ScheduleTick.objects.count() == 1
+
+
+def test_a_pause_during_a_tick_waits_for_the_tick() -> None:
+    alice = person("alice", is_superuser=True)
+    daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
+    with transaction.atomic():
+        assert handle_ticks(at(2024, 7, 2)) == 1
+        pause = elsewhere(lambda: set_paused(daily, True, user=alice))
+        wait_for_end_or_lock(pause)
+    pause.join()
+    assert waiting(daily) == ["2024-07-01"]
+    assert Schedule.objects.get().is_in_pause
+
+
+def test_pauses_of_two_assets_of_one_function_are_made_one_after_the_other() -> None:
+    alice = person("alice", is_superuser=True)
+    first = scheduled("first", cron("@daily"), DAILY, since=at(2024, 7, 1))
+    second = asset("second", DAILY)
+    Asset.objects.filter(pk=second.pk).update(producer=first.producer)
+    with transaction.atomic():
+        Asset.objects.select_for_update().get(pk=first.pk)
+        pause = elsewhere(lambda: set_paused(second, True, user=alice))
+        wait_for_end_or_lock(pause)
+        set_paused(first, True, user=alice)
+    pause.join()
+    assert not Asset.objects.filter(paused=False).exists()
+    assert AuditEntry.objects.filter(action="pause").count() == 1
 
 
 def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_are_evaluated() -> (

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.catalogue.freshness_watches import store_watches
-from assets_app.catalogue.services import set_paused, sync_bundle
+from assets_app.catalogue.pausing import set_paused
+from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, Schedule

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.models import Asset, Gateway, Run, Schedule, Trigger
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.missed import missed_by

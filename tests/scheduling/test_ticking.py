@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure

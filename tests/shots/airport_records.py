@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.catalogue.services import set_paused
+from assets_app.catalogue.pausing import set_paused
 from assets_app.execution.attempt.ending import Failure
 from assets_app.models import (
     Asset,

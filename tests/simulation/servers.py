@@ -17,7 +17,8 @@ from django.db import connection
 from django.db.models import Q
 
 from accounts_app.models import User
-from assets_app.catalogue.services import set_paused, sync_bundle
+from assets_app.catalogue.pausing import set_paused
+from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue.outlets import claimed_outlet_ids

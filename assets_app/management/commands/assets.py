@@ -260,7 +260,7 @@ class Command(SlicewiseCommand):
             self.say(f"{participle}: {', '.join(keys) or 'nothing'}.")
 
     def _set_paused(self, name: str, paused: bool) -> None:
-        from assets_app.catalogue.services import set_paused
+        from assets_app.catalogue.pausing import set_paused
 
         asset = set_paused(_asset(name), paused, user=self.actor)
         if self.json:

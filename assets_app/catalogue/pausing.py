@@ -1,0 +1,69 @@
+"""Pauses of assets. The assets of one function are paused together, since one run makes all."""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+
+from accounts_app import audit, policy
+from accounts_app.models import User
+from assets_app.catalogue.timetables import pause_schedule
+from assets_app.models import Asset, Producer
+from assets_app.queries.clock import database_now
+
+
+def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
+    """Stop or resume scheduled writes of the asset and of the other assets of the function.
+
+    Requests by people are not held back.
+    """
+    policy.require(user, policy.Action.PAUSE)
+    with transaction.atomic():
+        together = _locked_together(asset.pk)
+        # A second call changes nothing: to unpause an asset that is not paused would pass over
+        # partitions that wait for the next tick.
+        changing_ids = [row.pk for row in together if row.paused != paused]
+        if Asset.objects.filter(pk__in=changing_ids).update(paused=paused):
+            (current,) = (row for row in together if row.pk == asset.pk)
+            # An asset that no file declares has no part in the schedule of its former function.
+            if current.active:
+                pause_schedule(current, paused=paused, now=database_now())
+            audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
+    asset.paused = paused
+    return asset
+
+
+def _locked_together(asset_id: int) -> list[Asset]:
+    """Return the asset and the other assets of the function, locked in the order of ids until the
+    transaction ends.
+
+    The lock lets other transactions add runs and partitions of the assets: a tick that holds the
+    schedule would otherwise wait at its end for a pause that waits for the schedule.
+    """
+    while True:
+        producer_id = Asset.objects.values_list("producer", flat=True).get(pk=asset_id)
+        wanted = Q(pk=asset_id)
+        if producer_id is not None:
+            declared_too = Exists(Asset.objects.filter(pk=asset_id, active=True))
+            wanted |= Q(declared_too, producer=producer_id, active=True)
+        rows = Asset.objects.filter(wanted).order_by("pk")
+        locked = list(rows.select_for_update(of=("self",), no_key=True))
+        # A sync may have given the asset to another function before the lock.
+        if any(row.pk == asset_id and row.producer_id == producer_id for row in locked):
+            return locked
+
+
+def pause_together(producers: Iterable[Producer]) -> None:
+    """Pause the assets of these functions of which a paused asset has joined; call in a
+    transaction, before the rows of schedules are locked.
+
+    The schedule of the function is paused by one paused asset. The pages of the others say so.
+    """
+    paused = Asset.objects.filter(producer=OuterRef("producer"), active=True, paused=True)
+    unpaused = Asset.objects.filter(
+        Exists(paused), producer__in=producers, active=True, paused=False
+    )
+    rows = unpaused.order_by("pk").select_for_update(of=("self",), no_key=True)
+    asset_ids = list(rows.values_list("pk", flat=True))
+    if asset_ids:
+        Asset.objects.filter(pk__in=asset_ids).update(paused=True)
