@@ -10,7 +10,7 @@ from zlib import crc32
 from django.db import connection, transaction
 
 from assets_app.models import Asset
-from slicewise_server.alerts.matching import close_messages
+from slicewise_server.alerts.matching import end_messages
 from slicewise_server.alerts.models import AlertRule, Channel
 from slicewise_server.events.feed import end_of_feed
 from slicewise_server.web.advisory_locks import AdvisoryLock, lock_until_commit
@@ -187,13 +187,12 @@ def _set_assets(alert_rule: AlertRule, assets: list[str]) -> None:
     if alert_rule.assets == assets:
         return
     locked = AlertRule.objects.select_for_update(of=("self",), no_key=True).get(pk=alert_rule.pk)
-    # The events of the open message are the events that the rule was for until now.
-    close_messages(locked)
+    end_messages(locked)
     AlertRule.objects.filter(pk=alert_rule.pk).update(assets=assets)
 
 
 def _delete(names: Iterable[str]) -> None:
     alert_rules = AlertRule.objects.select_for_update(of=("self",), no_key=True)
     for alert_rule in alert_rules.filter(name__in=names, declared=True).order_by("pk"):
-        close_messages(alert_rule)
+        end_messages(alert_rule)
         alert_rule.delete()

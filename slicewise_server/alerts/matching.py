@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from assets_app.models import Asset
+from assets_app.queries.clock import database_now
 from slicewise_server.alerts.messages import message, unlisted_message
 from slicewise_server.alerts.models import AlertRule, ChannelKind, Delivery, DeliveryState
 from slicewise_server.events.feed import end_of_feed, events_after
@@ -152,10 +153,21 @@ def _asset_names(event: Event) -> set[str]:
     return names | {event.asset} if event.asset else names
 
 
-def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> None:
+def end_messages(alert_rule: AlertRule) -> None:
+    """Write deliveries for all events until now of a locked rule, and close its open message; call
+    before the rule changes or is deleted. A paused rule has no message of events of the pause.
+    """
+    feed, now = FeedReader(), database_now()
+    while alert_rule.active and _read_on(alert_rule, feed, now):
+        pass
+    close_messages(alert_rule)
+
+
+def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> bool:
+    """Write deliveries for the next events of a rule; return whether there were events."""
     events = feed.after(alert_rule.position)
     if not events:
-        return
+        return False
     matched_events = list(matching_events(alert_rule, events, feed))
     if matched_events and (
         alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds
@@ -165,7 +177,9 @@ def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> None:
         )
     elif matched_events:
         _gather(alert_rule, matched_events, now)
-    AlertRule.objects.filter(pk=alert_rule.pk).update(position=events[-1].position)
+    alert_rule.position = events[-1].position
+    alert_rule.save(update_fields=["position"])
+    return True
 
 
 def _alone(alert_rule: AlertRule, event: Event, body: dict[str, Any], now: datetime) -> Delivery:

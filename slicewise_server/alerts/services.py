@@ -20,7 +20,7 @@ from slicewise_server.alerts.declared_rules import (
     lock_declared_rules,
     store_declared_rules,
 )
-from slicewise_server.alerts.matching import KEPT_FOR, close_messages
+from slicewise_server.alerts.matching import KEPT_FOR, end_messages
 from slicewise_server.alerts.models import (
     VARIABLE_FORM,
     VARIABLE_LENGTH,
@@ -186,8 +186,7 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
         return alert_rule
     if alert_rule.declared and fields.keys() - {"active"}:
         raise ConflictingRequest({"": _DECLARED})
-    # The events of the open message are the events that the rule was for until now.
-    close_messages(alert_rule)
+    end_messages(alert_rule)
     before = rule_facts(alert_rule)
     if fields.get("active") and not alert_rule.active:
         # Events of the pause are not sent afterwards.
@@ -207,7 +206,7 @@ def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     alert_rule = _locked(alert_rule)
     if objection := objection_to_rule_deletion(alert_rule):
         raise ConflictingRequest({"": objection})
-    close_messages(alert_rule)
+    end_messages(alert_rule)
     audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
     alert_rule.delete()
 

@@ -15,7 +15,6 @@ _follower = SyncFollower()
 
 
 def _match_and_send() -> None:
-    # A new rule begins at the end of the feed: first, rules that may end read on.
     match_events(database_now())
     _follower.look()
     send_due()

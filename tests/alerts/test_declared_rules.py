@@ -223,6 +223,24 @@ def test_a_changed_rule_sends_the_events_before_the_change(admin: User) -> None:
     assert Delivery.objects.get().rule_name.endswith("(declared)")
 
 
+def test_a_rule_that_changes_or_ends_sends_events_that_were_not_matched_before(admin: User) -> None:
+    services.create_channel("oncall", "message", address="json://mail.example", user=admin)
+    declaring("orders", FAILED)
+    store_declared_rules()
+    Event.objects.create(kind="run_failed", asset="orders")
+    publish_events(timezone.now())
+    Asset.objects.update(active=False)
+    declaring("prices", FAILED)
+    store_declared_rules()
+    assert "orders" in str(Delivery.objects.get().body)
+    Event.objects.create(kind="run_failed", asset="prices")
+    publish_events(timezone.now())
+    Asset.objects.update(active=False)
+    store_declared_rules()
+    assert not AlertRule.objects.exists()
+    assert Delivery.objects.count() == 2
+
+
 def test_an_unchanged_rule_is_not_written(
     admin: User, django_assert_num_queries: Callable[..., Any]
 ) -> None:
