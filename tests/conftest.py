@@ -14,6 +14,8 @@ import pytest
 from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.db.backends.base.operations import BaseDatabaseOperations
 from hypothesis import HealthCheck, settings
+from whitenoise.base import WhiteNoise
+from whitenoise.responders import StaticFile
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -172,6 +174,23 @@ def static_files() -> None:
     # Django's own server of tests would look for hashed names among the sources.
     StaticFilesHandler._should_handle = lambda self, path: False  # type: ignore[method-assign]
     collect_static_files()
+    _list_static_files_once()
+
+
+def _list_static_files_once() -> None:
+    """Let the clients of the tests share the list of static files: each client would list the
+    hundreds of files again, which takes longer than most requests.
+    """
+    list_files = WhiteNoise.update_files_dictionary
+    listed: dict[tuple[str, str], dict[str, StaticFile]] = {}
+
+    def list_once(self: WhiteNoise, root: str, prefix: str) -> None:
+        if (root, prefix) not in listed:
+            list_files(self, root, prefix)
+            listed[root, prefix] = dict(self.files)
+        self.files.update(listed[root, prefix])
+
+    WhiteNoise.update_files_dictionary = list_once
 
 
 @pytest.fixture(scope="session")
