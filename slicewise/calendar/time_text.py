@@ -9,6 +9,8 @@ from slicewise.calendar.zones import BEGIN, DAY, END, Zone, standard_datetime, t
 from slicewise.errors import DefinitionError
 
 Moment = datetime | date | str
+# Python's dates end with 9999, and windows that begin in that year may end later.
+FIRST_YEAR, LAST_YEAR = 1000, 9998
 
 
 class Span(NamedTuple):
@@ -69,9 +71,8 @@ def read_time(text: str, zone: Zone) -> Span:
     `2024`, `2024-Q1`, `2024-02`, `2024-W05`, `2024-02-29`, `2024-02-29T06:00` (with `Z` or an
     offset if the local clock reads the time twice). Raises ValueError with the reason.
     """
-    if not "1000" <= text[:4] <= "9998":
-        # Python's dates end with 9999, and windows that begin in that year may end later.
-        raise ValueError("not a time between the years 1000 and 9998")
+    if not f"{FIRST_YEAR}" <= text[:4] <= f"{LAST_YEAR}":
+        raise ValueError(f"not a time between the years {FIRST_YEAR} and {LAST_YEAR}")
     for pattern, read in _DATES:
         if match := pattern.fullmatch(text):
             first, stop = read(*map(int, match.groups()))

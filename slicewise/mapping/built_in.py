@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Self
 
-from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
+from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys.key_json import key_from_json, key_to_json
 from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.keys.product_key import ProductKey
+from slicewise.mapping.calendar_limits import check_within_calendar
+from slicewise.mapping.last_window import last_window
 from slicewise.mapping.overlap import Ranges, Span, overlapping
 from slicewise.mapping.partition_mapping import Nonexistence, PartitionMapping, WindowMapping
 from slicewise.mapping.relation import Bounds, matching_segments
@@ -18,9 +20,7 @@ from slicewise.partitions.nonexistent import Nonexistent
 from slicewise.partitions.runtime_keys import Definition, lists_keys
 from slicewise.partitions.segments import check_key_list
 from slicewise.partitions.window_ranges import WindowRange
-from slicewise.partitions.windows import Bound, Windows
-
-_MAX_WINDOWS_BACK = 1 << 16  # how far `last_window` goes back where all windows are excluded
+from slicewise.partitions.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Offset(WindowMapping, kind="offset"):
     `Offset(-1)` lags one window, `Offset(-6, 0)` covers seven windows. Windows before the
     downstream definition's start and excluded windows count. Upstream windows outside the
     upstream's bounds are needed, or ignored with `nonexistent="ignore"`. Raises DefinitionError
-    where `last` is before `first`.
+    where `last` is before `first`, and where all windows lie outside the years 1 to 9999.
     """
 
     first: int
@@ -84,6 +84,11 @@ class Offset(WindowMapping, kind="offset"):
                 f"an Offset from {self.first} to {self.last} selects no window: the first is"
                 " after the last"
             )
+
+    def check(self, downstream: Definition, upstream: Definition) -> None:
+        """Raise DefinitionError where all windows counted lie outside the years 1 to 9999."""
+        super().check(downstream, upstream)
+        check_within_calendar(self, downstream, *self._reach)
 
     @property
     def _reach(self) -> tuple[int, int]:
@@ -238,27 +243,6 @@ class Keys(PartitionMapping, kind="keys"):
         if arguments:
             raise TypeError(f"Keys takes no {', '.join(arguments)}")
         return mapping
-
-
-def last_window(windows: Windows, since: Bound, until: Bound) -> int | None:
-    """Return the number of the last window inside [since, until) and the bounds; None if there is
-    no such window.
-
-    Raises UnboundedPartitionsError where time has no upper bound.
-    """
-    lows = (windows.lowest, None if since is None else windows.ticks.rank(since))
-    highs = (windows.highest, None if until is None else windows.last_before(until))
-    stop = min((high for high in highs if high is not None), default=None)
-    if stop is None:
-        raise UnboundedPartitionsError("the definition has no end: write end=, or pass until=")
-    low = max((low for low in lows if low is not None), default=stop - _MAX_WINDOWS_BACK)
-    size = 1
-    while low < stop:
-        first, after = windows.trim(max(stop - size, low), stop)
-        if first < after:
-            return after - 1
-        stop, size = stop - size, size * 8
-    return None
 
 
 def _space(definition: Definition) -> KeyIndex:

@@ -33,14 +33,14 @@ def upstream_partitions(
     """Return the upstream partitions that some downstream partitions need.
 
     `keys` are a PartitionSet, or one key or a list of keys of the downstream definition, each a
-    key, plain value or key text. A definition of None stands for an asset that is not partitioned,
-    whose one key is None. A window needs all windows that overlap, a segment needs the equal
-    segment, and a dimension that only one side has is needed whole: of time, the windows in
-    [since, until) and the upstream's bounds. Raises UnboundedPartitionsError where neither bounds a
-    side. A `mapping` replaces these rules. Partitions that the keys reach and the upstream does not
-    have are in `.nonexistent`: windows that the upstream's `exclude=` removes, which no partition
-    needs (`.excluded`), and partitions without which a partition is never materialized
-    (`.blocking`).
+    key, plain value or key text. A definition of None stands for an asset that is not partitioned;
+    its one key is None, and `slicewise.keys.WHOLE` in a set. A window needs all windows that
+    overlap, a segment needs the equal segment, and a dimension that only one side has is needed
+    whole: of time, the windows in [since, until) and the upstream's bounds. Raises
+    UnboundedPartitionsError where neither bounds a side. A `mapping` replaces these rules.
+    Partitions that the keys reach and the upstream does not have are in `.nonexistent`: windows
+    that the upstream's `exclude=` removes, which no partition needs (`.excluded`), and partitions
+    without which a partition is never materialized (`.blocking`).
     """
     _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(downstream, keys), _bounds(upstream, downstream, since, until)

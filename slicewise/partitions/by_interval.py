@@ -1,8 +1,7 @@
 """Partitions by interval: windows between the ticks of a cadence."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta, tzinfo
-from typing import Any, Self
 
 from slicewise.calendar.cadence import Cadence, StepCadence, read_cadence
 from slicewise.calendar.ticks import Ticks, ticks_of
@@ -81,17 +80,6 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
         """Return the cadence, zone and alignment."""
         phase = self._anchor % self.cadence.seconds if isinstance(self.cadence, StepCadence) else 0
         return {"cadence": self.cadence.canonical, "timezone": self.timezone, "phase": phase}
-
-    @classmethod
-    def _from_json(cls, spec: Mapping[str, Any]) -> Self:
-        return cls(
-            spec["cadence"],
-            timezone=spec.get("timezone", "UTC"),
-            start=spec.get("start"),
-            end=spec.get("end"),
-            exclude=spec.get("exclude", ()),
-            name=spec.get("name"),
-        )
 
     def _shown(self) -> list[str]:
         return [repr(str(self.cadence))]

@@ -104,6 +104,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
 
     @classmethod
     def _from_json(cls, spec: Mapping[str, Any]) -> Self:
+        cls.check_fields(spec, "dimensions")
         return cls(
             {
                 dimension["name"]: PartitionDefinition.from_json(dimension["definition"])

@@ -70,6 +70,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
 
     @classmethod
     def _from_json(cls, spec: Mapping[str, Any]) -> Self:
+        cls.check_fields(spec, "values", "name")
         return cls([key_from_json(value) for value in spec["values"]], name=spec.get("name"))
 
     def __repr__(self) -> str:
@@ -172,6 +173,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
     @classmethod
     def _from_json(cls, spec: Mapping[str, Any]) -> Self:
+        cls.check_fields(spec, "name")
         return cls(spec["name"])
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -89,6 +89,14 @@ class PartitionDefinition(ABC):
     # -- members that build on these
 
     @staticmethod
+    def check_fields(spec: Mapping[str, Any], *names: str) -> None:
+        """Raise DefinitionError for a field of the JSON that is neither the kind nor named here."""
+        if unknown := sorted(map(str, spec.keys() - {"kind", *names})):
+            raise DefinitionError(
+                f"bad JSON of a partition definition: no field {', '.join(unknown)}"
+            )
+
+    @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionDefinition":
         """Return the definition that `to_json` wrote. Raises DefinitionError for other JSON."""
         if not isinstance(spec, Mapping):

@@ -132,7 +132,7 @@ class KeyIndex:
         return isinstance(key, str) and (self._product or self.windows is not None)
 
     def _whole(self, key: object) -> tuple[int, int] | None:
-        return (0, 0) if key == WHOLE else None
+        return (0, 0) if key is None or key == WHOLE else None
 
     def _at(self, window: object, components: Sequence[object]) -> tuple[int, int] | None:
         number: int | None = 0

@@ -86,6 +86,8 @@ def _read_term(
     until: Bound,
 ) -> Iterable[WindowRange]:
     named = _read_names(space.names, term_text)
+    if named is None and term_text.text == "*":
+        named = {}
     if named is None and len(space.names) > 1:
         return [_read_key(space, parse, key, since, until) for key in term_text.split(",")]
     fragments = {space.names[0]: term_text} if named is None else named

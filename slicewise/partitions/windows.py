@@ -150,16 +150,30 @@ class Windows:
             return ()
         since, until = self.ticks.tick(first), self.ticks.tick(stop - 1) + 1
         starts = {start for start in self._exclusions.instants if since <= start < until}
+        numbers: set[int] = set()
         for ticks in self._exclusion_ticks:
-            starts.update(ticks.ticks(ticks.rank(since), ticks.rank(until)))
-        numbers = {
+            first_tick, stop_tick = ticks.rank(since), ticks.rank(until)
+            if stop_tick - first_tick > stop - first:
+                # Each minute of a weekend, for windows of hours: the windows are fewer.
+                numbers.update(self._starting_at(ticks, first, stop))
+            else:
+                starts.update(ticks.ticks(first_tick, stop_tick))
+        numbers.update(
             number for start in starts if self.ticks.tick(number := self.ticks.rank(start)) == start
-        }
+        )
         for day in self._exclusions.dates:
             midnights = (self._midnight(day.toordinal() + days) for days in (0, 1))
             low, high = (self.ticks.rank(midnight) for midnight in midnights)
             numbers.update(range(max(low, first), min(high, stop)))
         return sorted(numbers)
+
+    def _starting_at(self, ticks: Ticks, first: int, stop: int) -> Iterator[int]:
+        """Yield the numbers of the windows in a range that start at a tick of a cron."""
+        starts = self.ticks.ticks(first, stop)
+        next_ticks = ticks.at(ticks.ranks(starts))
+        for number, (start, tick) in enumerate(zip(starts, next_ticks, strict=True), first):
+            if tick == start:
+                yield number
 
     def _midnight(self, ordinal: int) -> int:
         return self.zone.first_instant((ordinal - _EPOCH_DAY) * DAY)

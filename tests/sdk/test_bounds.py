@@ -172,3 +172,37 @@ def test_there_is_no_window_that_the_calendar_has_no_end_or_start_for() -> None:
     assert centuries.window_at(started) is None
     with pytest.raises(PartitionKeyError, match="names no partition"):
         centuries.parse(f"{started:%Y-%m-%dT%H:%MZ}")
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"start": "0999-12-31"}, {"end": "0999-12-31"}, {"end": "9999-01-02"}]
+)
+def test_bounds_of_years_that_keys_do_not_name_are_refused(bounds: dict[str, str]) -> None:
+    with pytest.raises(DefinitionError, match="between the years 1000 and 9998"):
+        PartitionByInterval("@daily", **bounds)  # type: ignore[arg-type]
+    last = PartitionByInterval("@daily", start="9998-12-30", end="9999-01-01").keys()
+    assert [str(key) for key in last] == ["9998-12-30", "9998-12-31"]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
+@pytest.mark.parametrize(
+    ("often", "seldom"), [("* * * * 6,0", "0 * * * 6,0"), ("*/7 2 * * *", "0 2 * * *")]
+)
+def test_an_exclusion_that_ticks_more_often_than_the_windows_start_excludes_the_same(
+    often: str, seldom: str, zone: str
+) -> None:
+    """Also on the days on which the clocks change."""
+    hourly = [
+        PartitionByInterval(
+            "@hourly", timezone=zone, start="2024-03-01", end="2024-11-10", exclude=exclude
+        )
+        for exclude in (often, seldom)
+    ]
+    assert list(hourly[0].keys()) == list(hourly[1].keys())
+
+
+def test_one_exclusion_written_twice_makes_no_other_definition() -> None:
+    day = date(2024, 1, 1)
+    once, twice = (PartitionByInterval("@daily", exclude=days) for days in (day, [day, day]))
+    assert once == twice
+    assert once.fingerprint == twice.fingerprint

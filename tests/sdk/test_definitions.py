@@ -275,6 +275,22 @@ def test_unknown_json_is_refused() -> None:
         PartitionDefinition.from_json({"kind": "product"})
 
 
+@pytest.mark.parametrize(
+    "definition",
+    [
+        PartitionByInterval("@daily"),
+        PartitionBySequence(["a"]),
+        PartitionAtRuntime("customers"),
+        PartitionByProduct([PartitionBySequence(["a"]), PartitionBySequence(["b"], name="b")]),
+    ],
+)
+def test_json_with_a_field_that_no_definition_has_is_refused(
+    definition: PartitionDefinition,
+) -> None:
+    with pytest.raises(DefinitionError, match="timezon"):
+        PartitionDefinition.from_json({**definition.to_json(), "timezon": "Europe/Berlin"})
+
+
 def test_bounds_are_read_on_the_clock_of_the_zone() -> None:
     first = datetime(2024, 11, 3, 1)
     hourly = PartitionByInterval("@hourly", timezone="America/New_York", start=first)

@@ -328,8 +328,22 @@ def test_windows_beyond_the_calendar_are_not_counted_as_nonexistent() -> None:
     (before,) = needed.nonexistent.spans
     assert before.start.year == 1
     assert str(before.end.date()) == "2024-01-01"
-    assert not upstream_partitions(DAILY, bounded, "2024-01-05", Offset(-(10**9))).nonexistent
     assert DAILY.parse("2024-01-05") in far
+
+
+@pytest.mark.parametrize("number", [-(10**9), -30_000, 10**9])
+@pytest.mark.parametrize("start", [None, "2024-01-01"])
+def test_an_offset_that_leaves_the_calendar_is_refused(number: int, start: str | None) -> None:
+    monthly = PartitionByInterval("@monthly", start=start)
+    with pytest.raises(DefinitionError, match="selects no window"):
+        upstream_partitions(monthly, monthly, "2024-06-01", Offset(number))
+
+
+def test_the_key_of_an_asset_that_is_not_partitioned_is_none() -> None:
+    needed = upstream_partitions(DAILY, None, "2024-06-01")
+    assert None in needed
+    assert PartitionSet.of(None, [None]) == needed
+    assert None not in upstream_partitions(DAILY, DAILY, "2024-06-01")
 
 
 def test_named_keys_are_shown_in_one_order() -> None:

@@ -27,6 +27,16 @@ def _texts(definition: PartitionDefinition, selection: str) -> list[str]:
     return [key.text for key in definition.select(selection)]
 
 
+def test_a_star_selects_all_partitions_of_a_product() -> None:
+    product = PartitionByProduct(
+        {"region": PartitionBySequence(["a", "b"]), "size": PartitionBySequence(["x", "y"])}
+    )
+    assert len(product.select("*")) == 4
+    assert len(PRODUCT.select("*", until="2024-01-04")) == len(
+        PRODUCT.select("date=* dwh=*", until="2024-01-04")
+    )
+
+
 def test_one_key_a_range_and_a_union_select_days() -> None:
     assert _texts(DAILY, "2024-01-01") == ["2024-01-01"]
     assert _texts(DAILY, " 2024-02-28 .. 2024-03-01 ") == ["2024-02-28", "2024-02-29", "2024-03-01"]
