@@ -57,7 +57,7 @@ class User(AbstractUser):
             self._remember(watched)
             return
         with transaction.atomic():
-            stored_user = User.objects.select_for_update().get(pk=self.pk)
+            stored_user = User.objects.select_for_update(no_key=True).get(pk=self.pk)
             if (
                 self._is_rehashed(watched)
                 and stored_user.sign_in_generation != self.sign_in_generation

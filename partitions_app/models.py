@@ -98,7 +98,7 @@ class PartitionDefinition(models.Model):
         keys are not read then.
         """
         # Under the lock, so that of two transactions the later one adds to the digest of the other.
-        locked = PartitionDefinition.objects.select_for_update().filter(pk=self.pk)
+        locked = PartitionDefinition.objects.select_for_update(no_key=True).filter(pk=self.pk)
         revision = locked.values_list("revision", flat=True).get()
         digest = digest_in(revision) if added else None
         if digest is None:

@@ -1,6 +1,8 @@
-"""Deletion of expired sessions, tokens and sign-ins, which no request reads any more."""
+"""Deletion of expired sessions, tokens, sign-ins and idempotency keys, which no request reads any
+more.
+"""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from axes.models import AccessLog
@@ -8,7 +10,11 @@ from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from knox.models import AuthToken
 
+from accounts_app.models import IdempotentRequest
 from accounts_app.services.sign_in_limits import KNOWN_FOR
+
+# How long the answer to a request with an idempotency key is repeated.
+ANSWERS_KEPT_FOR = timedelta(hours=24)
 
 # A step is a transaction. A call takes at most so many steps per table; the next call goes on.
 _ROWS_PER_STEP = 1000
@@ -16,10 +22,13 @@ _MAX_STEPS = 100
 
 
 def delete_expired_rows(now: datetime) -> None:
-    """Delete expired sessions and tokens, and sign-ins too old to make an address known."""
+    """Delete expired sessions, tokens and idempotency keys, and sign-ins too old to make an
+    address known.
+    """
     _delete_in_steps(Session.objects.filter(expire_date__lt=now))
     _delete_in_steps(AuthToken.objects.filter(expiry__lt=now))
     _delete_in_steps(AccessLog.objects.filter(attempt_time__lt=now - KNOWN_FOR))
+    _delete_in_steps(IdempotentRequest.objects.filter(created_at__lt=now - ANSWERS_KEPT_FOR))
 
 
 def _delete_in_steps(rows: "QuerySet[Any]") -> None:

@@ -19,7 +19,9 @@ def change_own_password(user: User, *, old: str, new: str) -> User:
     deactivated the account since the user was read, or if sessions and tokens have ended.
     """
     with transaction.atomic():
-        present = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()
+        present = (
+            User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).first()
+        )
         if (
             present is None
             or present.sign_in_generation != user.sign_in_generation

@@ -26,7 +26,9 @@ def issue_token(user: User) -> IssuedToken | None:
     the old password by now.
     """
     with transaction.atomic():
-        present = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()
+        present = (
+            User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).first()
+        )
         if present is None or present.sign_in_generation != user.sign_in_generation:
             return None
         token, text = AuthToken.objects.create(user=present)

@@ -143,7 +143,7 @@ def _locked_rows(producers: Sequence[Producer]) -> dict[int, Schedule]:
     """Return the schedules of the producers by producer id, locked until the transaction ends,
     since ticks and people change the rows too.
     """
-    rows = Schedule.objects.select_for_update(of=("self",)).select_related("group")
+    rows = Schedule.objects.select_for_update(of=("self",), no_key=True).select_related("group")
     return {row.producer_id: row for row in rows.filter(producer__in=producers).order_by("pk")}
 
 
@@ -243,7 +243,8 @@ def stop_schedules(bundle: Bundle, *, now: datetime) -> None:
     """
     declared = Asset.objects.filter(producer=OuterRef("producer"), active=True)
     rows = Schedule.objects.filter(~Exists(declared), producer__bundle=bundle).exclude(rule=None)
-    paused = list(rows.filter(misses_since__isnull=False).select_for_update().order_by("pk"))
+    missing = rows.filter(misses_since__isnull=False).order_by("pk")
+    paused = list(missing.select_for_update(no_key=True))
     for row in paused:
         _end_span(row, now)
     Schedule.objects.bulk_update(paused, ["misses_since", "missed_spans"])

@@ -21,7 +21,7 @@ WITH free AS MATERIALIZED (
     SELECT id, %(now)s + least(
         %(first)s::interval * power(2, least(failures, %(doublings)s)), %(longest)s::interval
     ) AS retry_at
-    FROM assets_app_schedule WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE SKIP LOCKED
+    FROM assets_app_schedule WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE assets_app_schedule AS schedule
 SET error = failed.error,
@@ -36,7 +36,7 @@ RETURNING schedule.id, schedule.retry_at
 _WELL_AGAIN = """
 WITH free AS MATERIALIZED (
     SELECT id FROM assets_app_schedule WHERE id = ANY(%s) AND failures > 0
-    ORDER BY id FOR UPDATE SKIP LOCKED
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE assets_app_schedule AS schedule
 SET error = '', failures = 0, failing_since = NULL, retry_at = NULL

@@ -41,7 +41,7 @@ def handle_joined_ticks(now: datetime) -> int:
 def _handle(schedule_id: int, now: datetime) -> bool:
     """Handle the ticks of one schedule; return whether the schedule ticked."""
     schedule = (
-        Schedule.objects.select_for_update(of=("self",), skip_locked=True)
+        Schedule.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
         .select_related("producer__current_version", "group")
         .filter(pk=schedule_id, next_at__lte=now, by_time=False)
         .first()

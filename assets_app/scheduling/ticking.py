@@ -100,7 +100,7 @@ def _handle_times(now: datetime) -> int:
         if not try_lock_until_commit(AdvisoryLock.TICK):
             return 0
         schedules = list(
-            Schedule.objects.select_for_update(of=("self",), skip_locked=True)
+            Schedule.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
             .select_related("producer__current_version", "group")
             .only(*_READ)
             .filter(next_at__lte=now, by_time=True)

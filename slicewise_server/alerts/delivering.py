@@ -101,7 +101,11 @@ def _claim(channel_id: int) -> Delivery | None:
     """Claim the oldest due delivery of a channel that is free to try."""
     with transaction.atomic():
         now = database_now()
-        channel = Channel.objects.select_for_update().filter(pk=channel_id, active=True).first()
+        channel = (
+            Channel.objects.select_for_update(no_key=True)
+            .filter(pk=channel_id, active=True)
+            .first()
+        )
         if channel is None or (channel.retry_at is not None and channel.retry_at > now):
             return None
         # While one worker sends to the channel, no other worker does.

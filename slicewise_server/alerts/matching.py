@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -35,13 +36,13 @@ def match_events(now: datetime) -> None:
     # Paused channels lose no event: their deliveries wait, and are given up after a day.
     behind = AlertRule.objects.filter(active=True, position__lt=end_of_feed())
     for rule_id in list(behind.values_list("pk", flat=True)):
-        _attempt(rule_id, lambda alert_rule: _read_on(alert_rule, feed, now))
+        _attempt(rule_id, partial(_read_on, feed=feed, now=now))
     due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
     for rule_id in list(due.exclude(rule=None).values_list("rule_id", flat=True)):
-        _attempt(rule_id, lambda alert_rule: close_messages(alert_rule, due_at=now))
+        _attempt(rule_id, partial(close_messages, due_at=now))
 
 
-def _attempt(rule_id: int, work: Callable[[AlertRule], None]) -> None:
+def _attempt(rule_id: int, work: Callable[[AlertRule], object]) -> None:
     """Do work on a locked rule; log an error of the work."""
     try:
         with transaction.atomic():
@@ -177,7 +178,7 @@ def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> bool:
         )
     elif matched_events:
         _gather(alert_rule, matched_events, now)
-    alert_rule.position = events[-1].position
+    alert_rule.position = events[-1].position or 0
     alert_rule.save(update_fields=["position"])
     return True
 

@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from knox.models import AuthToken
 
-from accounts_app.models import User
+from accounts_app.models import IdempotentRequest, User
 from accounts_app.policy import Role
 from accounts_app.services import expiry
 from accounts_app.services.sign_in_limits import KNOWN_FOR
@@ -37,6 +37,11 @@ def log(name: str, age: timedelta) -> None:
     AccessLog.objects.filter(pk=row.pk).update(attempt_time=timezone.now() - age)
 
 
+def answer(key: str, user: User, age: timedelta) -> None:
+    row = IdempotentRequest.objects.create(user=user, key=key, fingerprint="")
+    IdempotentRequest.objects.filter(pk=row.pk).update(created_at=timezone.now() - age)
+
+
 def test_only_expired_rows_are_deleted(vera: User) -> None:
     session("old", -HOUR)
     session("new", HOUR)
@@ -45,7 +50,10 @@ def test_only_expired_rows_are_deleted(vera: User) -> None:
     AuthToken.objects.create(user=vera, expiry=None)
     log("old", KNOWN_FOR + HOUR)
     log("new", KNOWN_FOR - HOUR)
+    answer("old", vera, expiry.ANSWERS_KEPT_FOR + HOUR)
+    answer("new", vera, expiry.ANSWERS_KEPT_FOR - HOUR)
     delete_expired()
+    assert [row.key for row in IdempotentRequest.objects.all()] == ["new"]
     assert [row.session_key for row in Session.objects.all()] == ["new"]
     assert [row.username for row in AccessLog.objects.all()] == ["new"]
     assert AuthToken.objects.count() == 2
@@ -59,7 +67,7 @@ def test_one_call_deletes_a_bounded_number_and_the_next_goes_on(
     monkeypatch.setattr(expiry, "_MAX_STEPS", 2)
     for n in range(5):
         session(f"old{n}", -HOUR)
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         delete_expired()
     assert Session.objects.count() == 1
     delete_expired()

@@ -179,7 +179,7 @@ def test_there_is_no_window_that_the_calendar_has_no_end_or_start_for() -> None:
 )
 def test_bounds_of_years_that_keys_do_not_name_are_refused(bounds: dict[str, str]) -> None:
     with pytest.raises(DefinitionError, match="between the years 1000 and 9998"):
-        PartitionByInterval("@daily", **bounds)  # type: ignore[arg-type]
+        PartitionByInterval("@daily", **bounds)
     last = PartitionByInterval("@daily", start="9998-12-30", end="9999-01-01").keys()
     assert [str(key) for key in last] == ["9998-12-30", "9998-12-31"]
 

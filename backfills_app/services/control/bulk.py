@@ -37,8 +37,9 @@ class BulkResult:
 
 
 def in_bulk(action: str, ids: Collection[int], *, user: User) -> BulkResult:
-    """Apply an action to each of the backfills, each in a transaction of its own, in the order
-    given.
+    """Apply an action to each of the backfills, each in a transaction of its own, in the order of
+    numbers: under an idempotency key all are one transaction, and two requests must not lock the
+    same rows in opposite orders.
 
     Raises InvalidRequest on ``action`` or ``backfills``, and PermissionDenied if a missing
     permission is the reason of all refusals.
@@ -46,7 +47,7 @@ def in_bulk(action: str, ids: Collection[int], *, user: User) -> BulkResult:
     act = ACTIONS.get(action)
     if act is None:
         raise InvalidRequest({"action": f"{action!r} is none of {', '.join(ACTIONS)}."})
-    backfill_ids = list(dict.fromkeys(ids))
+    backfill_ids = sorted(set(ids))
     if not 1 <= len(backfill_ids) <= MOST_AT_ONCE:
         raise InvalidRequest(
             {"backfills": f"Between 1 and {MOST_AT_ONCE}, not {len(backfill_ids)}."}
