@@ -70,6 +70,10 @@ shots: $(DEV_STAMP) chromium ## pictures of all pages, in build/shots (ARGS="--c
 reference: $(DEV_STAMP) ## write docs/reference/sdk.md anew from the docstrings of slicewise
 	$(BIN)/python -m tests.docs.sdk_reference
 
+.PHONY: styles
+styles: $(DEV_STAMP) ## write static/vendor/tabler/tabler.used.css anew: the rules of Tabler that pages use
+	$(BIN)/python -m tests.styles
+
 dev: $(DEV_STAMP) ## make .venv with what tests and checks need as well
 
 lock: $(STAMP) ## write the lock files anew from pyproject.toml
