@@ -80,15 +80,15 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
         next_ids[upstream].append(downstream)
     distances = within_reach(asset.pk, next_ids, len(pairs) + 1)
     nearest = list(distances)[:MOST_ASSETS]
-    ordered = _in_order(asset.pk, set(nearest), next_ids)
+    ordered = in_order(asset.pk, set(nearest), next_ids)
     rows_by_id = Asset.objects.declared().in_bulk(ordered)
     # In the order in which partitions follow.
     rows = {pk: rows_by_id[pk] for pk in ordered if pk in rows_by_id}
-    edges = _edges_by_downstream([asset.pk, *ordered], ordered)
+    edges = edges_by_downstream([asset.pk, *ordered], ordered)
     sets = {} if chosen is None else _partitions_by_asset(asset, chosen, edges, rows, now)
     # A sync may have changed a definition after the rows of the assets were read.
     upstream_assets = [edge.upstream for of_asset in edges.values() for edge in of_asset]
-    sides = _sides([*upstream_assets, *rows.values()])
+    sides = sides_of([*upstream_assets, *rows.values()])
     return Impact(
         [
             ImpactedAsset(
@@ -113,8 +113,10 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
     )
 
 
-def _in_order(start: int, ids: set[int], next_ids: Mapping[int, list[int]]) -> list[int]:
-    """Return the assets with these ids, each after the assets that it reads."""
+def in_order(start: int, ids: set[int], next_ids: Mapping[int, list[int]]) -> list[int]:
+    """Return the assets with these ids that edges lead to from the start, each after the assets
+    before it on the way, except in a circle.
+    """
     ordered: list[int] = []
     visited = {start}
     stack = [(start, iter(next_ids[start]))]
@@ -130,9 +132,10 @@ def _in_order(start: int, ids: set[int], next_ids: Mapping[int, list[int]]) -> l
     return ordered[-2::-1]
 
 
-def _edges_by_downstream(
+def edges_by_downstream(
     upstream_ids: Sequence[int], downstream_ids: Sequence[int]
 ) -> dict[int, list[AssetDependency]]:
+    """Return the edges by which some assets read others, by the id of the reader: one statement."""
     rows = AssetDependency.objects.filter(
         inlet=True, upstream__in=upstream_ids, downstream__in=downstream_ids
     )
@@ -142,7 +145,8 @@ def _edges_by_downstream(
     return edges
 
 
-def _sides(assets: Sequence[Asset]) -> dict[int | None, Side]:
+def sides_of(assets: Sequence[Asset]) -> dict[int | None, Side]:
+    """Return the sides of edges by the ids of the assets' definitions: one statement."""
     ids = {asset.partition_definition_id for asset in assets}
     return Side.by_definition_id({pk for pk in ids if pk is not None})
 

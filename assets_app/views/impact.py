@@ -1,4 +1,6 @@
-"""The impact of a change of some partitions of an asset: the downstream assets and partitions."""
+"""The impact of a change of some partitions of an asset: the downstream partitions that become
+stale, beside the upstream partitions that these partitions read.
+"""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +18,7 @@ from assets_app.queries.asset_graph import reach_counts
 from assets_app.queries.clock import database_now
 from assets_app.queries.graph_states import graph_states, numbered_states
 from assets_app.queries.impact import impact_of
+from assets_app.queries.upstream_reads import upstream_reads
 from assets_app.views.assets import asset_for_page, can_be_backfilled, can_be_materialized
 from partitions_app.labels import example_selection
 from slicewise.keys import WHOLE
@@ -29,7 +32,9 @@ _FRAGMENTS = ("panel", "impact")
 @login_required
 @require_safe
 def impact(request: HttpRequest, name: str) -> HttpResponse:
-    """Render the assets and partitions that a change of the selected partitions makes stale."""
+    """Render the assets and partitions that a change of the selected partitions makes stale, and
+    the upstream partitions that the selected partitions read.
+    """
     asset = asset_for_page(name)
     selection = request.GET.get("selection", "").strip()
     fragment = request.GET.get("fragment", "")
@@ -64,9 +69,11 @@ def _impact_context(asset: Asset, selection: str) -> dict[str, Any]:
         chosen = _chosen(asset, selection)
     except InvalidRequest as refused:
         return context | {"errors": refused.errors.get("selection", [str(refused)])}
+    now = database_now()
     return context | {
         "chosen": chosen,
-        "impact": impact_of(asset, chosen, database_now()),
+        "impact": impact_of(asset, chosen, now),
+        "upstream": upstream_reads(asset, chosen, now),
         # A change asks for new data of partitions that exist.
         "backfill_query": urlencode(
             {"asset": asset.name, "selection": selection, "downstream": "all", "existing": "all"}

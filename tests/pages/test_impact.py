@@ -10,12 +10,15 @@ from django.test.utils import CaptureQueriesContext
 
 import slicewise
 from accounts_app.models import User
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import Asset, AssetDependency, AssetPartition, RunState
 from assets_app.queries import impact as impact_module
+from assets_app.queries import upstream_reads as reads_module
 from assets_app.queries.impact import impact_of
+from assets_app.queries.upstream_reads import upstream_reads
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, external, person
 from tests.pages.markup import compact, page_at
+from tests.pages.run_records import recorded_run
 from tests.partition_records import made
 
 pytestmark = pytest.mark.django_db
@@ -187,3 +190,91 @@ def test_the_statements_grow_by_a_few_with_each_asset(raw: Asset, browser: Clien
     for number in range(5):
         made(reads(asset(f"more_{number}", DAILY_2013), raw), "2013-03")
     assert statements() - before <= 10
+
+
+def read(of: Asset, selection: str) -> dict[str, str]:
+    """Return the selections that a selection reads, by upstream asset."""
+    chosen = definition_of(of).select(selection)
+    return {line.asset.name: line.text for line in upstream_reads(of, chosen, NOW).assets}
+
+
+def test_a_selection_reads_partitions_of_all_assets_upstream(raw: Asset) -> None:
+    assert read(Asset.objects.get(name="monthly"), "2013-02") == {
+        "daily": "2013-02-01..2013-02-28", "raw": "date=2013-02-01..2013-02-28 airport=*",
+    }  # fmt: skip
+    daily = Asset.objects.get(name="daily")
+    assert read(daily, "2013-03-05") == {"raw": "date=2013-03-05 airport=*"}
+
+
+def test_partitions_that_are_read_are_counted_by_state(raw: Asset, browser: Client) -> None:
+    AssetPartition.objects.update(state="materialized")
+    daily = AssetPartition.objects.filter(asset__name="daily")
+    daily.filter(key="2013-03-05").update(state="failed")
+    daily.filter(key__gte="2013-03-30", key__lt="2013-04-01").delete()
+    run = recorded_run(Asset.objects.get(name="daily"), RunState.RUNNING)
+    daily.filter(key="2013-03-07").update(held_by=run)
+    text = compact(page_at(browser, "/assets/monthly/impact/?selection=2013-03"))
+    upstream = text.partition(">Upstream<")[2]
+    assert "31 partitions" in upstream
+    for words in ("1 failed", "1 running", "2 missing", "27 materialized"):
+        assert f"</svg>{words}<" in upstream
+    assert "93 materialized" in upstream
+    assert "2 steps" in upstream
+
+
+def test_needed_partitions_that_do_not_exist_are_told(browser: Client) -> None:
+    late = asset("late", slicewise.PartitionByInterval("@daily", start="2013-06-01"))
+    reads(asset("first", DAILY_2013), late)
+    text = page_at(browser, "/assets/first/impact/?selection=2013-05-30..2013-06-02")
+    assert "2 do not exist: 2013-05-30 to 2013-05-31" in text
+
+
+def test_too_many_partitions_are_not_counted_by_state(
+    raw: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AssetPartition.objects.update(state="materialized")
+    monkeypatch.setattr(reads_module, "_MOST_COUNTED", 40)
+    text = page_at(browser, "/assets/monthly/impact/?selection=2013-03")
+    assert "31 materialized" in text
+    assert "Too many to count by state" in text
+
+
+def test_the_assets_upstream_are_named_without_a_selection(raw: Asset, browser: Client) -> None:
+    text = compact(page_at(browser, "/assets/monthly/impact/"))
+    upstream = text.partition(">Upstream<")[2]
+    assert 'href="/assets/raw/"' in upstream
+    assert "Select partitions" in upstream
+    assert "raw reads no asset." in page_at(browser, "/assets/raw/impact/")
+
+
+def test_upstream_partitions_take_a_statement_for_each_asset(raw: Asset, browser: Client) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page_at(browser, "/assets/daily/impact/?selection=2013-03-05")
+        return len(queries)
+
+    statements()
+    before = statements()
+    for number in range(5):
+        reads(Asset.objects.get(name="daily"), asset(f"more_{number}", DAILY_2013))
+    assert statements() - before <= 5
+
+
+@pytest.mark.parametrize("htmx", [{}, {"HX-Request": "true"}])
+def test_a_partition_leads_to_its_upstream_and_impact(
+    raw: Asset, browser: Client, htmx: dict[str, str]
+) -> None:
+    text = browser.get("/assets/daily/partitions/2013-03-05/", headers=htmx).content.decode()
+    assert 'href="/assets/daily/impact/?selection=2013-03-05"' in text
+    whole = browser.get("/assets/report/partitions/", headers=htmx).content.decode()
+    assert 'href="/assets/report/impact/"' in whole
+
+
+def test_a_selection_in_the_grid_leads_to_its_upstream_and_impact(
+    raw: Asset, browser: Client
+) -> None:
+    form = page_at(browser, "/assets/daily/?selection=2013-03")
+    assert 'formaction="/assets/daily/impact/"' in form
+    assert "31 partitions selected." in compact(
+        page_at(browser, "/assets/daily/impact/?asset=daily&selection=2013-03")
+    )

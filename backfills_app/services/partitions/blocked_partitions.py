@@ -9,9 +9,9 @@ from operator import and_, or_
 
 import slicewise
 from assets_app.models import SkipReason
+from assets_app.queries.partition_spans import spans
 from backfills_app.services.partitions.frozen_assets import BackfillEdge
 from backfills_app.services.partitions.scopes import AssetScope
-from backfills_app.services.partitions.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
 from slicewise.declaring import evaluate_schedule
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import slicewise
 from assets_app.models import ProducerVersion, SkipReason
+from assets_app.queries.partition_spans import spans
 from backfills_app.models import ExistingPolicy
 from backfills_app.services.partitions.scopes import AssetScope
-from backfills_app.services.partitions.spans import spans
 from backfills_app.services.partitions.staleness import stale
 
 Partitions = slicewise.PartitionSet

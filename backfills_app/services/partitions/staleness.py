@@ -11,8 +11,8 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.clock import database_now
 from assets_app.queries.late_inputs import come_since
+from assets_app.queries.partition_spans import labeled
 from backfills_app.services.partitions.scopes import AssetScope
-from backfills_app.services.partitions.spans import labeled
 from partitions_app.edges import Edge, mapping_of
 
 # A run of several partitions reads the inputs of all at once: which input belongs to which

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import slicewise
 from accounts_app.models import User
+from assets_app.queries.partition_spans import spans
 from backfills_app.models import Backfill
 from backfills_app.services.partitions.blocked_partitions import (
     blocked_partitions,
@@ -20,7 +21,6 @@ from backfills_app.services.partitions.partition_statuses import (
     skipped_by_status,
 )
 from backfills_app.services.partitions.scopes import AssetScope
-from backfills_app.services.partitions.spans import spans
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
 from backfills_app.services.request.estimates import estimated, run_count, runs_at_once, summed

@@ -1,0 +1,181 @@
+"""The upstream partitions that some partitions read, directly and through other assets, by state.
+
+Partitions are sets throughout, however many there are; one statement counts the states of all
+partitions of an asset.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import slicewise
+from assets_app.models import Asset, AssetDependency
+from assets_app.queries.asset_graph import edge_ids, within_reach
+from assets_app.queries.edges import edge_without_bounds, with_time_on_record
+from assets_app.queries.graph_states import COMPLETE, NumberedState
+from assets_app.queries.impact import MOST_ASSETS, edges_by_downstream, in_order, sides_of
+from assets_app.queries.mapping_words import mapping_words
+from assets_app.queries.partition_spans import spans
+from partitions_app.rules import UpstreamGap
+from partitions_app.state_badges import CANCELED, FAILED, MISSING, QUEUED, RUNNING, SKIPPED
+
+# The states of so many partitions are counted, for all assets together.
+_MOST_COUNTED = 200_000
+_LOOKS = (FAILED, RUNNING, QUEUED, MISSING, CANCELED, SKIPPED, COMPLETE)
+_LABEL = f"""
+CASE WHEN partition.held_by_id IS NULL THEN partition.state
+     WHEN holder.state IN ('waiting', 'queued', 'dispatched') THEN '{QUEUED.name}'
+     ELSE '{RUNNING.name}' END
+"""
+_HOLDER = "LEFT JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAsset:
+    """An upstream asset: the number of edges that lead there, the assets on the way that read the
+    asset, each with the mapping in words, and the partitions that are read.
+    """
+
+    asset: Asset
+    distance: int
+    readers: list[tuple[str, str]]
+    # None if only the assets were asked for.
+    partitions: slicewise.PartitionSet | None
+    # Empty if the partitions are too many to count their states.
+    states: list[NumberedState]
+    # Needed partitions that the definition does not have.
+    gaps: list[UpstreamGap]
+
+    @property
+    def text(self) -> str:
+        """The partitions as a selection."""
+        return "" if self.partitions is None else self.partitions.text
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the selected partitions themselves read the asset."""
+        return self.distance == 1
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamReads:
+    """The upstream assets, the nearest first, and the number of further assets."""
+
+    assets: list[ReadAsset]
+    further: int
+
+
+def upstream_reads(
+    asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
+) -> UpstreamReads:
+    """Return the partitions that the chosen partitions read; None stands for the assets alone.
+
+    Four statements for all assets, and for each asset a statement that counts, and a further one if
+    all of the time is read.
+    """
+    pairs = edge_ids(only_inlets=True)
+    upstream_ids: dict[int, list[int]] = defaultdict(list)
+    for upstream_id, downstream_id in pairs:
+        upstream_ids[downstream_id].append(upstream_id)
+    distances = within_reach(asset.pk, upstream_ids, len(pairs) + 1)
+    nearest = list(distances)[:MOST_ASSETS]
+    ordered = in_order(asset.pk, set(nearest), upstream_ids)
+    rows_by_id = Asset.objects.declared().in_bulk(ordered)
+    rows = {pk: rows_by_id[pk] for pk in ordered if pk in rows_by_id}
+    edges = _edges_by_upstream(asset, rows)
+    reads = {} if chosen is None else _reads_by_asset(asset, chosen, edges, rows, now)
+    states = _states_by_asset(rows, reads)
+    sides = sides_of([asset, *rows.values()])
+    lines = [
+        ReadAsset(
+            row,
+            distances[pk],
+            [
+                (
+                    edge.downstream.name,
+                    mapping_words(
+                        edge.mapping,
+                        sides[edge.downstream.partition_definition_id],
+                        sides[row.partition_definition_id],
+                    ),
+                )
+                for edge in edges[pk]
+            ],
+            reads[pk].partitions if pk in reads else None,
+            states.get(pk, []),
+            reads[pk].gaps if pk in reads else [],
+        )
+        for pk, row in rows.items()
+    ]
+    lines.sort(key=lambda line: line.distance)
+    return UpstreamReads(lines, len(distances) - len(nearest))
+
+
+class _Read(NamedTuple):
+    partitions: slicewise.PartitionSet
+    gaps: list[UpstreamGap]
+
+
+def _edges_by_upstream(asset: Asset, rows: Mapping[int, Asset]) -> dict[int, list[AssetDependency]]:
+    """Return the edges between these assets. Both ends are the given rows: a sync may change a
+    definition while the page is read.
+    """
+    all_rows = {**rows, asset.pk: asset}
+    edges: dict[int, list[AssetDependency]] = defaultdict(list)
+    for of_downstream in edges_by_downstream(list(rows), list(all_rows)).values():
+        for edge in of_downstream:
+            edge.upstream = rows[edge.upstream_id]
+            edge.downstream = all_rows[edge.downstream_id]
+            edges[edge.upstream_id].append(edge)
+    return edges
+
+
+def _reads_by_asset(
+    asset: Asset,
+    chosen: slicewise.PartitionSet,
+    edges: Mapping[int, list[AssetDependency]],
+    rows: Mapping[int, Asset],
+    now: datetime,
+) -> dict[int, _Read]:
+    """Return the partitions of each asset that the chosen partitions read, by asset id."""
+    reads = {asset.pk: _Read(chosen, [])}
+    for pk, row in rows.items():
+        partitions = slicewise.PartitionSet(row.definition, ())
+        gaps: list[UpstreamGap] = []
+        for dependency in edges[pk]:
+            reader = reads.get(dependency.downstream_id)
+            if not reader or not reader.partitions or dependency.downstream_id == pk:
+                continue
+            edge = with_time_on_record(edge_without_bounds(dependency), row, now)
+            needed = edge.needed(reader.partitions)
+            partitions |= needed
+            if needed.blocking:
+                gaps.append(UpstreamGap(row.name, needed.blocking, needed.excluded.partitions))
+        reads[pk] = _Read(partitions, gaps)
+    del reads[asset.pk]
+    return reads
+
+
+def _states_by_asset(
+    rows: Mapping[int, Asset], reads: Mapping[int, _Read]
+) -> dict[int, list[NumberedState]]:
+    """Return the numbers of the read partitions by state, as far as few enough are read."""
+    states: dict[int, list[NumberedState]] = {}
+    room = _MOST_COUNTED
+    for pk, read in reads.items():
+        room -= len(read.partitions)
+        if room >= 0:
+            states[pk] = _states(rows[pk], read.partitions)
+        else:
+            room += len(read.partitions)
+    return states
+
+
+def _states(asset: Asset, partitions: slicewise.PartitionSet) -> list[NumberedState]:
+    by_label = spans(asset.definition, [asset], partitions, label=_LABEL, joins=_HOLDER)
+    numbers = Counter({label: len(of_label) for label, of_label in by_label.items()})
+    numbers[MISSING.name] += len(partitions) - numbers.total()
+    numbers[COMPLETE.name] = numbers["materialized"]
+    return [NumberedState(look, numbers[look.name]) for look in _LOOKS if numbers[look.name]]
