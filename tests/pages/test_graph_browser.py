@@ -11,6 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
 from assets_app.models import Asset, AssetDependency, AssetPartition, RunState
+from slicewise import Offset
 from tests.browser import PATIENCE_MILLISECONDS, chromium
 from tests.factories import DAILY_2013, asset
 from tests.pages.run_records import recorded_run
@@ -91,6 +92,45 @@ def test_a_click_tells_the_state_and_what_becomes_stale(page: Page) -> None:
     assert page.url.endswith(f"{GRAPH}?selected=raw")
     panel.get_by_role("link", name="Backfill these and downstream").click()
     expect(page.locator("#id_start")).to_have_value("2013-01-30")
+
+
+def scale(page: Page) -> float:
+    """Return the scale of the picture."""
+    transform = page.locator("[data-layer]").get_attribute("transform") or ""
+    match = re.search(r"scale\(([\d.]+)\)", transform)
+    assert match, transform
+    return float(match[1])
+
+
+def test_edges_have_words_the_picture_is_zoomed_and_a_node_is_materialized(page: Page) -> None:
+    _, clean, report = row("raw", "clean", "report")
+    AssetDependency.objects.filter(downstream=report).update(
+        mapping=Offset(-6, 0).to_json(), scheduling=True
+    )
+    page.goto(GRAPH)
+    expect(page.get_by_role("status")).to_have_text("3 assets")
+    whole = scale(page)
+    page.get_by_role("button", name="Zoom in").click()
+    assert scale(page) == pytest.approx(whole * 1.25)
+    page.get_by_role("button", name="Zoom out").click()
+    assert scale(page) == pytest.approx(whole)
+    node(page, "clean").focus()
+    page.keyboard.press("+")
+    assert scale(page) == pytest.approx(whole * 1.25)
+    page.keyboard.press("-")
+    page.keyboard.press("-")
+    assert scale(page) == pytest.approx(whole / 1.25)
+    page.get_by_role("button", name="Fit").click()
+    assert scale(page) == pytest.approx(whole)
+    node(page, "clean").click()
+    words = page.locator(".words text")
+    expect(words.filter(has_text="same partition")).to_be_visible()
+    expect(words.filter(has_text="trigger")).to_have_text(re.compile("7 windows, trigger"))
+    page.get_by_label("Selected asset").get_by_role("link", name="Materialize").click()
+    page.locator("#id_selection").fill("2013-01-01")
+    page.locator("main form").get_by_role("button", name="Materialize").click()
+    page.wait_for_url(re.compile(r"/runs/\d+/"))
+    assert clean.runs.get().selection == "2013-01-01"
 
 
 def test_the_graph_is_walked_by_keys_alone(page: Page) -> None:
