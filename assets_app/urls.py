@@ -13,6 +13,7 @@ from assets_app.views import (
     pausing,
     reporting,
     retrying,
+    run_list,
     run_logs,
     runs,
     runtime_partitions,
@@ -37,8 +38,8 @@ urlpatterns = [
     # The single partition of an unpartitioned asset has the empty key.
     path("assets/<str:name>/partitions/", partitions.partition, name="whole"),
     path("assets/<str:name>/partitions/<path:key>/", partitions.partition, name="partition"),
-    path("runs/", runs.runs, name="runs"),
-    path("runs/listed/", runs.runs_listed, name="runs-listed"),
+    path("runs/", run_list.runs, name="runs"),
+    path("runs/listed/", run_list.runs_listed, name="runs-listed"),
     path("runs/retry/", retrying.runs_retry, name="runs-retry"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/status/", runs.run_status, name="run-status"),

@@ -5,6 +5,7 @@ import { partitionDrawer } from "./drawer.js";
 import { countOn, startCounting } from "./elapsed.js";
 import { dropOldAnswers, keepInAddress, keepTyped } from "./form.js";
 import { arrowKeys, selectable, showNames } from "./grid.js";
+import { clockFields } from "./instants.js";
 import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
@@ -37,6 +38,7 @@ countOn();
 watchConnection();
 watchKeys();
 zoneSwitch();
+clockFields(document);
 if (document.querySelector("[hx-trigger*='every ']")) keepAlive();
 for (const grid of document.querySelectorAll("[data-select]")) selectable(grid);
 for (const form of document.querySelectorAll("form[data-address]")) {

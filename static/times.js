@@ -18,7 +18,7 @@ const forms = {
 const formats = new Map();
 
 // The reader's choice: "" for the reader's own zone, "asset" for the zone of the shown asset, "utc".
-function zone() {
+export function zone() {
   const chosen = localStorage.getItem(key) ?? "";
   if (chosen === "utc") return "UTC";
   const ofAsset = document.querySelector("main[data-zone]")?.dataset.zone;

@@ -1,6 +1,5 @@
-"""The pages of runs: the list, one run with log and partitions, and canceling."""
+"""The page of a run with log and partitions, and canceling."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -21,21 +20,17 @@ from assets_app.models import (
     RunAttempt,
     RunPartition,
     RunState,
-    Trigger,
 )
 from assets_app.queries import pages
 from assets_app.queries.clock import database_now
-from assets_app.queries.grouped_runs import MOST_RUNS, grouped_runs
 from assets_app.queries.log_attempts import chunks_with_attempts
 from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.queue_waits import queue_wait_of
 from assets_app.queries.run_logs import LEVELS, cursor_text, log_tail
 from assets_app.views.declared_limits import declared_limits
-from assets_app.views.run_filters import FILTERS, SPANS, filters_of, is_id, matching_runs
 from slicewise.texts import is_web_address
 from slicewise_server.web.listing import (
     STOP_POLLING,
-    address_of,
     page_of_rows,
     unchanged,
     version_of,
@@ -48,32 +43,6 @@ _PARTITIONS_AT_ONCE = 100
 MOST_ENTRIES = 20
 MOST_VALIDATIONS = 200
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
-
-
-@login_required
-@require_safe
-def runs(request: HttpRequest) -> HttpResponse:
-    """Render all runs, newest first."""
-    context = _listed(request) | {
-        "states": RunState.choices,
-        "triggers": Trigger.choices,
-        "spans": [(name, label) for name, (label, _) in SPANS.items()],
-        "filters": filters_of(request),
-        "is_grouped": request.GET.get("by") == "request",
-    }
-    if context["is_grouped"]:
-        context |= {"grouped": grouped_runs(matching_runs(request.GET)), "most_runs": MOST_RUNS}
-    return render(request, "assets_app/runs.html", context)
-
-
-@login_required
-@require_safe
-def runs_listed(request: HttpRequest) -> HttpResponse:
-    """Render the part of the list that polling replaces: the same page with the same filters."""
-    context = _listed(request)
-    if answer := unchanged(request, context["version"]):
-        return answer
-    return render(request, "assets_app/runs.html#listed", context)
 
 
 @login_required
@@ -100,12 +69,15 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def run_status(request: HttpRequest, pk: int) -> HttpResponse:
-    """Render the part of the page that changes while the run is executed."""
+    """Render the parts of the page that change while the run is executed: above the log, and the
+    facts below the log.
+    """
     context = _status(request, run_for_page(pk))
     if answer := unchanged(request, context["version"]):
         return answer
     status = STOP_POLLING if context["ended"] else 200
-    return render(request, "assets_app/run.html#status", context, status=status)
+    context["is_poll"] = True
+    return render(request, "assets_app/run.html#polled", context, status=status)
 
 
 @login_required
@@ -162,7 +134,7 @@ def run_for_page(pk: int) -> Run:
 
 
 def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
-    """Return the context of the part above the log: state, error, actions."""
+    """Return the context of the part above the log, and of the facts below the log."""
     attempts = list(run.attempts.select_related("gateway").order_by("number"))
     failed_attempt = next((attempt for attempt in reversed(attempts) if attempt.traceback), None)
     last_attempt_id = attempts[-1].pk if attempts else None
@@ -267,33 +239,3 @@ def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         # Also for a run that a backfill counts, and that therefore cannot be retried.
         "may_rerun": may_make and run.state in TERMINAL_STATES,
     }
-
-
-def _listed(request: HttpRequest) -> dict[str, Any]:
-    page = page_of_rows(request, matching_runs(request.GET))
-    may_make = may(request.user, Action.MATERIALIZE)
-    retryable = [run for run in page.items if can_retry(run)] if may_make else []
-    # Runs that a person canceled are retried where a person asks for such runs.
-    asked_state = request.GET.get("state") or RunState.FAILED
-    group = request.GET.get("group", "")
-    return {
-        "retryable": [run.pk for run in retryable],
-        "again_state": asked_state,
-        "again_runs": [run.pk for run in retryable if run.state == asked_state],
-        "again_group": group if retryable and is_id(group) else "",
-        "page": page,
-        "version": _version(page.items, page.has_next),
-        "filtered": any(request.GET.get(name) for name in FILTERS),
-        "again": address_of(request, (*FILTERS, "page")),
-    }
-
-
-def _version(rows: Sequence[Run], *more: object) -> str:
-    """Return a digest of the values that a list shows of runs; the page itself counts the duration
-    of a run onwards.
-    """
-    row_values = [
-        (run.pk, run.state, run.error, run.partition_count, run.started_at, run.ended_at)
-        for run in rows
-    ]
-    return version_of((row_values, more))

@@ -174,6 +174,12 @@ def masked_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 @register.filter
+def value_at(values: Mapping[Any, Any] | str, key: object) -> Any:
+    """Return the value of a key, or None. A name that a page lacks counts as no values."""
+    return values.get(key) if isinstance(values, Mapping) else None
+
+
+@register.filter
 def percent(count: int, total: int) -> int:
     """Return the share in percent, rounded down, so that 100 means all."""
     return 100 * count // total if total else 0

@@ -17,7 +17,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr("assets_app.api.runs.RunsView.list", fail)
-    monkeypatch.setattr("assets_app.views.runs._listed", fail)
+    monkeypatch.setattr("assets_app.views.run_list._listed", fail)
 
 
 def test_below_api_it_is_a_problem_and_is_logged(

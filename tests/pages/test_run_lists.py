@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from assets_app.models import Asset, Run, RunGroup, RunState, ScheduleTick
+from assets_app.views import run_filters
 from tests.factories import DAILY_2013, asset, person
-from tests.pages.markup import compact, page_at
+from tests.pages.markup import compact, page_at, polled_address
 from tests.pages.run_records import failed_partition, failed_run, recorded_run
 from tests.scheduling.scheduled_assets import DAILY, at, cron, scheduled
 
@@ -79,6 +80,38 @@ def test_runs_are_found_by_time(browser: Client, flights: Asset) -> None:
         "ended_before=nonsense": [recent, old],
     }.items():
         assert listed(browser, query) == sorted(expected), query
+
+
+def test_runs_are_sorted_by_start_duration_and_state(
+    browser: Client, flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+
+    def run(state: RunState, started: int | None, minutes: int | None) -> int:
+        begun = None if started is None else now - timedelta(hours=started)
+        ended = None if begun is None or minutes is None else begun + timedelta(minutes=minutes)
+        return recorded_run(flights, state, started_at=begun, ended_at=ended).pk
+
+    short = run(RunState.SUCCEEDED, 1, 1)
+    long = run(RunState.FAILED, 3, 90)
+    endless = run(RunState.RUNNING, 2, None)
+    queued = run(RunState.QUEUED, None, None)
+
+    def in_order(query: str) -> list[int]:
+        rows = re.findall(r'id="run-(\d+)"', page_at(browser, f"/runs/?{query}"))
+        return [int(pk) for pk in rows]
+
+    assert in_order("sort=oldest") == [short, long, endless, queued]
+    assert in_order("sort=started") == [short, endless, long, queued]
+    assert in_order("sort=longest") == [endless, long, short, queued]
+    assert in_order("sort=state") == [long, queued, endless, short]
+    assert in_order("sort=unknown") == [queued, endless, long, short]
+    assert in_order("sort=longest&state=failed") == [long]
+    page = page_at(browser, "/runs/?sort=longest")
+    assert "Of the newest 1,000 runs that match" in compact(page)
+    assert "sort=longest" in polled_address(page)
+    monkeypatch.setattr(run_filters, "MOST_SORTED", 2)
+    assert in_order("sort=longest") == [endless, queued]
 
 
 def test_a_filter_in_use_is_shown_and_kept_by_the_poll(browser: Client, flights: Asset) -> None:

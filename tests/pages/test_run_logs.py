@@ -213,14 +213,21 @@ def test_many_matching_lines_are_cut_and_the_rest_can_be_asked_for(
     assert "line 1" in rest
 
 
-def test_the_error_comes_first_and_the_log_before_attempts_and_partitions(
+def test_the_error_comes_first_and_the_log_before_details_attempts_and_partitions(
     browser: Client, talker: Asset
 ) -> None:
     run = printed(failed_run(talker, error="ValueError: no rows"), ["hello\n"])
     page = page_at(browser, f"/runs/{run.pk}/").split('id="main"')[1]
-    places = [page.index(text) for text in ("ValueError: no rows", "Triggered by", ">Log<")]
+    places = [page.index(text) for text in ("ValueError: no rows", ">Log<", "Triggered by")]
     places += [page.index(">Attempts<"), page.index(">Partitions</h2>")]
     assert places == sorted(places)
+
+
+def test_a_poll_brings_the_details_below_the_log_too(browser: Client, talker: Asset) -> None:
+    run = recorded_run(talker, RunState.RUNNING, started_at=timezone.now())
+    polled = browser.get(f"/runs/{run.pk}/status/").content.decode()
+    assert re.search(r'id="facts"[^>]* hx-swap-oob="true"', polled)
+    assert 'hx-swap-oob="true"' not in page_at(browser, f"/runs/{run.pk}/")
 
 
 def test_the_fragment_below_the_log_learns_of_attempts(browser: Client, talker: Asset) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from assets_app.models import RunState
+from assets_app.models import Run, RunState
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
 from tests.pages.backfill_records import runs_of, written_backfill
@@ -51,6 +51,44 @@ def test_tips_of_the_chart_of_runs_are_in_the_chosen_zone(page: Page) -> None:
     expect(column).to_have_attribute("title", re.compile(rf"{start:%-I:%M}"))
     expect(column).not_to_have_attribute("title", re.compile("UTC"))
     expect(page.locator("[data-zone-name]")).to_have_text(re.compile("Kolkata|Calcutta"))
+
+
+def test_bounds_of_runs_are_typed_in_the_chosen_zone(
+    live_server: LiveServer, browser: Client
+) -> None:
+    days = asset("days", NEXT_CENTURY)
+    runs = [recorded_run(days, RunState.QUEUED).pk for _ in range(2)]
+    for pk, hour in zip(runs, (3, 5), strict=True):
+        Run.objects.filter(pk=pk).update(created_at=datetime(2024, 3, 31, hour, tzinfo=UTC))
+    with opened_page(live_server.url, browser) as page:
+        # Clocks went forward at 01:00 UTC on this day.
+        page.add_init_script(
+            """const original = Intl.DateTimeFormat.prototype.resolvedOptions;
+            Intl.DateTimeFormat.prototype.resolvedOptions = function () {
+              return { ...original.call(this), timeZone: "Europe/Berlin" };
+            };"""
+        )
+        # An address of old: a text without a zone is in UTC.
+        page.goto("/runs/?created_after=2024-03-31 04:00")
+        field = page.get_by_label("Created after (Europe/Berlin)")
+        expect(field).to_have_value("2024-03-31T06:00")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        field.fill("2024-03-31T04:30")
+        page.get_by_label("Created before (Europe/Berlin)").fill("2024-03-31T01:30")
+        page.get_by_label("Created before (Europe/Berlin)").fill("2024-03-31T06:30")
+        page.get_by_role("button", name="Search", exact=True).click()
+        page.wait_for_url(re.compile("created_before=2024-03-31T04%3A30Z"))
+        assert "created_after=2024-03-31T02%3A30Z" in page.url
+        expect(page.locator("tbody tr")).to_have_count(1)
+        expect(page.locator(f"#run-{runs[0]}")).to_be_visible()
+        expect(page.get_by_label("Created before (Europe/Berlin)")).to_have_value(
+            "2024-03-31T06:30"
+        )
+        page.evaluate("localStorage.setItem('slicewise-zone', 'utc')")
+        page.reload()
+        expect(page.get_by_label("Created after (UTC)")).to_have_value("2024-03-31T02:30")
+        page.goto("/runs/?created_after=yesterday")
+        expect(page.get_by_label("Created after (UTC)")).to_have_value("yesterday")
 
 
 def test_reasons_and_times_of_a_partition_are_in_the_chosen_zone(page: Page) -> None:

@@ -1,0 +1,54 @@
+"""The page of a run in a real browser: the log wraps and follows as its boxes say."""
+
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from assets_app.models import RunAttempt, RunLog, RunState
+from tests.factories import asset
+from tests.pages.real_browser import opened_page
+from tests.pages.run_records import recorded_run
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+FROM_END = "log => log.scrollHeight - log.clientHeight - log.scrollTop"
+
+
+def write(attempt: RunAttempt, sequence: int) -> None:
+    """Write the next lines of a log, more than the page shows at once, and a long one."""
+    lines = [f"line {sequence}.{number}\n" for number in range(40)]
+    text = "".join([*lines, "wide " * 200, f"\nend of {sequence}\n"])
+    RunLog.objects.create(attempt=attempt, sequence=sequence, text=text)
+
+
+def expect_lines(page: Page, sequence: int, *, at_end: bool) -> None:
+    """Expect the lines in the log, and the log to be at its end or not."""
+    expect(page.locator(".log")).to_contain_text(f"end of {sequence}\n")
+    assert (page.locator(".log").evaluate(FROM_END) < 5) == at_end
+
+
+def test_the_log_wraps_and_follows_as_its_boxes_say(
+    live_server: LiveServer, browser: Client
+) -> None:
+    run = recorded_run(asset("talker"), RunState.RUNNING, "", started_at=timezone.now())
+    attempt = RunAttempt.objects.create(run=run, number=1, token=uuid4(), started_at=timezone.now())
+    write(attempt, 1)
+    with opened_page(live_server.url, browser) as page:
+        page.goto(f"/runs/{run.pk}/")
+        expect_lines(page, 1, at_end=True)
+        is_wide = "log => log.scrollWidth > log.clientWidth"
+        assert not page.locator(".log").evaluate(is_wide)
+        page.get_by_label("Wrap lines").uncheck()
+        assert page.locator(".log").evaluate(is_wide)
+        write(attempt, 2)
+        expect_lines(page, 2, at_end=True)
+        page.get_by_label("Follow").uncheck()
+        write(attempt, 3)
+        expect_lines(page, 3, at_end=False)
+        page.goto(f"/runs/{run.pk}/log/search/?q=wide")
+        assert not page.locator(".log").evaluate(is_wide)
+        page.get_by_label("Wrap lines").uncheck()
+        assert page.locator(".log").evaluate(is_wide)
