@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from assets_app.models import Asset, Run, Schedule, ScheduleTick, ScheduleTruncation
 
@@ -20,9 +20,7 @@ _SCHEDULES_TRIED = 50
 
 @dataclass(frozen=True, slots=True)
 class AssetTick:
-    """The next tick of a schedule, which may be overdue, with the first asset of the schedule by
-    name.
-    """
+    """The next tick of a schedule, with the first asset of the schedule by name."""
 
     asset_name: str
     at: datetime
@@ -33,18 +31,46 @@ def late_schedules(now: datetime) -> QuerySet[Schedule]:
     return Schedule.objects.filter(next_at__lt=now - LATE_AFTER)
 
 
-def overdue_ticks(now: datetime) -> list[AssetTick]:
-    """Return the overdue tick of each schedule of declared assets, the oldest first, with the first
-    asset of the schedule by name: one statement.
+@dataclass(frozen=True, slots=True)
+class ScheduleProblem:
+    """A schedule with an overdue tick, or whose evaluation fails, with the first asset of the
+    schedule by name.
     """
-    assets = Asset.objects.filter(active=True, producer__schedule__in=late_schedules(now))
+
+    asset_name: str
+    # The tick that is overdue, if any.
+    overdue_at: datetime | None
+    failing_since: datetime | None
+    # The error of the last evaluation; it may contain secrets.
+    error: str
+
+
+def schedule_problems(now: datetime) -> list[ScheduleProblem]:
+    """Return the problem of each schedule of declared assets that has one, the oldest first: one
+    statement.
+    """
+    troubled = Q(producer__schedule__in=late_schedules(now)) | Q(
+        producer__schedule__failing_since__isnull=False
+    )
+    assets = Asset.objects.filter(troubled, active=True)
     rows = assets.order_by("producer__schedule", "name").distinct("producer__schedule")
-    ticks = [
-        AssetTick(name, next_at)
-        for name, next_at in rows.values_list("name", "producer__schedule__next_at")
-        if next_at is not None
+    columns = ("next_at", "failing_since", "error")
+    problems = [
+        ScheduleProblem(name, next_at if _is_late(next_at, now) else None, since, error)
+        for name, next_at, since, error in rows.values_list(
+            "name", *(f"producer__schedule__{column}" for column in columns)
+        )
     ]
-    return sorted(ticks, key=lambda tick: (tick.at, tick.asset_name))
+    return sorted(problems, key=_oldest_first)
+
+
+def _is_late(next_at: datetime | None, now: datetime) -> bool:
+    return next_at is not None and next_at < now - LATE_AFTER
+
+
+def _oldest_first(problem: ScheduleProblem) -> tuple[list[datetime], str]:
+    moments = (problem.failing_since, problem.overdue_at)
+    return [moment for moment in moments if moment is not None][:1], problem.asset_name
 
 
 def next_ticks(now: datetime, most: int) -> list[AssetTick]:

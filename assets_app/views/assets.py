@@ -55,6 +55,7 @@ SHOWN = {
     "running": "Running",
     "paused": "Paused",
     "late": "Overdue tick",
+    "failing": "Failing schedule",
     "gone": "Removed",
 }
 TABS = (
@@ -210,6 +211,8 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
         rows = rows.filter(pk__in=list(stale_counts_of_all()))
     elif show == "late":
         rows = rows.filter(producer__schedule__in=late_schedules(database_now()))
+    elif show == "failing":
+        rows = rows.filter(producer__schedule__failing_since__isnull=False)
     elif show in ("queued", "running"):
         rows = rows.filter(pk__in=assets_in_progress(queued=show == "queued"))
     elif show == "overdue":

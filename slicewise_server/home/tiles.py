@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 from django.urls import reverse
 
-from assets_app.models import TERMINAL_STATES, Asset, Bundle, Run, RunState
+from assets_app.models import TERMINAL_STATES, Asset, Bundle, Queue, Run, RunState
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.counts import failed_counts
 from assets_app.queries.gateways import GatewayStatus
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.stale_counts import stale_counts_of_all
-from partitions_app.state_badges import OVERDUE, QUEUED
+from partitions_app.state_badges import OVERDUE, QUEUED, badge_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +30,77 @@ class Tile:
     since: datetime | None = None
 
 
+# Runs that have waited so long need a person. A backfill may queue runs for days.
+LONG_WAIT = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RunNumber:
+    """The number of runs in a state, since when the oldest of them has been in the queue, or
+    exists, and how many of them were created too long ago, without runs of backfills.
+    """
+
+    number: int = 0
+    queued_at: datetime | None = None
+    created_at: datetime | None = None
+    long: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class RunNumbers:
-    """The unfinished runs by state, and the time since which the oldest one waits for a slot."""
+    """The unfinished runs by state."""
 
-    by_state: Mapping[str, int]
-    oldest: datetime | None
+    by_state: Mapping[str, RunNumber]
 
-    def of(self, state: RunState) -> int:
-        """Return the number of runs in a state."""
-        return self.by_state.get(state.value, 0)
+    def of(self, state: RunState) -> RunNumber:
+        """Return the numbers of a state."""
+        return self.by_state.get(state.value, RunNumber())
 
     def beside(self, *states: RunState) -> str:
         """Say how many runs are in each of these states: ``runs, 2 dispatched``."""
         numbers = [
-            f"{self.of(state):,} {state.label.lower()}" for state in states if self.of(state)
+            f"{self.of(state).number:,} {state.label.lower()}"
+            for state in states
+            if self.of(state).number
         ]
         return ", ".join(["runs", *numbers])
 
+    @property
+    def waiting_long(self) -> list[tuple[str, int]]:
+        """The states of runs that have not begun for too long, with the numbers."""
+        states = (RunState.WAITING, RunState.QUEUED)
+        return [(state.value, self.of(state).long) for state in states if self.of(state).long]
 
-def run_numbers() -> RunNumbers:
+
+def run_numbers(now: datetime) -> RunNumbers:
     """Count the unfinished runs by state: one statement."""
+    is_long = Q(created_at__lt=now - LONG_WAIT, queue=Queue.SCHEDULED)
     unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()
-    rows = unfinished.values_list("state").annotate(number=Count("pk"), oldest=Min("queued_at"))
-    counted = {state: (number, oldest) for state, number, oldest in rows}
-    queued = counted.get(RunState.QUEUED)
-    by_state = {state.value: counted[state][0] for state in RunState if state in counted}
-    return RunNumbers(by_state, queued[1] if queued else None)
+    rows = unfinished.values_list("state").annotate(
+        number=Count("pk"),
+        oldest=Min("queued_at"),
+        first=Min("created_at"),
+        long=Count("pk", filter=is_long),
+    )
+    counted = {state: RunNumber(*numbers) for state, *numbers in rows}
+    by_state = {state.value: counted[state] for state in RunState if state in counted}
+    return RunNumbers(by_state)
+
+
+@dataclass(frozen=True, slots=True)
+class AssetNumbers:
+    """The numbers of declared assets and of paused ones among these."""
+
+    declared: int
+    paused: int
+
+
+def asset_numbers() -> AssetNumbers:
+    """Count the declared and the paused assets: one statement."""
+    declared = Asset.objects.filter(active=True)
+    return AssetNumbers(
+        **declared.aggregate(declared=Count("pk"), paused=Count("pk", filter=Q(paused=True)))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +124,11 @@ def tiles_of(
     workers: Sequence[GatewayStatus],
     broken: Sequence[Bundle],
     overdue_tick_count: int,
+    paused: int,
 ) -> list[Tile]:
     """Return the tiles, in the order of the page."""
     assets, all_runs = reverse("assets:assets"), reverse("assets:runs")
     failed, stale = problems.failed, stale_counts_of_all()
-    paused = Asset.objects.filter(active=True, paused=True).count()
     errors = sum(_error_count(bundle) for bundle in broken)
     queued = runs.of(RunState.QUEUED)
     stale_number = sum(count.number for count in stale.values())
@@ -95,11 +139,12 @@ def tiles_of(
         *_overdue_tiles(assets, sum(problems.overdue.values()), overdue_tick_count),
         Tile("Stale", f"{stale_number:,}{'+' if is_cut else ''}", f"{assets}?show=stale", "rotate",
              "warn" if stale_number else "neutral", _of_assets(len(stale), "partitions")),
-        Tile("Queued", f"{queued:,}", f"{all_runs}?state=queued", QUEUED.icon,
-             "info" if queued else "neutral",
-             runs.beside(RunState.WAITING, RunState.DISPATCHED), runs.oldest),
-        _tile("Running", runs.of(RunState.RUNNING), f"{all_runs}?state=running", "loader-2", "info",
-              runs.beside(RunState.PUBLISHING, RunState.CANCELING)),
+        Tile("Queued", f"{queued.number:,}", f"{all_runs}?state=queued", QUEUED.icon,
+             "info" if queued.number else "neutral",
+             runs.beside(RunState.DISPATCHED), queued.queued_at),
+        *_waiting_tiles(all_runs, runs.of(RunState.WAITING)),
+        _tile("Running", runs.of(RunState.RUNNING).number, f"{all_runs}?state=running",
+              "loader-2", "info", runs.beside(RunState.PUBLISHING, RunState.CANCELING)),
         _tile("Paused", paused, f"{assets}?show=paused", "player-pause", "warn",
               "asset" if paused == 1 else "assets"),
         _tile("Import errors", errors, reverse("assets:bundles"), "package", "bad", "in bundles"),
@@ -109,6 +154,17 @@ def tiles_of(
 
 def _tile(label: str, number: int, url: str, icon: str, tone: str, note: str) -> Tile:
     return Tile(label, f"{number:,}", url, icon, tone if number else "neutral", note)
+
+
+def _waiting_tiles(all_runs: str, waiting: RunNumber) -> list[Tile]:
+    """Return a tile of runs that wait for earlier partitions, if any: the list tells for which."""
+    if not waiting.number:
+        return []
+    look = badge_of(RunState.WAITING)
+    return [
+        Tile(look.label, f"{waiting.number:,}", f"{all_runs}?state=waiting", look.icon, look.tone,
+             "runs, for earlier partitions", waiting.created_at)
+    ]  # fmt: skip
 
 
 def _overdue_tiles(assets: str, partition_count: int, tick_count: int) -> list[Tile]:

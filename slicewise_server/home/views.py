@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts_app.policy import Action, may
-from assets_app.models import Asset, Gateway
+from assets_app.models import Gateway, Queue
 from assets_app.queries.clock import database_now
 from assets_app.queries.error_groups import unresolved_failures
 from assets_app.queries.gateways import (
@@ -19,11 +20,18 @@ from assets_app.queries.gateways import (
 )
 from assets_app.queries.most_counted import assets_with_most
 from assets_app.queries.pages import broken_bundles, bundles_with_kept_assets
-from assets_app.queries.ticks import next_ticks, overdue_ticks, recent_truncations
+from assets_app.queries.ticks import next_ticks, recent_truncations, schedule_problems
 from backfills_app.models import ENDED_STATES, Backfill
+from backfills_app.queries.stalled import stalled_backfills
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.home.run_chart import SPANS, Span, run_chart
-from slicewise_server.home.tiles import problem_numbers, run_numbers, tiles_of
+from slicewise_server.home.tiles import (
+    LONG_WAIT,
+    asset_numbers,
+    problem_numbers,
+    run_numbers,
+    tiles_of,
+)
 from slicewise_server.web.listing import unchanged, version_of
 
 _MOST_ASSETS = 10
@@ -31,6 +39,11 @@ _MOST_GROUPS = 10
 _MOST_BACKFILLS = 10
 _MOST_WORKERS = 10
 _MOST_NEXT_TICKS = 5
+# Parts of the page that name problems.
+_PROBLEMS = (
+    "queues_without_worker", "lost_workers", "broken", "failed", "overdue", "waiting_long",
+    "stalled", "failing", "overdue_ticks", "truncations",
+)  # fmt: skip
 
 
 @login_required
@@ -55,9 +68,14 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
     # By the database's clock, which also stamps the heartbeats of workers and the ends of runs.
     now = database_now()
     context = _work_context(now) | _history_context(span, now)
+    context["needs_attention"] = any(context[name] for name in _PROBLEMS)
     # The version covers all values of the page, so that polling sees every change.
     return context | {
         "version": version_of([_shown(context), _marks(context)]),
+        # Present at each moment: no change that anybody needs to see.
+        "long_query": urlencode(
+            {"queue": Queue.SCHEDULED.value, "created_before": (now - LONG_WAIT).isoformat()}
+        ),
         "span": span,
         "spans": SPANS.values(),
         "may_retry": may(request.user, Action.MATERIALIZE),
@@ -66,16 +84,27 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
 
 def _work_context(now: datetime) -> dict[str, Any]:
     workers = gateway_statuses(list(Gateway.objects.all()), now)
-    numbers, problems, broken = run_numbers(), problem_numbers(now), broken_bundles()
-    ticks, lost_workers = overdue_ticks(now), recently_lost(workers, now)
+    numbers, problems, broken = run_numbers(now), problem_numbers(now), broken_bundles()
+    assets, lost_workers = asset_numbers(), recently_lost(workers, now)
+    schedules = schedule_problems(now)
+    overdue = [problem for problem in schedules if problem.overdue_at is not None]
+    failing = [problem for problem in schedules if problem.failing_since is not None]
+    # The row of a failing schedule says more than its overdue tick.
+    ticks = [problem for problem in overdue if problem.failing_since is None]
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")
+    stalled = stalled_backfills(_MOST_BACKFILLS + 1)
     return {
-        "tiles": tiles_of(numbers, problems, workers, broken, len(ticks)),
+        "tiles": tiles_of(numbers, problems, workers, broken, len(overdue), assets.paused),
         "workers": workers,
         "queues_without_worker": queues_without_worker(workers),
         "lost_workers": lost_workers[:_MOST_WORKERS],
         "more_lost_workers": max(len(lost_workers) - _MOST_WORKERS, 0),
-        "runs": list(numbers.by_state.items()),
+        "runs": [(state, counted.number) for state, counted in numbers.by_state.items()],
+        "waiting_long": numbers.waiting_long,
+        "stalled": stalled[:_MOST_BACKFILLS],
+        "more_stalled": len(stalled) > _MOST_BACKFILLS,
+        "failing": failing[:_MOST_ASSETS],
+        "more_failing": max(len(failing) - _MOST_ASSETS, 0),
         "running": progress_with_pace(list(backfills[:_MOST_BACKFILLS])),
         "broken": broken,
         "bundles_with_kept_assets": bundles_with_kept_assets(broken),
@@ -85,7 +114,7 @@ def _work_context(now: datetime) -> dict[str, Any]:
         "more_overdue_ticks": max(len(ticks) - _MOST_ASSETS, 0),
         "truncations": recent_truncations(now),
         "next_ticks": next_ticks(now, _MOST_NEXT_TICKS),
-        "any_asset": Asset.objects.filter(active=True).exists(),
+        "any_asset": assets.declared > 0,
     }
 
 

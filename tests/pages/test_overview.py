@@ -16,6 +16,7 @@ from assets_app.execution.request.requests import MaterializeRequest, materializ
 from assets_app.models import (
     Asset,
     AssetPartition,
+    AwaitedPartition,
     Gateway,
     LatePartition,
     Run,
@@ -23,6 +24,7 @@ from assets_app.models import (
     Schedule,
 )
 from assets_app.queries import run_history
+from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
 from tests.clients import browser_of
@@ -142,6 +144,97 @@ def test_overdue_ticks_are_told_beside_overdue_partitions(browser: Client, fligh
 def attention(browser: Client) -> str:
     """Return the section of the overview about problems that need a person."""
     return sections(browser).split("Needs attention</h2>")[1].split("</section>")[0]
+
+
+def test_waiting_runs_have_a_tile_that_leads_to_the_reasons(
+    browser: Client, flights: Asset
+) -> None:
+    assert "Waiting" not in tiles(browser)
+    record(flights, "2013-01-04", lambda place: "failed")
+    failed = failed_partition(flights, "2013-01-05")
+    waiting = [recorded_run(flights, RunState.WAITING, f"2013-01-0{day}") for day in (5, 6, 7)]
+    for run, keys in zip(waiting, (["2013-01-04"], ["2013-01-06", "2013-01-05"], []), strict=True):
+        for key in keys:
+            AwaitedPartition.objects.create(
+                run=run, asset=flights, identity=flights.identity, key=key
+            )
+    number, address = tiles(browser)["Waiting"]
+    assert (number, address) == ("3", "/runs/?state=waiting")
+    rows = compact(page_at(browser, address)).split('<tr id="run-')
+    told = {row.split('"')[0]: row.partition("Waits for")[2].split("</div>")[0] for row in rows}
+    words = {pk: re.sub("<[^>]*>", " ", text).split() for pk, text in told.items()}
+    assert words[str(waiting[0].pk)] == ["2013-01-04", ":", "failed"]
+    assert words[str(waiting[1].pk)] == [
+        "2013-01-05", ":", "failed,", "run", str(failed.pk), "and", "1", "more",
+    ]  # fmt: skip
+    assert words[str(waiting[2].pk)] == []
+    assert f'href="/runs/{failed.pk}/"' in told[str(waiting[1].pk)]
+
+
+def test_runs_that_wait_for_long_need_attention(browser: Client, flights: Asset) -> None:
+    record_gateway_of_each_queue()
+    long_ago = timezone.now() - timedelta(hours=2)
+    queued = [recorded_run(flights, RunState.QUEUED) for _ in range(3)]
+    Run.objects.filter(pk__in=[run.pk for run in queued[:2]]).update(created_at=long_ago)
+    waiting = recorded_run(flights, RunState.WAITING)
+    Run.objects.filter(pk=waiting.pk).update(created_at=long_ago)
+    in_backfill = recorded_run(flights, RunState.QUEUED, queue="backfill")
+    Run.objects.filter(pk=in_backfill.pk).update(created_at=long_ago)
+    shown = attention(browser)
+    links = dict(re.findall(r'href="(/runs/[^"]*)"><svg[^>]*>.*?</svg>(\d \w+)<', shown))
+    assert sorted(links.values()) == ["1 waiting", "2 queued"]
+    for address, words in links.items():
+        listed = set(re.findall(r'id="run-(\d+)"', page_at(browser, unescape(address))))
+        expected = queued[:2] if "queued" in words else [waiting]
+        assert listed == {str(run.pk) for run in expected}
+
+
+def test_a_stalled_backfill_needs_attention(browser: Client, flights: Asset, vera: User) -> None:
+    record_gateway_of_each_queue()
+    january = written_backfill(vera)
+    Backfill.objects.filter(pk=january.pk).update(
+        stalled_since=timezone.now(), stalled_error="password=hush: no answer"
+    )
+    shown = attention(browser)
+    assert f'href="/backfills/{january.pk}/"' in shown
+    assert "Stalled backfill" in shown
+    assert "no answer" in shown
+    assert "hush" not in shown
+    Backfill.objects.filter(pk=january.pk).update(stalled_since=None)
+    assert "All clear" in attention(browser)
+
+
+def test_a_failing_schedule_needs_attention(browser: Client) -> None:
+    record_gateway_of_each_queue()
+    late = scheduled("late_one", cron("@daily"), DAILY, since=at(2024, 1, 1))
+    Schedule.objects.filter(producer=late.producer).update(
+        next_at=timezone.now() - timedelta(hours=1),
+        failing_since=timezone.now() - timedelta(minutes=50),
+        error="No such zone",
+    )
+    shown = attention(browser)
+    assert shown.count("<li") == 1
+    assert 'href="/assets/late_one/?tab=schedule"' in shown
+    assert "Failing schedule" in shown
+    assert "No such zone" in shown
+    assert tiles(browser)["Overdue ticks"] == ("1", "/assets/?show=late")
+    assert "late_one" in page_at(browser, "/assets/?show=failing")
+    Schedule.objects.filter(producer=late.producer).update(failing_since=None, error="")
+    assert "Overdue tick</a>" in attention(browser)
+    assert "late_one" not in page_at(browser, "/assets/?show=failing")
+
+
+def test_further_groups_of_failures_lead_to_the_failed_runs(
+    browser: Client, flights: Asset
+) -> None:
+    for day, word in enumerate("abcdefghijkl", 1):
+        failed_partition(flights, f"2013-01-{day:02}", error=f"no {word * 3}")
+    old = failed_partition(flights, "2013-02-01", ago=timedelta(days=3))
+    link = re.search(r'<a href="([^"]*)">2 more groups of failures</a>', sections(browser))
+    assert link
+    listed = page_at(browser, unescape(link[1]))
+    assert listed.count('<tr id="run-') == 12
+    assert f'id="run-{old.pk}"' not in listed
 
 
 def test_a_queue_without_an_online_worker_needs_attention(browser: Client) -> None:
