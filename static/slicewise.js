@@ -4,15 +4,23 @@ import { datePickers } from "./dates.js";
 import { partitionDrawer } from "./drawer.js";
 import { countOn, startCounting } from "./elapsed.js";
 import { dropOldAnswers, keepInAddress, keepTyped } from "./form.js";
-import { arrowKeys, selectable, showNames } from "./grid.js";
+import { arrowKeys, showNames } from "./grid.js";
 import { clockFields } from "./instants.js";
 import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
 import { keepAtEnd } from "./log.js";
+import { selectable } from "./selecting.js";
 import { beginAtNewest } from "./strips.js";
 import { offerAll } from "./ticks.js";
 import { keepTimes, showTimes, zoneSwitch } from "./times.js";
+
+function showGrids() {
+  for (const grid of document.querySelectorAll("[data-cells]")) {
+    if (grid.dataset.select) selectable(grid);
+    else arrowKeys(grid);
+  }
+}
 
 function show(root) {
   showTimes(root);
@@ -20,16 +28,18 @@ function show(root) {
   showNames(root);
   offerAll(root);
   labelCells(root);
-  for (const grid of root.querySelectorAll("[data-cells]")) {
-    arrowKeys(grid);
-    beginAtNewest(grid);
-  }
+  showGrids();
+  for (const grid of root.querySelectorAll("[data-cells]")) beginAtNewest(grid);
   if (window.flatpickr) datePickers(root);
 }
 
-// At once after the swap, so that nobody sees UTC before: htmx settles, and loads, a moment later.
+// At once after the swap, so that nobody sees UTC, or cells without marks, before: htmx settles, and
+// loads, a moment later.
 for (const swapped of ["htmx:afterSwap", "htmx:oobAfterSwap"]) {
-  document.addEventListener(swapped, () => showTimes(document));
+  document.addEventListener(swapped, () => {
+    showTimes(document);
+    showGrids();
+  });
 }
 document.addEventListener("htmx:load", (event) => show(event.target.parentElement ?? document));
 show(document);
@@ -40,7 +50,6 @@ watchKeys();
 zoneSwitch();
 clockFields(document);
 if (document.querySelector("[hx-trigger*='every ']")) keepAlive();
-for (const grid of document.querySelectorAll("[data-select]")) selectable(grid);
 for (const form of document.querySelectorAll("form[data-address]")) {
   keepInAddress(form);
   keepTyped(form);

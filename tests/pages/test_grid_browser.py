@@ -41,6 +41,13 @@ def drag(page: Page, first: str, last: str, *, adding: bool = False) -> None:
         page.keyboard.up("Control")
 
 
+def _point(found: Locator) -> dict[str, float]:
+    """Return the middle of a cell, as a point of a touch."""
+    box = found.bounding_box()
+    assert box
+    return {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+
+
 def picked(page: Page) -> list[str]:
     """Return the names of the marked cells, without their states."""
     names = page.locator("a.picked").evaluate_all("all => all.map(a => a.ariaLabel)")
@@ -98,6 +105,36 @@ def test_the_grid_is_one_tab_stop_with_arrow_keys(page: Page) -> None:
     expect(page.get_by_label("Selected partitions")).to_have_value("")
 
 
+def test_keys_and_shift_select_rectangles_and_several_ranges(page: Page) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    page.goto("/assets/weather/")
+    field = page.get_by_label("Selected partitions")
+    cell(page, "2013-03-04|EWR").click(modifiers=["Control"])
+    cell(page, "2013-03-06|JFK").click(modifiers=["Shift"])
+    expect(field).to_have_value("date=2013-03-04..2013-03-06 airport=EWR,JFK")
+    page.keyboard.press("Escape")
+    # A rectangle over segments.
+    cell(page, "2013-05-01|EWR").focus()
+    for key in ("Shift+ArrowRight", "Shift+ArrowDown"):
+        page.keyboard.press(key)
+    expect(field).to_have_value("date=2013-05-01..2013-05-02 airport=EWR,JFK")
+    # With Ctrl, and from Space on, earlier ranges stay.
+    for key in ("ArrowRight", "ArrowRight", "Control+Shift+ArrowRight", "Shift+ArrowRight"):
+        page.keyboard.press(key)
+    for key in ("ArrowDown", "Space", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    expect(field).to_have_value(
+        "date=2013-05-01..2013-05-02 airport=EWR;"
+        " date=2013-05-01..2013-05-02,2013-05-04..2013-05-06 airport=JFK;"
+        " date=2013-05-05..2013-05-06 airport=LGA"
+    )
+    expect(page.locator("#selection-count")).to_have_text("9 partitions selected")
+    # Shift alone begins anew.
+    for key in ("ArrowUp", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    expect(field).to_have_value("date=2013-05-04..2013-05-05 airport=JFK")
+
+
 def test_a_zoomed_out_cell_is_selected_and_the_selection_is_kept_over_zooms(page: Page) -> None:
     hourly = asset("hourly", PartitionByInterval("@hourly", start=date(2013, 1, 1),
         end=date(2014, 1, 1)))  # fmt: skip
@@ -123,7 +160,19 @@ def test_cells_are_selected_by_touch(live_server: LiveServer, browser: Client) -
         page.get_by_role("button", name="Select by tapping").tap()
         cell(page, "2013-01-09").tap()
         cell(page, "2013-01-11").tap()
-        expect(page.get_by_label("Selected partitions")).to_have_value("2013-01-09,2013-01-11")
+        field = page.get_by_label("Selected partitions")
+        expect(field).to_have_value("2013-01-09,2013-01-11")
+        expect(page.locator("#selection-count")).to_have_text("2 partitions selected")
+        cell(page, "2013-01-31").scroll_into_view_if_needed()
+        # A finger that moves over cells adds a range, and does not scroll the page.
+        touch = page.context.new_cdp_session(page)
+        points = [_point(cell(page, key)) for key in ("2013-01-14", "2013-01-15", "2013-01-16")]
+        touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": points[:1]})
+        for point in points[1:]:
+            touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [point]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        expect(field).to_have_value("2013-01-09,2013-01-11,2013-01-14..2013-01-16")
+        expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_a_partition_opens_in_a_drawer_and_keys_lead_back(page: Page) -> None:
