@@ -59,6 +59,10 @@ async function open(address, text) {
 }
 
 export function partitionDrawer() {
+  // A polled grid has exchanged its cells.
+  document.addEventListener("htmx:afterSwap", () => {
+    if (drawer && !drawer.hidden && fragment.address) mark(fragment.address);
+  });
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.(`${inGrid}, .sw-drawer a[data-drawer]`);
     if (!link || event.defaultPrevented || event.button !== 0) return;

@@ -15,6 +15,7 @@ function rowInSight(fragment) {
 }
 
 function selecting(fragment) {
+  if (fragment.querySelector("[data-dragging]")) return true;
   const selection = document.getSelection();
   return !selection.isCollapsed && fragment.contains(selection.anchorNode);
 }

@@ -8,7 +8,12 @@ from zoneinfo import ZoneInfo
 from django.db.models import QuerySet
 
 from assets_app.models import Asset, AssetPartition, PartitionState
-from assets_app.queries.grid_selection import MOST_PICKED, short_text, too_many
+from assets_app.queries.grid_selection import (
+    MOST_PICKED,
+    short_text,
+    stale_texts,
+    too_many,
+)
 from assets_app.queries.keys import still_known
 from assets_app.queries.overdue import overdue_partitions
 from slicewise import PartitionDefinition, PartitionKey, PartitionSet
@@ -23,22 +28,30 @@ class CountedSelection:
 
 
 def counted_selection(asset: Asset, state: str, now: datetime) -> CountedSelection | None:
-    """Return the failed or the overdue partitions of an asset, whatever the page of the grid and
-    whatever else holds for the partitions; None for other states, and without such partitions. One
-    statement at most. Raises InvalidRequest on ``selection`` for more than a text can name.
+    """Return the failed, the overdue or the stale partitions of an asset, whatever the page of the
+    grid and whatever else holds for the partitions; None for other states, and without such
+    partitions. One statement at most, and two more for stale partitions of runs of several. Raises
+    InvalidRequest on ``selection`` for more than a text can name.
     """
     definition = asset.definition
-    rows = _rows(asset, state, now)
-    if definition is None or rows is None:
+    if definition is None:
         return None
-    texts = list(rows.values_list("key", flat=True)[: MOST_PICKED + 1])
-    if len(texts) > MOST_PICKED:
-        raise too_many()
+    texts = stale_texts(asset, None) if state == "stale" else _texts(_rows(asset, state, now))
     keys = list(still_known(definition, texts))
     if not keys:
         return None
     text = short_text(PartitionSet.of(definition, keys))
     return CountedSelection(text, _local_day(definition, keys[-1]))
+
+
+def _texts(rows: QuerySet[Any] | None) -> list[str]:
+    """Return the keys of the rows, as many as a selection may have."""
+    if rows is None:
+        return []
+    texts = list(rows.values_list("key", flat=True)[: MOST_PICKED + 1])
+    if len(texts) > MOST_PICKED:
+        raise too_many()
+    return texts
 
 
 def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:

@@ -1,6 +1,6 @@
-"""The data from which the partition grid of an asset is drawn: five statements at most."""
+"""The data from which the partition grid of an asset is drawn: seven statements at most."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from django.db.models.functions import TruncDate, TruncDay, TruncMonth, TruncYea
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from assets_app.queries.grid_overdue import overdue_shares
+from assets_app.queries.grid_stale import stale_shares
 from assets_app.queries.overdue import is_watched, late_marks
 from assets_app.queries.staleness import newer_inputs
 from partitions_app.grid.cells import Grid, PartitionFact
@@ -28,7 +29,9 @@ def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
     clock = clock_of(asset, now)
     page = layout(asset.definition, request, clock)
     if page.counts_unit:
-        return draw(page, {}, _counts(asset, page, now))
+        stale = stale_shares(asset, page)
+        grid = draw(page, {}, _counts(asset, page, now, stale.by_cell))
+        return replace(grid, is_stale_cut=stale.is_cut)
     facts = _with_staleness(asset, partition_facts(asset, page.keys))
     if is_watched(asset):
         facts = _with_lateness(asset, facts, page.keys, now)
@@ -80,9 +83,12 @@ def partition_facts(asset: Asset, keys: Sequence[str]) -> dict[str, PartitionFac
     }
 
 
-def _counts(asset: Asset, page: Layout, now: datetime) -> Bucketed:
+def _counts(
+    asset: Asset, page: Layout, now: datetime, stale: Mapping[tuple[date, str], int]
+) -> Bucketed:
     """Count partitions by stretch of time and segment, and by settled state; partitions that a run
-    holds now count as held, and missing partitions that are not there in time as overdue.
+    holds now count as held, missing partitions that are not there in time as overdue, and
+    materialized partitions with a newer input as stale.
     """
     period, time_dimension = page.stretch
     counts: dict[tuple[date, str], dict[str, int]] = {}
@@ -103,6 +109,8 @@ def _counts(asset: Asset, page: Layout, now: datetime) -> Bucketed:
         states["held"] = states.get("held", 0) + number
     for cell, number in overdue_shares(asset, page, now).items():
         counts.setdefault(cell, {})["overdue"] = number
+    for cell, number in stale.items():
+        counts.setdefault(cell, {})["stale"] = number
     return counts
 
 

@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.grid import clock_of
 from assets_app.queries.grid_overdue import overdue_keys
+from assets_app.queries.grid_stale import stale_keys
 from assets_app.queries.keys import still_known
 from partitions_app.grid.cells import Cell, Grid
 from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
@@ -45,12 +46,20 @@ def marks_of(asset: Asset, request: GridRequest, selection: str, now: datetime) 
     A zoomed-out cell is selected if some of its partitions are. One statement at most. Raises
     InvalidRequest on ``selection``.
     """
-    definition = asset.definition
+    if asset.definition is None or not selection.strip():
+        return Marks([], 0)
+    page = layout(asset.definition, request, clock_of(asset, now))
+    return marks_on(page, draw(page, {}, {}), selection)
+
+
+def marks_on(page: Layout, grid: Grid, selection: str) -> Marks:
+    """Return the cells of a drawn page that a selection names. Raises InvalidRequest on
+    ``selection``.
+    """
+    definition = page.definition
     if definition is None or not selection.strip():
         return Marks([], 0)
     chosen = _selected(definition, selection)
-    page = layout(definition, request, clock_of(asset, now))
-    grid = draw(page, {}, {})
     if page.counts_unit:
         is_selected = list(_selected_shares(page, grid, chosen))
     else:
@@ -124,7 +133,9 @@ def _bounds(page: Layout, cell: AggregateCell) -> tuple[date, date]:
 def _picked_in_period(
     asset: Asset, definition: PartitionDefinition, page: Layout, state: str, now: datetime
 ) -> PartitionSet:
-    """Return the failed, the overdue, or the other missing partitions of a zoomed-out page."""
+    """Return the failed, the stale, the overdue, or the other missing partitions of a zoomed-out
+    page.
+    """
     period, time_definition = page.stretch
     zone = time_definition.timezone
     rows = AssetPartition.objects.filter(
@@ -137,14 +148,14 @@ def _picked_in_period(
         rows = rows.filter(segment__in=page.segments)
     if state == "failed":
         failed_rows = rows.filter(state=PartitionState.FAILED, held_by__isnull=True)
-        return _of_texts(definition, failed_rows.values_list("key", flat=True)[: MOST_PICKED + 1])
-    if state not in ("missing", "overdue"):
-        return PartitionSet.of(definition, [])
-    overdue = _of_texts(definition, overdue_keys(asset, page, now, MOST_PICKED + 1))
+        return chosen_of(definition, failed_rows.values_list("key", flat=True)[: MOST_PICKED + 1])
+    if state == "stale":
+        return _known(definition, stale_texts(asset, page))
+    overdue = chosen_of(definition, overdue_keys(asset, page, now, MOST_PICKED + 1))
     if state == "overdue":
         return overdue
     settled = rows.exclude(state=PartitionState.MISSING, held_by__isnull=True)
-    expected = _of_texts(definition, islice(_ended_keys(definition, page), MOST_PICKED + 1))
+    expected = chosen_of(definition, islice(_ended_keys(definition, page), MOST_PICKED + 1))
     return expected - _known(definition, settled.values_list("key", flat=True)) - overdue
 
 
@@ -156,7 +167,17 @@ def _ended_keys(definition: PartitionDefinition, page: Layout) -> Iterator[str]:
         yield from key_texts(definition, window.text, page.segments)
 
 
-def _of_texts(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
+def stale_texts(asset: Asset, page: Layout | None) -> list[str]:
+    """Return the keys of the stale partitions of a page, or of the asset, in order of time. Raises
+    InvalidRequest where too many are perhaps stale.
+    """
+    texts = stale_keys(asset, page, MOST_PICKED)
+    if texts is None:
+        raise too_many()
+    return texts
+
+
+def chosen_of(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
     """Return the partitions of texts that were read up to a limit. Raises InvalidRequest where the
     limit was reached: a selection is never silently a part.
     """

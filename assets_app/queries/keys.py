@@ -5,6 +5,15 @@ from collections.abc import Iterable, Iterator
 import slicewise
 
 
+def known_texts(
+    definition: slicewise.PartitionDefinition | None, texts: Iterable[str]
+) -> list[str]:
+    """Return the texts of the keys that the definition still has; without one, all texts."""
+    if definition is None:
+        return list(texts)
+    return [key.text for key in still_known(definition, texts)]
+
+
 def still_known(
     definition: slicewise.PartitionDefinition, texts: Iterable[str]
 ) -> Iterator[slicewise.PartitionKey]:

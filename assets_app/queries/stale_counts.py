@@ -1,9 +1,7 @@
 """Numbers of stale partitions of assets: one statement for any number of assets.
 
-Staleness is derived (`staleness.py`), so a count reads rows: first the few upstream partitions that
-were materialized again, then the attempts that read earlier versions; and the late inputs that have
-come since. Where that takes long, the result is kept for a while, so that counting takes a small
-share of the time.
+A count reads rows (`outdated.py`). Where that takes long, the result is kept for a while, so that
+counting takes a small share of the time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,55 +11,18 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from assets_app.models import Asset
-from assets_app.queries.keys import still_known
-from assets_app.queries.late_inputs import come_since
+from assets_app.queries.keys import known_texts
+from assets_app.queries.outdated import outdated_statement
 from assets_app.queries.staleness import newer_inputs
 from partitions_app.rules import identity_of
 from slicewise_server.web.kept_counts import kept_count
 
 # So many keys of an asset are examined; a larger count is shown as "1,000+".
 MOST_COUNTED = 1000
-_STALE = """
-WITH newer AS MATERIALIZED (
-    SELECT DISTINCT read.attempt_id, partition.asset_id
-    FROM assets_app_assetpartition AS partition
-    JOIN assets_app_attemptinput AS read
-        ON read.partition_id = partition.id AND read.version < partition.version
-    WHERE partition.version > 1 AND partition.asset_id IN (
-        SELECT edge.upstream_id FROM assets_app_assetdependency AS edge
-        WHERE edge.downstream_id = ANY(%(assets)s)
-    )
-), outdated AS (
-    SELECT materialization.run_id, materialization.partition_id, materialization.version,
-        newer.asset_id AS upstream_id
-    FROM newer
-    JOIN assets_app_runattempt AS attempt ON attempt.id = newer.attempt_id
-    JOIN assets_app_materialization AS materialization
-        ON materialization.run_id = attempt.run_id AND materialization.attempt_id = attempt.id
-    UNION ALL
-    SELECT materialization.run_id, materialization.partition_id, materialization.version,
-        late.upstream_id
-    FROM assets_app_lateinput AS late
-    JOIN assets_app_materialization AS materialization ON materialization.run_id = late.run_id
-    JOIN assets_app_assetpartition AS own
-        ON own.id = materialization.partition_id AND own.key = late.key
-          AND own.version = materialization.version
-    WHERE late.reason = 'missing' AND own.asset_id = ANY(%(assets)s) AND EXISTS ({come})
+_STALE = outdated_statement(
+    "SELECT asset_id, is_shared, count(*), (array_agg(key ORDER BY key))[1:%(most)s]",
+    rows="candidate GROUP BY 1, 2",
 )
-SELECT own.asset_id, run.partition_count > 1 AS is_shared, count(DISTINCT own.id),
-    (array_agg(DISTINCT own.key))[1:%(most)s]
-FROM outdated
-JOIN assets_app_run AS run ON run.id = outdated.run_id
-JOIN assets_app_assetpartition AS own
-    ON own.id = outdated.partition_id AND own.version = outdated.version
-   AND own.state = 'materialized'
-JOIN unnest(%(assets)s::bigint[], %(identities)s::text[]) AS requested(id, identity)
-    ON requested.id = own.asset_id AND requested.identity = own.identity
-JOIN assets_app_assetdependency AS read_edge
-    ON read_edge.downstream_id = own.asset_id AND read_edge.upstream_id = outdated.upstream_id
-WHERE own.held_by_id IS NULL
-GROUP BY 1, 2
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +86,7 @@ def _counted(
         by_id = {**by_id, **with_rule.in_bulk(unread_ids)}
     for candidates in all_candidates:
         asset = by_id[candidates.asset_id]
-        keys = _present(asset, candidates.keys)
+        keys = known_texts(asset.definition, candidates.keys)
         if candidates.is_shared:
             keys = list(newer_inputs(asset, keys))
         number, is_cut = sums.get(asset.pk, (0, False))
@@ -144,12 +105,5 @@ def _candidates(identities: Mapping[int, str]) -> list[_Candidates]:
         "most": MOST_COUNTED,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_STALE.format(come=come_since("materialization.attempt_id")), values)
+        cursor.execute(_STALE, values)
         return [_Candidates(*row) for row in cursor.fetchall()]
-
-
-def _present(asset: Asset, keys: Sequence[str]) -> list[str]:
-    definition = asset.definition
-    if definition is None:
-        return list(keys)
-    return [key.text for key in still_known(definition, keys)]

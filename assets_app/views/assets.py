@@ -15,10 +15,7 @@ from accounts_app.policy import Action, may, may_for_assets
 from assets_app.models import Asset, Run
 from assets_app.queries.asset_graph import neighbours_of
 from assets_app.queries.clock import database_now
-from assets_app.queries.counted_selection import counted_selection
 from assets_app.queries.counts import assets_in_progress, failed_counts
-from assets_app.queries.grid import grid_page
-from assets_app.queries.grid_selection import PICKED_STATES, picked_text
 from assets_app.queries.orphans import materialized_total, orphan_count
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.overview import AssetStatus, asset_statuses
@@ -28,22 +25,16 @@ from assets_app.queries.stale_counts import stale_counts_of_all
 from assets_app.queries.ticks import LATE_AFTER, late_schedules
 from assets_app.views.declaration_tabs import definition_tab, settings_tab, validations_tab
 from assets_app.views.graph_canvas import neighbourhood_graph
+from assets_app.views.partitions_tab import grid_poll, partitions_tab
 from assets_app.views.schedules import schedule_tab
-from partitions_app.grid.cells import Grid
-from partitions_app.grid.layouts import GridRequest
-from partitions_app.labels import example_selection
 from partitions_app.rules import has_time
-from partitions_app.state_badges import PARTITION_LOOKS
-from slicewise.partitions import LONGEST_SELECTION
 from slicewise_server.web.listing import (
     address_of,
-    page_number,
     page_of_rows,
     unchanged,
     version_of,
 )
 from slicewise_server.web.live_fragments import is_poll, render_live
-from slicewise_server.web.request_errors import InvalidRequest
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 SHOWN = {
@@ -98,6 +89,9 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     rows = _as_shown().annotate(materialized_total=materialized_total(), read_at=Now())
     asset_row = get_object_or_404(rows, name=name)
     now: datetime = vars(asset_row)["read_at"]
+    may_materialize = may(request.user, Action.MATERIALIZE) and can_be_materialized(asset_row)
+    if is_poll(request) and request.GET.get("fragment") == "grid":
+        return grid_poll(request, asset_row, now, may_materialize=may_materialize)
     tab = request.GET.get("tab", "")
     tab = tab if tab in TABS else _PARTITIONS
     status = asset_statuses([asset_row], strips=False, now=now)[0]
@@ -117,13 +111,13 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     context = head | {
         "tab": tab,
         "import_error": import_error_of(asset_row),
-        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset_row),
+        "may_materialize": may_materialize,
         "may_backfill": can_be_backfilled(asset_row)
         and may_for_assets(request.user, Action.BACKFILL, [asset_row]),
         "may_report": may(request.user, Action.REPORT) and is_external(asset_row),
     }
     context |= (
-        _partitions(request, asset_row, now)
+        partitions_tab(request, asset_row, now)
         if tab == _PARTITIONS
         else _TAB_CONTEXT[tab](request, asset_row)
     )
@@ -185,7 +179,9 @@ def _as_shown() -> QuerySet[Asset]:
 def can_be_materialized(asset: Asset) -> bool:
     """Return whether a function materializes the asset at present."""
     return (
-        asset.active and asset.producer is not None and asset.producer.current_version is not None
+        asset.active
+        and asset.producer is not None
+        and asset.producer.current_version_id is not None
     )
 
 
@@ -223,46 +219,6 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
         )
     order = request.GET.get("sort", "")
     return rows.order_by(order if order in ORDERS else "name", "name")
-
-
-def _partitions(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, Any]:
-    grid_request = GridRequest(
-        request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
-    )
-    state, of_asset, selection_error = request.GET.get("select", ""), None, ""
-    # A link from another page names no page of the grid: the link means all such partitions.
-    if {"zoom", "at", "page"}.isdisjoint(request.GET):
-        try:
-            of_asset = counted_selection(asset, state, now)
-        except InvalidRequest as refused:
-            state, selection_error = "", refused.errors["selection"][0]
-    if of_asset:
-        grid_request = GridRequest(at=of_asset.last_day)
-    grid = grid_page(asset, grid_request, now)
-    context = {
-        "grid": grid,
-        "looks": PARTITION_LOOKS,
-        "may_add": asset.finds_partitions and may(request.user, Action.PARTITIONS),
-        "example": example_selection(asset.definition, now) if asset.definition else "",
-        "selection": request.GET.get("selection", "")[:LONGEST_SELECTION],
-        "selection_error": selection_error,
-    }
-    try:
-        if of_asset:
-            context["selection"] = of_asset.text
-        elif state in PICKED_STATES:
-            context["selection"] = picked_text(asset, grid_request, grid, state, now)
-    except InvalidRequest as refused:
-        context["selection_error"] = refused.errors["selection"][0]
-    return context | {"picks": _picks(grid)}
-
-
-def _picks(grid: Grid) -> list[tuple[str, str, int]]:
-    """Return the state, the label and the number of partitions of each button that selects."""
-    counts = grid.state_counts
-    return [
-        (state, label, counts[state]) for state, label in PICKED_STATES.items() if counts.get(state)
-    ]
 
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:

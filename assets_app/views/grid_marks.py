@@ -7,14 +7,8 @@ from django.views.decorators.http import require_safe
 from assets_app.queries.clock import database_now
 from assets_app.queries.grid_selection import marks_of
 from assets_app.views.assets import asset_for_page
-from partitions_app.grid.layouts import GridRequest
-from slicewise_server.web.listing import page_number
+from assets_app.views.partitions_tab import grid_request
 from slicewise_server.web.request_errors import InvalidRequest
-
-
-def grid_request(request: HttpRequest) -> GridRequest:
-    """Return the page of the grid that an address names."""
-    return GridRequest(request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request))
 
 
 @login_required

@@ -2,19 +2,20 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 from partitions_app.grid.share_cells import AggregateCell
-from partitions_app.state_badges import LATE, MISSING, StateBadge
+from partitions_app.state_badges import CANCELED, FAILED, LATE, MISSING, SKIPPED, STALE, StateBadge
 
 # A page of cells stays below this many bytes of markup, and this many cells, with any history.
 CELL_BUDGET_BYTES = 118_000
 MAX_CELLS = 1_500
 MAX_SHARES = 440
+_GIVEN_UP = (FAILED.name, CANCELED.name, SKIPPED.name)
 Zoom = Literal["day", "month", "year", "all"]
 
 
@@ -109,6 +110,17 @@ class SegmentPage:
     following: str = ""
 
 
+class Pick(NamedTuple):
+    """A button that selects the partitions of the page in one state, with their number; at least
+    so many where ``is_cut``.
+    """
+
+    state: str
+    label: str
+    number: int
+    is_cut: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A drawn page of the grid."""
@@ -128,21 +140,32 @@ class Grid:
     here: str = ""
     # What the page adds to each address of another page of the grid.
     suffix: str = ""
+    # Whether cells have more stale partitions than they count.
+    is_stale_cut: bool = False
 
     @property
     def state_counts(self) -> dict[str, int]:
-        """The number of partitions on this page by the name of the look; of zoomed-out pages only
-        failed, overdue and missing partitions.
+        """The number of partitions on this page by the name of the look; of zoomed-out pages
+        without materialized, running and future partitions.
         """
         counts: Counter[str] = Counter()
         for cell in self.cells:
             if isinstance(cell, Cell):
                 counts[cell.counted_as] += 1
             else:
-                counts += Counter(
-                    failed=cell.counts.get("failed", 0), overdue=cell.overdue, missing=cell.missing
-                )
+                settled = {state: cell.counts.get(state, 0) for state in _GIVEN_UP}
+                counts += Counter(settled)
+                counts += Counter(stale=cell.stale, overdue=cell.overdue, missing=cell.missing)
         return dict(counts)
+
+    def picks(self, labels: Mapping[str, str]) -> list[Pick]:
+        """Return a button for each of these states that a partition of the page has."""
+        counts = self.state_counts
+        return [
+            Pick(state, label, counts[state], state == STALE.name and self.is_stale_cut)
+            for state, label in labels.items()
+            if counts.get(state)
+        ]
 
     @property
     def cells(self) -> Iterator[Cell | AggregateCell]:

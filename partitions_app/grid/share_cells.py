@@ -11,12 +11,14 @@ from partitions_app.state_badges import (
     NOT_YET_DUE,
     OVERDUE,
     RUNNING,
+    STALE,
     StateBadge,
     badge_of_partition,
 )
 
-# The number of partitions of a period in each settled state, in "held": claimed by a run, and in
-# "overdue": missing, and not there in time. The number in "missing" includes overdue partitions.
+# The number of partitions of a period in each settled state, in "held": claimed by a run, in
+# "overdue": missing, and not there in time, and in "stale": materialized, and upstream has changed.
+# The number in "missing" includes overdue partitions, the number in "materialized" stale ones.
 Counts = Mapping[str, int]
 # Counts by the first day of the cell and the segment.
 Bucketed = Mapping[tuple[date, str], Counts]
@@ -61,7 +63,9 @@ class AggregateCell:
 
     @property
     def count_text(self) -> str:
-        """``20/24``: materialized partitions and partitions that should exist; ``24`` for all."""
+        """``20/24``: materialized partitions, stale or not, and partitions that should exist;
+        ``24`` for all.
+        """
         due = max(self.expected - self.not_yet_due, self._settled)
         materialized = self.counts.get("materialized", 0)
         if not due:
@@ -76,6 +80,16 @@ class AggregateCell:
         return self.counts.get("overdue", 0)
 
     @property
+    def stale(self) -> int:
+        """The number of materialized partitions whose upstream has changed since."""
+        return min(self.counts.get(STALE.name, 0), self.counts.get("materialized", 0))
+
+    @property
+    def fresh(self) -> int:
+        """The number of materialized partitions that are not stale."""
+        return self.counts.get("materialized", 0) - self.stale
+
+    @property
     def missing(self) -> int:
         """The number of partitions that should exist by now, minus partitions in another state."""
         return max(self.expected - self.not_yet_due - self._settled - self.overdue, 0)
@@ -83,13 +97,14 @@ class AggregateCell:
     @property
     def _settled(self) -> int:
         """The number of partitions in a state other than missing and overdue."""
-        missing = (MISSING.name, OVERDUE.name)
-        return sum(count for state, count in self.counts.items() if state not in missing)
+        counted_otherwise = (MISSING.name, OVERDUE.name, STALE.name)
+        return sum(count for state, count in self.counts.items() if state not in counted_otherwise)
 
     @property
     def look(self) -> StateBadge | None:
         """The look of all partitions of the cell; None for partitions in different states."""
-        present = {state: count for state, count in self.counts.items() if count}
+        counts = {**self.counts, "materialized": self.fresh, "stale": self.stale}
+        present = {state: count for state, count in counts.items() if count}
         present.pop("missing", None)
         if not present and not self.missing:
             return NOT_YET_DUE
@@ -111,11 +126,14 @@ class AggregateCell:
 
     @property
     def shares(self) -> list[Share]:
-        """Materialized, failed, running, other, overdue, from left to right; missing is blank."""
+        """Materialized, stale, failed, running, other, overdue, from left to right; missing is
+        blank.
+        """
         counts = self.counts
         other_count = counts.get("canceled", 0) + counts.get("skipped", 0)
         class_counts = (
-            ("good", counts.get("materialized", 0)),
+            ("good", self.fresh),
+            ("stale", self.stale),
             ("bad", counts.get("failed", 0)),
             ("info", counts.get("held", 0)),
             ("other", other_count),
@@ -134,7 +152,8 @@ class AggregateCell:
     def title(self) -> str:
         """The name of the cell and the number of partitions in each state, in words."""
         label_counts = [
-            (self.counts.get("materialized", 0), self.looks.materialized.label),
+            (self.fresh, self.looks.materialized.label),
+            (self.stale, STALE.label),
             (self.counts.get("failed", 0), FAILED.label),
             (self.counts.get("held", 0), self.looks.held.label),
             (self.counts.get("canceled", 0), "Canceled"),

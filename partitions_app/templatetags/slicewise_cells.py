@@ -64,6 +64,7 @@ def _share_cell(share_cell: AggregateCell, suffix: str) -> str:
         css = look.name
     else:
         css = "mixed" + " alarm" * share_cell.alarming + " has-overdue" * bool(share_cell.overdue)
+        css += " has-stale" * bool(share_cell.stale)
         inside += _drawing(share_cell)
     name = escape(share_cell.title)
     href = escape(share_cell.href) + suffix

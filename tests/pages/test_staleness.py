@@ -70,6 +70,10 @@ def test_a_day_is_stale_when_one_of_its_hours_is_newer(
     page = browser.get("/assets/daily/partitions/2024-07-01/").content.decode()
     assert "Stale" in page
     assert page.index("Newer version 2 available") < page.index("Current")
+    drawer = browser.get("/assets/daily/partitions/2024-07-01/", headers={"hx-request": "true"})
+    inputs = drawer.content.decode().partition('<h3 class="h4 mb-1">Inputs</h3>')[2]
+    assert 'href="/assets/hourly/partitions/2024-07-01T03:00Z/"' in inputs
+    assert "newer: 2" in inputs
     write(daily, "2024-07-01", gateway, alice)
     assert stale(daily, "2024-07-01") == {}
 

@@ -1,0 +1,63 @@
+"""The statement that finds stale partitions of assets, whatever is read of them.
+
+Staleness is derived (`staleness.py`), so the statement reads rows: first the few upstream
+partitions that were materialized again, then the attempts that read earlier versions; and the late
+inputs that have come since.
+"""
+
+from assets_app.queries.late_inputs import come_since
+
+_OUTDATED = """
+WITH newer AS MATERIALIZED (
+    SELECT DISTINCT read.attempt_id, partition.asset_id
+    FROM assets_app_assetpartition AS partition
+    JOIN assets_app_attemptinput AS read
+        ON read.partition_id = partition.id AND read.version < partition.version
+    WHERE partition.version > 1 AND partition.asset_id IN (
+        SELECT edge.upstream_id FROM assets_app_assetdependency AS edge
+        WHERE edge.downstream_id = ANY(%(assets)s)
+    )
+), outdated AS (
+    SELECT materialization.run_id, materialization.partition_id, materialization.version,
+        newer.asset_id AS upstream_id
+    FROM newer
+    JOIN assets_app_runattempt AS attempt ON attempt.id = newer.attempt_id
+    JOIN assets_app_materialization AS materialization
+        ON materialization.run_id = attempt.run_id AND materialization.attempt_id = attempt.id
+    UNION ALL
+    SELECT materialization.run_id, materialization.partition_id, materialization.version,
+        late.upstream_id
+    FROM assets_app_lateinput AS late
+    JOIN assets_app_materialization AS materialization ON materialization.run_id = late.run_id
+    JOIN assets_app_assetpartition AS own
+        ON own.id = materialization.partition_id AND own.key = late.key
+          AND own.version = materialization.version
+    WHERE late.reason = 'missing' AND own.asset_id = ANY(%(assets)s) AND EXISTS ({come})
+), candidate AS (
+    SELECT DISTINCT own.id, own.asset_id, own.key, own.window_start, own.segment,
+        run.partition_count > 1 AS is_shared
+    FROM outdated
+    JOIN assets_app_run AS run ON run.id = outdated.run_id
+    JOIN assets_app_assetpartition AS own
+        ON own.id = outdated.partition_id AND own.version = outdated.version
+       AND own.state = 'materialized'
+    JOIN unnest(%(assets)s::bigint[], %(identities)s::text[]) AS requested(id, identity)
+        ON requested.id = own.asset_id AND requested.identity = own.identity
+    JOIN assets_app_assetdependency AS read_edge
+        ON read_edge.downstream_id = own.asset_id AND read_edge.upstream_id = outdated.upstream_id
+    WHERE own.held_by_id IS NULL AND {among}
+)
+{selected} FROM {rows}
+"""
+
+
+def outdated_statement(selected: str, *, among: str = "true", rows: str = "candidate") -> str:
+    """Return the statement that reads ``selected`` of ``candidate``: the partitions that an attempt
+    with a newer input made, with ``is_shared`` for partitions of runs of several, of which perhaps
+    only some are stale.
+
+    The parameters are the lists ``assets`` (ids) and ``identities``. ``among`` is a condition on
+    the partitions ``own``; ``rows`` is the rest of the statement, from its FROM on.
+    """
+    come = come_since("materialization.attempt_id")
+    return _OUTDATED.format(come=come, selected=selected, among=among, rows=rows)
