@@ -14,12 +14,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may, may_for_assets
 from assets_app.execution.request.requests import MaterializeRequest, materialize, preview_selection
+from assets_app.execution.request.retrying import can_retry
 from assets_app.forms import MaterializeForm
 from assets_app.models import (
     Asset,
     AssetPartition,
     Materialization,
     PartitionState,
+    Run,
     RunGroup,
     ValidationResult,
 )
@@ -86,6 +88,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "inputs": inputs_of(row, materializations[0]) if row and materializations else [],
         "runs": pages.runs_of_partition(row) if row else [],
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
+        "retryable_run": _retryable_run(row) if may(request.user, Action.MATERIALIZE) else None,
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
         "may_backfill": can_be_backfilled(asset)
         and may_for_assets(request.user, Action.BACKFILL, [asset]),
@@ -192,6 +195,14 @@ def _error_beside(reason: Reason | None, row: AssetPartition | None) -> str:
         return ""
     error = masked_text(row.last_run.error).strip()
     return "" if reason is not None and error in reason.text else error
+
+
+def _retryable_run(row: AssetPartition | None) -> Run | None:
+    """Return the run that a retry of a failed partition starts again; None for other partitions."""
+    if row is None or row.last_run is None or row.held_by is not None:
+        return None
+    is_failed = row.state == PartitionState.FAILED and can_retry(row.last_run)
+    return row.last_run if is_failed else None
 
 
 def _run_of_data(

@@ -5,13 +5,13 @@ from datetime import UTC, date, datetime
 import pytest
 from django.test import Client
 
-from assets_app.models import Asset, AssetDependency
+from assets_app.models import Asset, AssetDependency, AssetPartition, RunState
 from assets_app.queries.adjacent import adjacent_to
 from slicewise import PartitionByInterval, PartitionDefinition
-from tests.clients import api_client_of
+from tests.clients import api_client_of, browser_of
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.markup import compact, page_at
-from tests.pages.run_records import failed_partition
+from tests.pages.run_records import failed_partition, recorded_run
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -75,6 +75,28 @@ def test_the_page_and_the_drawer_list_the_same_upstream_partitions(browser: Clie
         assert '<a href="/assets/days/">days</a>: 29 of 31' in text
         for day in ("2013-03-30", "2013-03-31"):
             assert f'class="key" href="/assets/days/partitions/{day}/">days {day}</a>' in text
+
+
+def test_the_drawer_of_a_failed_partition_offers_a_retry_of_the_run(browser: Client) -> None:
+    days = flights_and_months()
+    run = failed_partition(days, "2013-03-05", error="ValueError: no rows")
+    address, htmx = "/assets/days/partitions/2013-03-05/", {"hx-request": "true"}
+    text = compact(browser.get(address, headers=htmx).content.decode())
+    assert f'<a class="btn btn-primary" href="/runs/{run.pk}/retry/">' in text
+    assert f"Retry run {run.pk}…</a>" in text
+    assert f"Run {run.pk} failed: ValueError: no rows" in text
+    assert 'rel="prev" href="/assets/days/partitions/2013-03-04/"' in text
+    assert 'rel="next" href="/assets/days/partitions/2013-03-06/"' in text
+    assert '<h3 class="h4 mb-1">Downstream</h3>' in text
+    assert 'href="/assets/months/partitions/2013-03-01/"' in text
+    runs = text.partition('<h3 class="h4 mb-1">Runs</h3>')[2]
+    assert f'href="/runs/{run.pk}/">Run {run.pk}</a>' in runs
+    # Not for people who may not retry, and not while a run materializes the partition.
+    otto = browser_of(person("otto")).get(address, headers=htmx).content.decode()
+    assert "/retry/" not in otto
+    held = recorded_run(days, RunState.RUNNING, "2013-03-05")
+    AssetPartition.objects.filter(asset=days, key="2013-03-05").update(held_by=held)
+    assert "/retry/" not in browser.get(address, headers=htmx).content.decode()
 
 
 def test_the_api_says_why() -> None:
