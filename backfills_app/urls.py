@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backfills_app.views import actions, backfill, backfills, trigger
+from backfills_app.views import actions, backfill, backfill_selection, backfills, trigger
 
 app_name = "backfills"
 urlpatterns = [
@@ -22,6 +22,7 @@ urlpatterns = [
     path("backfills/<int:pk>/progress/", backfill.backfill_progress, name="backfill-progress"),
     path("backfills/<int:pk>/details/", backfill.backfill_details, name="backfill-details"),
     path("backfills/<int:pk>/cells/", backfill.backfill_cells, name="backfill-cells"),
+    path("backfills/<int:pk>/selected/", backfill_selection.backfill_marks, name="backfill-marks"),
     path("backfills/<int:pk>/record/", backfill.backfill_record, name="backfill-record"),
     path("backfills/<int:pk>/change/", actions.backfill_change, name="backfill-change"),
     *(

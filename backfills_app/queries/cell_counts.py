@@ -38,6 +38,41 @@ _OF_RANGES = _COUNTS.format(
 )
 
 
+# The partitions of a page in one state, in order.
+_KEYS = """
+SELECT partition.key
+FROM unnest(%(firsts)s::int[], %(stops)s::int[]) AS span(first, stop)
+JOIN backfills_app_backfillpartition AS partition
+    ON partition.backfill_asset_id = %(backfill_asset)s
+   AND partition.position >= span.first AND partition.position < span.stop
+WHERE partition.state = %(state)s AND partition.segment = ANY(%(segments)s::text[])
+ORDER BY partition.position LIMIT %(most)s
+"""
+
+
+def keys_in_state(
+    asset_row: BackfillAsset,
+    page: Layout,
+    ranges: Sequence[tuple[int, int]],
+    state: str,
+    most: int,
+) -> list[str]:
+    """Return the keys of the partitions at these positions, as far as their segments are on the
+    page, that have a state: the first ``most``, in order. One query.
+    """
+    values: dict[str, Any] = {
+        "firsts": [first for first, _ in ranges],
+        "stops": [stop for _, stop in ranges],
+        "backfill_asset": asset_row.pk,
+        "segments": list(page.segments),
+        "state": state,
+        "most": most,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_KEYS, values)
+        return [key for (key,) in cursor.fetchall()]
+
+
 def cell_counts(
     asset_row: BackfillAsset, page: Layout, ranges: Sequence[tuple[int, int]]
 ) -> Bucketed:

@@ -18,6 +18,7 @@ from backfills_app.queries.skips import retried_skips
 from backfills_app.services.partitions.skipped_partitions import skips_of
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.backfill_cells import cells_context
+from backfills_app.views.backfill_selection import selection_context
 from backfills_app.views.progress import Progress, progress_by_asset, progress_with_pace
 from backfills_app.views.timeline import timeline_of
 from slicewise.texts import masked_json, masked_text
@@ -33,10 +34,12 @@ _MOST_ENTRIES = 50
 def backfill(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one backfill: progress, partitions, runs, failures, and the audit trail."""
     backfill_row, progress = _backfill(pk)
+    cells = cells_context(request, backfill_row, progress)
     context = {
         **_progress_context(request, backfill_row, progress),
         **_details_context(backfill_row, progress),
-        **cells_context(request, backfill_row, progress),
+        **cells,
+        **selection_context(request, backfill_row, cells["cells_asset"]),
         **_record_context(backfill_row),
         "codes": _frozen_codes(backfill_row),
         "by_role": _by_role(backfill_row),

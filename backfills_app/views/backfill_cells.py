@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
 from django.urls import reverse
 
 import slicewise
+from accounts_app.policy import Action, may
 from assets_app.queries.clock import database_now
+from assets_app.views.assets import can_be_materialized
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.queries.cell_counts import cell_counts
 from backfills_app.queries.partitions import (
@@ -47,6 +49,19 @@ _LEGEND = [
 _LOOKS = ShareLooks(badge_of("succeeded"), badge_of("active"), UNCLAIMED)
 
 
+# The states that a button selects, and their labels.
+PICKED_STATES = {"failed": "failed", "canceled": "canceled", "skipped": "skipped"}
+
+
+class DrawnCells(NamedTuple):
+    """A page of the grid of one asset, and the positions of the partitions that the page shows."""
+
+    asset_row: BackfillAsset
+    page: Layout
+    grid: Grid
+    ranges: Sequence[tuple[int, int]]
+
+
 def cells_context(
     request: HttpRequest, backfill_row: Backfill, progress: Progress
 ) -> dict[str, Any]:
@@ -72,10 +87,13 @@ def cells_context(
     except ValueError:
         # A selection of keys that the definition cannot read any more.
         return context | _listed(asset_row, 1)
-    grid = _grid(request, backfill_row, asset_row, partitions)
+    grid = _drawn(request, backfill_row, asset_row, partitions).grid
     exact_cells = [cell for cell in grid.cells if isinstance(cell, Cell)]
     return context | {
         "grid": grid,
+        "picks": grid.picks(PICKED_STATES),
+        "may_select": may_select(request, asset_row),
+        "cells_suffix": f"&backfill_asset={asset_row.pk}",
         "cells_query": grid.here,
         "cells_shown": len(exact_cells),
         "cells_first": exact_cells[0].label or exact_cells[0].key if exact_cells else "",
@@ -92,12 +110,30 @@ def _shown_asset(
     return first_choice or next(iter([*chosen, *asset_rows]), None)
 
 
-def _grid(
+def may_select(request: HttpRequest, asset_row: BackfillAsset) -> bool:
+    """Return whether the person may materialize selected partitions of the asset."""
+    asset = asset_row.asset
+    is_partitioned = asset.partition_definition_id is not None
+    return is_partitioned and may(request.user, Action.MATERIALIZE) and can_be_materialized(asset)
+
+
+def drawn_cells(request: HttpRequest, backfill_row: Backfill) -> DrawnCells | None:
+    """Return the page of the grid that an address names; None without readable partitions."""
+    asset_row = _shown_asset(request, backfill_row, list(backfill_row.assets.all()))
+    if asset_row is None or not asset_row.expanded:
+        return None
+    try:
+        return _drawn(request, backfill_row, asset_row, stored_partitions(asset_row))
+    except ValueError:
+        return None
+
+
+def _drawn(
     request: HttpRequest,
     backfill_row: Backfill,
     asset_row: BackfillAsset,
     partitions: slicewise.PartitionSet,
-) -> Grid:
+) -> DrawnCells:
     clock = Clock(database_now(), backfill_row.start_date)
     address = reverse("assets:asset", args=[asset_row.asset.name])
     extent = None
@@ -115,7 +151,8 @@ def _grid(
         rows = partitions_at(asset_row, ranges)
     cells = {row.key: _cell(row, partitions.definition) for row in rows}
     grid = draw_chosen(page, cells.get, counts, _LOOKS)
-    return replace(grid, suffix=f"&backfill_asset={asset_row.pk}#partitions")
+    suffixed = replace(grid, suffix=f"&backfill_asset={asset_row.pk}#partitions")
+    return DrawnCells(asset_row, page, suffixed, ranges)
 
 
 def _first_look(

@@ -109,7 +109,7 @@ LEFT_OUT: dict[str, str] = {
             "gateways/listed/", "lineage/assets/<str:name>/", "lineage/listed/", "runs/listed/",
             *(
                 f"backfills/<int:pk>/{fragment}/"
-                for fragment in ("progress", "details", "cells", "record")
+                for fragment in ("progress", "details", "cells", "selected", "record")
             ),
             *(f"runs/<int:pk>/{fragment}/" for fragment in ("status", "log", "more")),
         ),

@@ -6,9 +6,11 @@ from html import unescape
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from playwright.sync_api import expect
+from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
 from assets_app.models import Asset
@@ -16,9 +18,11 @@ from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise_server.web import kept_counts
-from tests.factories import asset
+from tests.clients import browser_of
+from tests.factories import asset, person
 from tests.pages.backfill_records import runs_of, skip, written_backfill
-from tests.pages.markup import polled_address
+from tests.pages.markup import compact, polled_address
+from tests.pages.real_browser import opened_page
 
 pytestmark = pytest.mark.django_db
 HOURLY = PartitionByInterval("@hourly", start=date(2024, 1, 1), end=date(2025, 1, 1))
@@ -30,11 +34,12 @@ SHOPS = PartitionBySequence([f"shop_{number}" for number in range(60)])
 def year(vera: User) -> Backfill:
     """Create a backfill of a year of hours, of which some have begun."""
     asset("hourly", HOURLY)
-    year = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31")
-    runs_of(year, "succeeded", 3)
-    runs_of(year, "failed", 1, error="no")
-    runs_of(year, "running", 2)
-    skip(year, "in_flight", 1)
+    with transaction.atomic():
+        year = written_backfill(vera, "hourly", "2024-01-01", "2024-12-31")
+        runs_of(year, "succeeded", 3)
+        runs_of(year, "failed", 1, error="no")
+        runs_of(year, "running", 2)
+        skip(year, "in_flight", 1)
     return year
 
 
@@ -156,6 +161,67 @@ def test_the_grid_stays_as_it_was_cut_when_the_asset_is_cut_anew(
     daily = PartitionDefinition.of(DAILY.to_json())
     Asset.objects.update(partition_definition=daily)
     assert "2024-05-02T23:00Z: waiting" in names(page_of(browser, backfill, "zoom=month"))
+
+
+def selected(text: str) -> str:
+    """Return the text in the field of the selection."""
+    return unescape(re.findall(r'name="selection"\s+value="([^"]*)"', text)[0])
+
+
+@pytest.mark.parametrize("zoom", ["day", "year"])
+def test_partitions_are_selected_by_state_for_the_forms_of_the_asset(
+    browser: Client, year: Backfill, zoom: str
+) -> None:
+    page = f"zoom={zoom}&at=2024-01-01"
+    text = compact(page_of(browser, year, page))
+    assert "Select failed 1</a>" in text
+    assert "Select skipped 1</a>" in text
+    assert '<form class="mb-3" method="get" action="/assets/hourly/materialize/">' in text
+    assert selected(page_of(browser, year, f"{page}&select=failed")) == "2024-01-01T03:00Z"
+    # Persons who may materialize nothing have no use for a selection.
+    otto = browser_of(person("otto"))
+    assert 'name="selection"' not in page_of(otto, year, page)
+
+
+@pytest.mark.parametrize(("zoom", "runs"), [("day", [[3, 4]]), ("year", [[0, 0]])])
+def test_a_typed_selection_is_marked_and_counted(
+    browser: Client, year: Backfill, zoom: str, runs: list[list[int]]
+) -> None:
+    address = f"/backfills/{year.pk}/selected/?zoom={zoom}&at=2024-01-01&selection="
+    marks = browser.get(f"{address}2024-01-01T03:00Z..2024-01-01T04:00Z").json()
+    assert marks == {"runs": runs, "count": 2, "error": ""}
+    assert "2024-13-01" in browser.get(f"{address}2024-13-01").json()["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_keys_marks_and_the_drawer_work_in_the_grid_of_a_backfill(
+    live_server: LiveServer, browser: Client, year: Backfill
+) -> None:
+    with opened_page(live_server.url, browser) as page:
+        page.goto(f"/backfills/{year.pk}/?zoom=day&at=2024-01-01")
+        field = page.get_by_label("Selected partitions")
+        page.locator('.partition-grid a[aria-label^="2024-01-01T03:00Z"]').focus()
+        page.keyboard.press("Shift+ArrowRight")
+        expect(field).to_have_value("2024-01-01T03:00Z..2024-01-01T04:00Z")
+        expect(page.locator("#selection-count")).to_have_text("2 partitions selected")
+        # A poll brings a new state, and the marks stay.
+        with transaction.atomic():
+            runs_of(year, "succeeded", 1)
+        newest = page.locator('.partition-grid a[aria-label^="2024-01-01T07:00Z: succeeded"]')
+        expect(newest).to_be_attached()
+        expect(page.locator("a.picked")).to_have_count(2)
+        page.keyboard.press("ArrowRight")
+        cell = page.locator('.partition-grid a[aria-label^="2024-01-01T05:00Z"]')
+        expect(cell).to_be_focused()
+        page.keyboard.press("Enter")
+        drawer = page.get_by_role("dialog")
+        expect(drawer.get_by_role("heading", name="2024-01-01T05:00Z")).to_be_focused()
+        expect(drawer.get_by_role("link", name="Next")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(cell).to_be_focused()
+        page.get_by_role("button", name="Materialize selection…").click()
+        expect(page).to_have_url(re.compile("/assets/hourly/materialize/.*selection=2024-01-01T03"))
 
 
 @pytest.mark.parametrize("zoom", ["day", "month", "year", "all"])

@@ -337,7 +337,7 @@ PAGES_BACKFILLS: Rules = {
     **readable(
         *(
             _BACKFILL_PAGE + fragment
-            for fragment in ("", "progress/", "details/", "cells/", "record/")
+            for fragment in ("", "progress/", "details/", "cells/", "selected/", "record/")
         ),
         of="made",
     ),
