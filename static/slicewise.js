@@ -6,6 +6,7 @@ import { countOn, startCounting } from "./elapsed.js";
 import { dropOldAnswers, keepInAddress, keepTyped } from "./form.js";
 import { arrowKeys, showNames } from "./grid.js";
 import { clockFields } from "./instants.js";
+import { hoverHints } from "./hover.js";
 import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
@@ -55,7 +56,10 @@ for (const form of document.querySelectorAll("form[data-address]")) {
   keepTyped(form);
   dropOldAnswers(form);
 }
-if (document.querySelector("[data-cells]")) partitionDrawer();
+if (document.querySelector("[data-cells]")) {
+  partitionDrawer();
+  hoverHints();
+}
 if (document.querySelector("[data-follow]")) keepAtEnd();
 
 // A field that says so sends its form when it changes.

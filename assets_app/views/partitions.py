@@ -1,12 +1,11 @@
 """The page of one partition, and the form that materializes partitions."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -30,7 +29,7 @@ from assets_app.queries.adjacent import adjacent_to, followers_of_partition
 from assets_app.queries.clock import database_now
 from assets_app.queries.inputs_read import inputs_of
 from assets_app.queries.late_inputs import late_inputs_of
-from assets_app.queries.overdue import LateMark, late_marks
+from assets_app.queries.overdue import late_marks
 from assets_app.queries.reasons import Reason, reason_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.upstream_gaps import upstream_gaps_of
@@ -40,8 +39,8 @@ from assets_app.views.assets import (
     can_be_materialized,
     is_external,
 )
+from assets_app.views.partition_hint import look_of, partition_hint, window_of
 from partitions_app.labels import example_selection, key_named, label_of, label_of_key
-from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 from slicewise.partitions import is_runtime
 from slicewise.texts import masked_text
 from slicewise_server.web.live_fragments import is_poll, render_live
@@ -57,9 +56,11 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     """Render one partition: the status, the materializations and the inputs."""
     asset = asset_for_page(name)
     row = pages.partition_of(asset, key)
+    if request.GET.get("fragment") == "hint":
+        return partition_hint(request, asset, key, row)
     if row is None and (named_key := _key_of_label(asset, key)):
         return redirect("assets:partition", asset.name, named_key)
-    window = _window(asset, key) if row is None else None
+    window = window_of(asset, key) if row is None else None
     materializations = pages.materializations_of(row) if row else []
     last_run = row.last_run if row else None
     newer = newer_inputs(asset, [key]).get(key) if materializations else None
@@ -75,7 +76,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "key": key,
         "label": label_of(asset.definition, key),
         "row": row,
-        "look": _look(row, window, now, is_stale=newer is not None, mark=mark),
+        "look": look_of(row, window, now, is_stale=newer is not None, mark=mark),
         "newer": newer,
         "made_by": _run_of_data(row, materializations),
         "mark": mark,
@@ -227,33 +228,7 @@ def _key_of_label(asset: Asset, text: str) -> str:
     return named_key.text if named_key is not None and named_key.text != text else ""
 
 
-def _window(asset: Asset, key: str) -> Any:
-    """Return the window of a key that has no row; None for a key without time.
-
-    Raise Http404 if the key names no partition.
-    """
-    definition = asset.definition
-    if definition is None:
-        if key:
-            raise Http404(f"{asset.name} is unpartitioned and has no partition {key}.")
-        return None
-    try:
-        parsed = definition.parse(key)
-    except ValueError as error:
-        raise Http404(f"{asset.name} has no partition {key}.") from error
-    return parsed.time
-
-
 def _zone(asset: Asset) -> str:
     definition = asset.definition
     time_definition = None if definition is None else definition.time_dimension
     return "" if time_definition is None else time_definition.timezone
-
-
-def _look(row: Any, window: Any, now: datetime, *, is_stale: bool, mark: LateMark | None) -> Any:
-    lateness = mark.word if mark else ""
-    if row is not None or lateness:
-        run_state = row.held_by.state if row is not None and row.held_by else None
-        state = MISSING.name if row is None else row.state
-        return badge_of_partition(state, run_state, is_stale=is_stale, lateness=lateness)
-    return NOT_YET_DUE if window is not None and window.end > now else MISSING

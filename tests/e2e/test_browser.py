@@ -34,8 +34,8 @@ def _complaint(message: ConsoleMessage) -> list[str]:
 
 
 def cell(page: Page, title: str) -> Locator:
-    """Find a cell of the grid by the text that the cell shows under the pointer."""
-    return page.locator(f'a[title^="{title}"]')
+    """Find a cell of the grid by its name."""
+    return page.locator(f'.partition-grid a[aria-label^="{title}"]')
 
 
 def sign_in(page: Page, stack: Stack) -> None:

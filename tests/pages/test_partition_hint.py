@@ -1,0 +1,65 @@
+"""The hint on a cell of the grid under the pointer."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from playwright.sync_api import expect
+from pytest_django.live_server_helper import LiveServer
+
+from assets_app.models import Run
+from tests.factories import DAILY_2013, asset
+from tests.pages.markup import compact
+from tests.pages.real_browser import opened_page
+from tests.pages.run_records import failed_partition
+
+
+def failed_for_a_minute(key: str) -> Run:
+    """Create a daily asset, and a run of a minute that failed."""
+    run = failed_partition(asset("daily", DAILY_2013), key)
+    now = timezone.now()
+    Run.objects.filter(pk=run.pk).update(started_at=now - timedelta(minutes=1), ended_at=now)
+    return run
+
+
+@pytest.mark.django_db
+def test_a_hint_tells_key_state_last_run_and_duration(browser: Client) -> None:
+    run = failed_for_a_minute("2013-03-05")
+    address = "/assets/daily/partitions/{}/?fragment=hint"
+    with CaptureQueriesContext(connection) as statements:
+        text = compact(browser.get(address.format("2013-03-05")).content.decode())
+    assert len(statements) <= 8
+    assert "<b>2013-03-05</b>" in text
+    assert "Failed" in text
+    assert f"Last run {run.pk}:" in text
+    assert "duration 1 min" in text
+    assert "No run yet" in browser.get(address.format("2013-03-06")).content.decode()
+    assert browser.get(address.format("1999-01-01")).status_code == 404
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_hint_stays_under_the_pointer_until_escape_or_leaving(
+    live_server: LiveServer, browser: Client
+) -> None:
+    run = failed_for_a_minute("2013-03-05")
+    with opened_page(live_server.url, browser) as page:
+        page.goto("/assets/daily/?selection=2013-03-05")
+        expect(page.locator("#selection-count")).to_have_text("1 partition selected")
+        cell = page.locator('.partition-grid a[aria-label^="2013-03-05"]')
+        hint = page.get_by_role("tooltip")
+        cell.hover()
+        expect(hint).to_contain_text(f"Last run {run.pk}")
+        hint.hover()
+        page.wait_for_timeout(500)
+        expect(hint).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(hint).to_be_hidden()
+        expect(page.locator("a.picked")).to_have_count(1)
+        cell.hover()
+        expect(hint).to_be_visible()
+        page.get_by_role("heading", level=1).hover()
+        expect(hint).to_be_hidden()
