@@ -63,6 +63,7 @@ class ReadOnlyInline(admin.TabularInline[_Row, _Parent]):
 
     extra = 0
     can_delete = False
+    template = "admin/edit_inline/read_only.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -140,7 +141,8 @@ class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
         return super().get_queryset(request).prefetch_related("groups")
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        fields = super().get_readonly_fields(request, obj)
+        # Facts, which nobody states.
+        fields = (*super().get_readonly_fields(request, obj), "last_login", "date_joined")
         # The role admin assigns roles, and no more: an admin could become a superuser otherwise.
         escalating = () if _is_superuser(request) else ("is_superuser", "user_permissions")
         return (*fields, *escalating)
