@@ -1,3 +1,5 @@
+import { focusAgain, focusIn } from "./focus.js";
+
 // The address of a form holds what was filled in: back and reload bring it again.
 const unsaid = ["csrfmiddlewaretoken", "token", "shown_for"];
 const usual = {
@@ -68,6 +70,7 @@ export function keepTyped(form) {
   let typed = [];
   let opened = [];
   let focused = null;
+  let focusPlace = null;
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
     valuesOfRequests.set(detail.xhr, valuesIn(detail.target));
   });
@@ -76,6 +79,7 @@ export function keepTyped(form) {
     typed = [...valuesIn(detail.target)].filter(([id, value]) => before.get(id) !== value);
     opened = [...detail.target.querySelectorAll("details[id][open]")].map((details) => details.id);
     focused = detail.target.contains(document.activeElement) ? document.activeElement : null;
+    focusPlace = focusIn(detail.target);
   });
   form.addEventListener("htmx:afterSwap", () => {
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
@@ -90,7 +94,8 @@ export function keepTyped(form) {
     typed = [];
     // A new value has put the caret at its end.
     refocus(focused);
-    focused = null;
+    focusAgain(focusPlace);
+    focused = focusPlace = null;
     // The preview and the address follow.
     changed?.dispatchEvent(new Event("input", { bubbles: true }));
   });

@@ -1,5 +1,7 @@
 // Fragments of a page that are polled. Nobody looks at a hidden tab, so nothing is
 // asked there; and who reads or selects is not moved by what is put in the place of the old.
+import { focusAgain, focusIn } from "./focus.js";
+
 const again = "seen-again";
 // Boxes that the reader may have scrolled: wide tables, and strips of the grid.
 const sideways = ".table-responsive, .partition-grid .scroll";
@@ -32,6 +34,7 @@ function placeIn(fragment) {
     button: focused?.matches("button[id]") ? focused.id : null,
     ticked: [...fragment.querySelectorAll("input:checked")].map((box) => box.value),
     box: focused?.matches("input") ? focused.value : null,
+    focus: focusIn(fragment),
     sideways: [...fragment.querySelectorAll(sideways)].map((box) => box.scrollLeft),
   };
 }
@@ -55,6 +58,7 @@ function putBack(place) {
   if (place.button) document.getElementById(place.button)?.focus({ preventScroll: true });
   const links = place.href ? [...fragment.querySelectorAll("a[href]")] : [];
   links.find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
+  focusAgain(place.focus);
 }
 
 // "… is being canceled." is no longer true once the page shows the end of it.
