@@ -1,10 +1,10 @@
-"""Records that fill every page of the server."""
+"""Records that fill every page of the server, with long names and long errors."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from knox.models import AuthToken
 
@@ -44,7 +44,12 @@ _CHECK = {
 }  # fmt: skip
 _STATES = ("materialized", "materialized", "failed", "skipped", "canceled", "materialized")
 _CARRIERS = PartitionAtRuntime(name="carrier")
-_ERROR = "KeyError: 'dest'"
+_NAME = "flights_of_all_airlines_by_airport_with_the_weather_of_the_hour_and_of_the_day_before"
+_PAUSED_NAME = f"{_NAME}_paused"
+_ERROR = (
+    "ValueError: the file s3://lake/raw/2013/01/05/part-0001.parquet of the flights of the day has"
+    " no column 'dep_delay'; the file has dest, origin and carrier"
+)
 
 
 def filled_pages(user: User) -> Things:
@@ -59,7 +64,7 @@ def filled_pages(user: User) -> Things:
     _record_server(user)
     return {
         "word": "flights", "user": user.pk,
-        "asset": "flights", "asset_id": failed.asset_id, "day": "2013-02-01",
+        "asset": _NAME, "asset_id": failed.asset_id, "day": "2013-02-01",
         "hourly_asset": "hours", "hour": "2024-01-02",
         "product_asset": "delays", "product_day": "2013-01-01", "scheduled_asset": "report",
         "found_asset": "carriers", "external_asset": "weather", "whole_asset": "whole",
@@ -75,17 +80,17 @@ def _record_assets(user: User) -> None:
     """Create assets in many states, related to one another."""
     weather = external("weather", DAILY_2013, group="sources", tags=["prod"])
     flights = asset(
-        "flights", _WINTER, upstream={"weather": None}, description="Flights of a day.",
+        _NAME, _WINTER, upstream={"weather": None}, description="Flights of a day. " * 9,
         group="flights", tags=["prod"], owners=["vera"], uri="file:///lake/flights",
         outlet_validations=[_CHECK],
     )  # fmt: skip
-    delays = asset("delays", _WINTER_BY_AIRPORT, upstream={"flights": None}, group="flights")
-    busy = asset("busy", DAILY_2013, upstream={"flights": None})
-    asset("paused", DAILY_2013, paused=True)
+    delays = asset("delays", _WINTER_BY_AIRPORT, upstream={_NAME: None}, group="flights")
+    busy = asset("busy", DAILY_2013, upstream={_NAME: None})
+    asset(_PAUSED_NAME, DAILY_2013, paused=True)
     asset("whole")
     add_partitions(asset("carriers", _CARRIERS), ["AA", "UA"], user=user)
     hours = scheduled("hours", cron("0 * * * *"), _HOURLY, since=at(2024, 1, 1))
-    scheduled("report", any_of(by("flights"), by("weather")), DAILY_2013, since=at(2024, 1, 1))
+    scheduled("report", any_of(by(_NAME), by("weather")), DAILY_2013, since=at(2024, 1, 1))
     for upstream, downstream in ((weather, flights), (flights, delays), (flights, busy)):
         AssetDependency.objects.create(upstream=upstream, downstream=downstream, inlet=True)
     record(weather, "2013")
@@ -96,8 +101,9 @@ def _record_assets(user: User) -> None:
 
 def _record_runs() -> tuple[Run, Run]:
     """Create runs of all states; return one that failed, with a log, and one that is running."""
-    flights, busy = Asset.objects.get(name="flights"), Asset.objects.get(name="busy")
+    flights, busy = Asset.objects.get(name=_NAME), Asset.objects.get(name="busy")
     now = timezone.now()
+    _count_on_from(12_345_678)
     failed = [
         failed_partition(flights, f"2013-03-0{day}", error=_ERROR, ago=timedelta(days=day / 3))
         for day in range(1, 8)
@@ -115,16 +121,27 @@ def _record_runs() -> tuple[Run, Run]:
         ended = now - timedelta(hours=hours)
         recorded_run(flights, state, started_at=ended - timedelta(minutes=3), ended_at=ended)
     recorded_run(busy, RunState.QUEUED, "2013-01-06")
-    running = recorded_run(busy, RunState.RUNNING, "2013-01-05", started_at=now)
+    # A long time ago is told in full: day, time, and zone.
+    Run.objects.filter(state="queued").update(created_at=now - timedelta(days=300))
+    started = now - timedelta(hours=17, minutes=59)
+    running = recorded_run(busy, RunState.RUNNING, "2013-01-05", started_at=started)
     record(busy, "2013-01-05")
     busy.partitions.update(state="missing", held_by=running)
     return failed[0], running
 
 
+def _count_on_from(number: int) -> None:
+    """Give new runs the ids of a server that has worked for years."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [Run._meta.db_table, number]
+        )
+
+
 def _record_backfills(user: User) -> tuple[Backfill, Backfill]:
     """Create a backfill that is at work and one that has ended."""
     with transaction.atomic():
-        started = written_backfill(user, "paused", description="Once more.")
+        started = written_backfill(user, _PAUSED_NAME, description="Once more. " * 9)
         for state, number in (("succeeded", 9), ("failed", 2), ("running", 3), ("queued", 4)):
             runs_of(started, state, number)
         ended = written_backfill(user, "busy", "2013-02-01", "2013-02-01")
@@ -134,8 +151,8 @@ def _record_backfills(user: User) -> tuple[Backfill, Backfill]:
 
 def _record_server(user: User) -> None:
     """Create workers, an alert rule, an edge of another tool, and a bundle with an error."""
-    record_gateway("host-1.scheduled")
-    record_gateway("host-1.backfill", queue="backfill", silent_seconds=99)
+    record_gateway("host-1.example.org.scheduled")
+    record_gateway("host-1.example.org.backfill", queue="backfill", silent_seconds=99)
     channel, _ = alerts.create_channel(
         "hook", "webhook", address="https://hooks.example/T0/s3cret", user=user
     )
@@ -143,7 +160,7 @@ def _record_server(user: User) -> None:
     alerts.send_test(channel, user=user)
     now = timezone.now()
     LineageEdge.objects.create(
-        digest="1", upstream=Asset.objects.get(name="flights"), downstream=None,
+        digest="1", upstream=Asset.objects.get(name=_NAME), downstream=None,
         upstream_namespace="kafka://broker", upstream_name="clicks", downstream_name="dashboard",
         downstream_namespace="bi://tool", job_namespace="imports", job_name="nightly",
         last_run_id=UUID(int=1), first_seen_at=now, last_seen_at=now,
