@@ -4,33 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from slicewise_server.stack.demo.client import Client
-from slicewise_server.stack.stack import ADMIN, Stack
-from tests.browser import PATIENCE_MILLISECONDS, chromium
-
-expect.set_options(timeout=PATIENCE_MILLISECONDS)
+from slicewise_server.stack.stack import Stack
+from tests.e2e.browser_pages import opened_browser, sign_in_as_admin
 
 
 @pytest.fixture
 def page(stack: Stack) -> Iterator[Page]:
-    """Open a new browser on the sign-in page; a complaint of a page's scripts fails the test."""
-    with chromium() as browser:
-        page = browser.new_page(base_url=stack.web_url, viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(PATIENCE_MILLISECONDS)
-        complaints: list[str] = []
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.extend(_complaint(message)))
-        page.goto("/")
+    """Open a new browser on the sign-in page."""
+    with opened_browser(stack) as page:
         yield page
-    assert complaints == []
-
-
-def _complaint(message: ConsoleMessage) -> list[str]:
-    """Return the errors of a page; an answer of 400 to a wrong form is no error."""
-    refused = message.text.startswith("Failed to load resource") and "status of 4" in message.text
-    return [message.text] if message.type == "error" and not refused else []
 
 
 def cell(page: Page, title: str) -> Locator:
@@ -38,16 +23,9 @@ def cell(page: Page, title: str) -> Locator:
     return page.locator(f'.partition-grid a[aria-label^="{title}"]')
 
 
-def sign_in(page: Page, stack: Stack) -> None:
-    page.get_by_label("Username").fill(ADMIN)
-    page.get_by_label("Password").fill(stack.admin_password)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-
-
 def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Client) -> None:
     expect(page).to_have_url(f"{stack.web_url}/sign-in/?next=/")
-    sign_in(page, stack)
+    sign_in_as_admin(page, stack)
 
     page.get_by_role("link", name="Backfills").click()
     page.get_by_role("link", name="New backfill").first.click()
@@ -77,7 +55,7 @@ def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Clie
 
 
 def test_a_failed_run_shows_its_error_and_its_log(page: Page, stack: Stack, api: Client) -> None:
-    sign_in(page, stack)
+    sign_in_as_admin(page, stack)
     page.goto("/assets/broken/materialize/?selection=2024-02-01")
     page.get_by_role("button", name="Materialize").click()
     expect(page.get_by_text("ValueError: the airport is closed: fog").first).to_be_visible()
@@ -88,7 +66,7 @@ def test_an_error_is_shown_at_its_field_and_nothing_is_created(
     page: Page, stack: Stack, api: Client
 ) -> None:
     before = len(list(api.every("/backfills/")))
-    sign_in(page, stack)
+    sign_in_as_admin(page, stack)
     page.goto("/backfills/new/")
     page.get_by_label("Asset", exact=True).select_option("slow")
     page.locator("#id_start").fill("2024-02-30")
@@ -107,7 +85,7 @@ def test_nobody_sees_anything_without_signing_in(page: Page, stack: Stack) -> No
 def test_a_backfill_is_previewed_paused_and_resumed_to_its_end(
     page: Page, stack: Stack, lake: Path
 ) -> None:
-    sign_in(page, stack)
+    sign_in_as_admin(page, stack)
     page.goto("/backfills/new/?asset=held&start=2024-02-10&end=2024-02-13&max_active_runs=1")
     expect(page.locator("#preview")).to_contain_text("4 partitions in 4 runs")
     page.get_by_role("button", name="Start backfill").click()
