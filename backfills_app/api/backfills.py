@@ -37,8 +37,8 @@ from backfills_app.services import (
     BackfillRequest,
     change_backfill,
     check_backfill,
-    create_backfill,
     delete_backfill,
+    request_backfill,
     request_from_text,
     require_control,
 )
@@ -126,7 +126,7 @@ class BackfillsView(ApiList[Backfill]):
         policy.require_for_some(user, Action.BACKFILL)
 
         def act() -> Response:
-            return created(create_backfill(read_request(request.data), user=user))
+            return created(request_backfill(read_request(request.data), user=user))
 
         return execute_once(request, act)
 

@@ -14,9 +14,14 @@ from backfills_app.services.control.pausing_and_ending import (
 from backfills_app.services.control.retrying_failed import retry_failed
 from backfills_app.services.request.backfill_request import BackfillRequest, request_from_text
 from backfills_app.services.request.cloning import clone_backfill, clone_fields
-from backfills_app.services.request.creation import create_backfill, create_backfill_once
+from backfills_app.services.request.creation import create_backfill
 from backfills_app.services.request.estimates import Estimate
 from backfills_app.services.request.missing_upstream import MissingUpstream
+from backfills_app.services.request.nothing_to_run import (
+    Obstacle,
+    obstacles_of,
+    request_backfill,
+)
 from backfills_app.services.request.periods import named_window
 from backfills_app.services.request.planning import check_backfill
 from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
@@ -27,6 +32,7 @@ __all__ = [
     "BulkResult",
     "Estimate",
     "MissingUpstream",
+    "Obstacle",
     "PlannedAsset",
     "cancel_backfill",
     "change_backfill",
@@ -34,11 +40,12 @@ __all__ = [
     "clone_backfill",
     "clone_fields",
     "create_backfill",
-    "create_backfill_once",
     "delete_backfill",
     "in_bulk",
     "named_window",
+    "obstacles_of",
     "pause_backfill",
+    "request_backfill",
     "request_from_text",
     "require_control",
     "resume_backfill",

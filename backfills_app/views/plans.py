@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from backfills_app.models import ExistingPolicy
 from backfills_app.services import BackfillPlan, Estimate, MissingUpstream, PlannedAsset
@@ -15,17 +18,27 @@ _MOST_HOLDERS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A backfill that materializes partitions now, or the runs outside backfills that do so; with
+    the address of the page.
+    """
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a plan: a number of partitions and their outcome; ``holders`` are the backfills
-    that materialize these partitions now, ``missing`` the upstream partitions that these partitions
-    need.
+    and runs that materialize these partitions now, each with its number of partitions, ``missing``
+    the upstream partitions that these partitions need.
     """
 
     label: str
     number: int
     becomes: str
     warns: bool = False
-    holders: tuple[tuple[int | None, str, int], ...] = ()
+    holders: tuple[tuple[Holder, int], ...] = ()
     more_holders: int = 0
     missing: tuple[MissingUpstream, ...] = ()
 
@@ -58,6 +71,23 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
         "assets": [_asset_plan(planned, existing) for planned in plan.assets],
         "time": time_in_words(plan.estimate),
     }
+
+
+def holders_of(planned: PlannedAsset) -> list[Holder]:
+    """Return the backfills and runs that hold partitions of an asset, as the plan lists these."""
+    return [
+        Holder(name, reverse("backfills:backfill", args=[pk]) if pk else _runs_address(planned))
+        for pk, name, _ in planned.in_flight_by
+    ]
+
+
+def _runs_address(planned: PlannedAsset) -> str:
+    """Return the address of the other runs that hold partitions; of all runs of the asset if the
+    runs have several requests.
+    """
+    group = planned.in_flight_group
+    query = {"asset": planned.asset.name} if group is None else {"group": group}
+    return f"{reverse('assets:runs')}?{urlencode(query)}"
 
 
 def _with_runs(assets: Iterable[PlannedAsset]) -> list[PlannedAsset]:
@@ -95,7 +125,12 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
         "In progress",
         planned.in_flight,
         "skip",
-        holders=planned.in_flight_by[:_MOST_HOLDERS],
+        holders=tuple(
+            (holder, number)
+            for holder, (_, _, number) in zip(
+                holders_of(planned), planned.in_flight_by[:_MOST_HOLDERS], strict=False
+            )
+        ),
         more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
     )
     yield Line("Not ended yet", planned.not_ended, "skip: time window has not ended")

@@ -26,16 +26,14 @@ from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services import (
     check_backfill,
     clone_fields,
-    create_backfill,
-    create_backfill_once,
+    obstacles_of,
+    request_backfill,
 )
 from backfills_app.views.plans import planned_page
 from slicewise_server.web.request_errors import InvalidRequest
+from backfills_app.views.ways_out import ways_out
 
 TEMPLATE = "backfills_app/backfill_new.html"
-NOTHING_TO_RUN = (
-    "Nothing to run: these partitions are materialized. Select “All” to run them again."
-)
 _MOST_SUGGESTED = 30
 # The event that tells the preview that From and To were filled in.
 _ENDS_FILLED = "ends-filled"
@@ -68,7 +66,7 @@ def _posted(request: HttpRequest, person: User) -> HttpResponse:
         return render(
             request, TEMPLATE, _page_context(form, person) | _preview_context(form, person)
         )
-    if "preview" in request.POST:
+    if "preview" in data:
         context = _page_context(form, person) | _preview_context(form, person)
         return render(request, TEMPLATE, context | _counts_context(form, person))
     try:
@@ -76,7 +74,9 @@ def _posted(request: HttpRequest, person: User) -> HttpResponse:
         return redirect("backfills:backfill", backfill.pk)
     except InvalidRequest as refusal:
         form.refuse_once(refusal)
-    return render(request, TEMPLATE, _page_context(form, person), status=400)
+        # Before the form has the errors of the refusal: the preview offers the ways out.
+        preview = _preview_context(form, person)
+    return render(request, TEMPLATE, _page_context(form, person) | preview, status=400)
 
 
 def _created(form: BackfillForm, person: User, request: HttpRequest) -> Backfill:
@@ -89,14 +89,7 @@ def _created(form: BackfillForm, person: User, request: HttpRequest) -> Backfill
     if digest and (earlier := Backfill.objects.filter(submission=digest).first()):
         messages.info(request, f"This form was submitted already: it created {earlier.name}.")
         return earlier
-    backfill_request = form.request()
-    plan = check_backfill(backfill_request, user=person)
-    if all(planned.existing == planned.total for planned in plan.assets):
-        raise InvalidRequest({"existing": NOTHING_TO_RUN})
-    if not digest:
-        backfill = create_backfill(backfill_request, user=person)
-    else:
-        backfill = create_backfill_once(backfill_request, user=person, submission=digest)
+    backfill = request_backfill(form.request(), user=person, submission=digest or None)
     messages.success(request, f"{backfill.name} created.")
     return backfill
 
@@ -137,11 +130,12 @@ def _preview_context(form: BackfillForm, person: User) -> dict[str, Any]:
     if not form.is_begun:
         return {}
     try:
-        plan = check_backfill(form.request(), user=person)
-        rerun_count = sum(row.total - row.in_flight - row.missing_upstream for row in plan.assets)
-        is_upstream_missing = any(row.missing_upstream for row in plan.assets)
-        ways_out = {"rerun_count": rerun_count, "is_upstream_missing": is_upstream_missing}
-        return planned_page(plan, form.cleaned_data["existing"]) | ways_out
+        request = form.request()
+        plan = check_backfill(request, user=person)
+        context = planned_page(plan, request.existing)
+        if obstacles := obstacles_of(plan, request):
+            context["ways_out"] = ways_out(obstacles, plan, request, person)
+        return context
     except InvalidRequest as refusal:
         labeled_errors = [
             (form.fields[field].label if field in form.fields else "", sentence)

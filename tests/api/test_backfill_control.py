@@ -131,7 +131,9 @@ def test_skipped_partitions_are_listed_by_reason_and_holding_backfill(
     api: APIClient, address: str
 ) -> None:
     advance()
-    second = api.post(ADDRESS, REQUEST | {"start": "2013-01-01"}, format="json")["Location"]
+    assert api.post(ADDRESS, REQUEST, format="json").status_code == 409
+    more = REQUEST | {"start": "2013-01-01", "end": "2013-01-07"}
+    second = api.post(ADDRESS, more, format="json")["Location"]
     advance()
     outcome = api.get(f"{second}outcome/")
     first = Backfill.objects.get(pk=int(address.split("/")[-2]))

@@ -8,6 +8,7 @@ from assets_app.models import Asset
 from backfills_app.models import Backfill
 from tests.backfills.driven_backfills import following
 from tests.factories import DAILY_2013
+from tests.partition_records import record
 
 ADDRESS = "/api/v1/backfills/"
 REQUEST = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-31", "strategy": 10}
@@ -70,6 +71,23 @@ def test_a_refused_request_leaves_its_key_free(api: APIClient) -> None:
     assert created.status_code == 201
 
 
+def test_a_request_that_would_run_nothing_is_refused(api: APIClient, raw_flights: Asset) -> None:
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    answer = api.post(ADDRESS, REQUEST | {"asset": "delays"}, format="json")
+    assert answer.status_code == 409
+    assert "31 partitions need missing upstream partitions" in answer.content.decode()
+    first = api.post(ADDRESS, REQUEST, format="json").json()
+    record(raw_flights, "2013-01")
+    for again in (
+        api.post(ADDRESS, REQUEST, format="json"),
+        api.post(f"{ADDRESS}{first['id']}/clone/", {}, format="json"),
+    ):
+        assert again.status_code == 409
+        assert "Nothing to run: 31 partitions are materialized." in again.content.decode()
+    assert Backfill.objects.count() == 1
+    assert api.post(ADDRESS, REQUEST | {"existing": "all"}, format="json").status_code == 201
+
+
 def test_an_unchanged_backfill_is_not_sent_again(api: APIClient) -> None:
     address = api.post(ADDRESS, REQUEST, format="json")["Location"]
     first = api.get(address)
@@ -110,7 +128,9 @@ def test_an_asset_without_time_is_to_be_materialized_instead(
     assert "materialize" in response.json()["errors"]["asset"][0]
 
 
-def test_several_assets_are_planned_and_made_in_their_order(api: APIClient) -> None:
+def test_several_assets_are_planned_and_made_in_their_order(
+    api: APIClient, raw_flights: Asset
+) -> None:
     following("delays", DAILY_2013, of={"raw_flights": None})
     days = {"start": "2013-01-01", "end": "2013-01-03"}
     request = days | {"assets": ["delays", "raw_flights"]}
@@ -135,6 +155,7 @@ def test_several_assets_are_planned_and_made_in_their_order(api: APIClient) -> N
         assert [backfill["id"] for backfill in listed] == [backfill["id"] for backfill in expected]
     clone = api.post(f"{ADDRESS}{with_upstream['id']}/clone/", {}, format="json").json()
     assert (clone["upstream"], clone["chosen_by"]) == (["raw_flights"], with_upstream["chosen_by"])
+    record(raw_flights, "2013-01-01..2013-01-03")
     plain = api.post(
         f"{ADDRESS}{with_upstream['id']}/clone/", {"upstream": False}, format="json"
     ).json()

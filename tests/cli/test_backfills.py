@@ -142,7 +142,7 @@ def test_a_run_says_which_backfill_asked_for_it_and_which_code_it_has(number: st
 
 def test_skipped_partitions_are_shown_with_the_holding_backfill(number: str) -> None:
     advance()
-    second = str(json_of("backfill", "create", *DAYS)["id"])
+    second = str(json_of("backfill", "create", "raw_flights", "2013-01-01", "2013-01-07")["id"])
     advance()
     text = output_of("backfill", "show", second)
     assert "in_flight" in text
@@ -195,6 +195,16 @@ def test_the_end_tells_existing_partitions_from_partitions_left_to_other_runs(
         "succeeded: 5 materialized, 2 were materialized before, 3 left to other runs."
         in capsys.readouterr().err
     )
+
+
+def test_a_request_that_would_run_nothing_is_refused(
+    number: str, worker: Gateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_all(worker)
+    code, error = refusal(capsys, "backfill", "create", *DAYS)
+    assert (code, "are materialized. Choose “all”" in error) == (2, True)
+    assert refusal(capsys, "backfill", "clone", number)[0] == 2
+    assert len(json_of("backfill", "list")) == 1
 
 
 def test_partitions_with_a_failed_upstream_count_as_not_materialized(

@@ -421,9 +421,9 @@ def several(**changes: Any) -> dict[str, Any]:
         (typed("delays", by="asset", upstream="on"), ["raw_flights", "delays"], "delays"),
         # What lies hidden is not read.
         (
-            typed("delays", by="asset", assets=["carriers"], asset_group="shelves"),
-            ["delays"],
-            "delays",
+            typed("raw_flights", by="asset", assets=["carriers"], asset_group="shelves"),
+            ["raw_flights"],
+            "raw_flights",
         ),
     ],
 )

@@ -8,14 +8,17 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from accounts_app.models import User
+from accounts_app.models import Grant, User
+from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetDependency
 from backfills_app.models import Backfill
 from slicewise import PartitionByProduct, PartitionBySequence
 from tests.clients import browser_of
-from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.pages.backfill_records import written_backfill
 from tests.pages.markup import compact, page_at
 from tests.partition_records import record
+from tests.queued_runs import run_of
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +30,16 @@ def typed(name: str, **changes: Any) -> dict[str, Any]:
         "max_active_runs": "3", "existing": "missing_and_failed", "order": "oldest",
         "downstream": "none",
     } | changes  # fmt: skip
+
+
+def polled(browser: Client, **sent: Any) -> str:
+    """Return a fragment as the page requests it while a person types."""
+    answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
+    return compact(answer.content.decode())
+
+
+def is_start_off(text: str) -> bool:
+    return "disabled" in text.split('id="start-backfill"')[1].split(">")[0]
 
 
 def errors(browser: Client, **sent: Any) -> dict[str, list[str]]:
@@ -147,6 +160,87 @@ def test_without_an_asset_to_choose_start_is_off(browser: Client) -> None:
 
     def start(text: str) -> str:
         return text.split('id="start-backfill"')[1].split(">")[0]
+def test_start_is_off_where_the_preview_refuses(browser: Client) -> None:
+    asset("daily", DAILY_2013)
+    assert not is_start_off(polled(browser, **typed("daily")))
+    text = polled(browser, **typed("daily", end="2099-01-01"))
+    assert "Cannot start" in text
+    assert is_start_off(text)
+    # Without a script too.
+    sent = typed("daily", end="2099-01-01", preview="1")
+    assert is_start_off(compact(browser.post("/backfills/new/", sent).content.decode()))
+
+
+def test_partitions_in_flight_lead_to_the_runs_and_backfills_that_hold_them(
+    browser: Client, vera: User
+) -> None:
+    daily = asset("daily", DAILY_2013)
+    group = materialize(MaterializeRequest(asset=daily, selection="2013-03"), user=vera)
+    text = polled(browser, **typed("daily"))
+    assert is_start_off(text)
+    assert "Nothing to run: 31 partitions are in progress in other runs." in text
+    runs = f'href="/runs/?group={group.pk}">'
+    assert text.count(runs) == 2
+    answer = browser.post("/backfills/new/", typed("daily"))
+    assert answer.status_code == 400
+    page = compact(answer.content.decode())
+    assert "31 partitions are in progress in other runs. Wait for these runs" in page
+    assert runs in page
+    assert not Backfill.objects.exists()
+    # Two requests have no common page, but the page of the asset's runs.
+    run_of(daily, "2013-04-01", vera)
+    assert 'href="/runs/?asset=daily">' in polled(browser, **typed("daily", end="2013-04-01"))
+
+    backfill = written_backfill(vera, "daily", "2013-05-01", "2013-05-31")
+    group.runs.update(group=backfill.group)
+    text = polled(browser, **typed("daily"))
+    assert f"31 partitions are in progress in {backfill.name}." in text
+    assert f'href="/backfills/{backfill.pk}/">' in text
+    assert errors(browser, **typed("daily")).keys() == {"__all__"}
+
+
+def test_missing_upstream_partitions_can_be_included(browser: Client) -> None:
+    raw = asset("raw", DAILY_2013)
+    delays = asset("delays", DAILY_2013, upstream={"raw": None})
+    AssetDependency.objects.create(upstream=raw, downstream=delays, inlet=True)
+    text = polled(browser, **typed("delays"))
+    assert is_start_off(text)
+    assert "Nothing to run: 31 partitions need missing upstream partitions." in text
+    assert 'name="add_upstream"' in text
+    assert list(errors(browser, **typed("delays"))) == ["upstream"]
+    assert not Backfill.objects.exists()
+    text = compact(
+        browser.post("/backfills/new/", typed("delays", add_upstream="1")).content.decode()
+    )
+    assert "<b>62</b>partitions" in text
+    assert 'id="id_upstream" checked' in text
+    assert not is_start_off(text)
+    assert browser.post("/backfills/new/", typed("delays", upstream="on")).status_code == 302
+    assert Backfill.objects.get().assets.count() == 2
+
+
+def test_upstream_assets_that_the_person_may_not_backfill_are_not_offered() -> None:
+    raw = asset("raw", DAILY_2013)
+    delays = asset("delays", DAILY_2013, upstream={"raw": None})
+    AssetDependency.objects.create(upstream=raw, downstream=delays, inlet=True)
+    ulf = person("ulf")
+    Grant.objects.create(person=ulf, asset="delays")
+    text = polled(browser_of(ulf), **typed("delays"))
+    assert is_start_off(text)
+    assert "need missing upstream partitions" in text
+    assert 'name="add_upstream"' not in text
+
+
+def test_a_later_start_may_find_other_runs_ended(browser: Client, vera: User) -> None:
+    daily = asset("daily", DAILY_2013)
+    materialize(MaterializeRequest(asset=daily, selection="2013-03"), user=vera)
+    sent = typed("daily", start_at="2099-01-01 06:00")
+    text = polled(browser, **sent)
+    assert "Nothing would run now. The start time decides" in text
+    assert not is_start_off(text)
+    assert browser.post("/backfills/new/", sent).status_code == 302
+
+
 
     without = page()
     assert "disabled" in start(without)

@@ -30,10 +30,10 @@ from backfills_app.services import (
     change_backfill,
     check_backfill,
     clone_backfill,
-    create_backfill,
     delete_backfill,
     in_bulk,
     pause_backfill,
+    request_backfill,
     request_from_text,
     resume_backfill,
     retry_failed,
@@ -154,7 +154,7 @@ class Command(SlicewiseCommand):
             subparser.add_argument("--wait", action="store_true", help=_WAIT)
 
     def create(self, wait: bool, **fields: Any) -> None:
-        backfill = create_backfill(request_from_text(**_request_fields(fields)), user=self.actor)
+        backfill = request_backfill(request_from_text(**_request_fields(fields)), user=self.actor)
         self._tell_created(backfill, wait)
 
     def clone(self, backfill: int, wait: bool, **fields: Any) -> None:

@@ -9,8 +9,8 @@ from accounts_app import audit
 from accounts_app.models import User
 from backfills_app.models import AssetRole, Backfill
 from backfills_app.services.request.backfill_request import NONE, request_from_text
-from backfills_app.services.request.creation import create_backfill
 from backfills_app.services.request.frozen_request import requested_params
+from backfills_app.services.request.nothing_to_run import request_backfill
 
 _BY_PERIOD = ("start", "end", "selection")
 
@@ -58,12 +58,12 @@ def clone_backfill(backfill: Backfill, changes: Mapping[str, Any], *, user: User
     """Create a backfill from the same request, with some fields replaced; ``changes`` are fields as
     request_from_text takes fields.
 
-    Raises the errors of create_backfill.
+    Raises the errors of request_backfill.
     """
     fields = clone_fields(backfill)
     if set(_BY_PERIOD) & set(changes):
         fields = {name: value for name, value in fields.items() if name not in _BY_PERIOD}
     with transaction.atomic():
-        clone = create_backfill(request_from_text(**{**fields, **changes}), user=user)
+        clone = request_backfill(request_from_text(**{**fields, **changes}), user=user)
         audit.record(user, "clone", "backfill", backfill.name, {"as": clone.name})
     return clone

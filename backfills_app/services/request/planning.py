@@ -4,6 +4,7 @@ would follow.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import slicewise
 from accounts_app.models import User
@@ -104,6 +105,7 @@ class _Planner:
             materialized=to_materialize | status.held, upstream_missing=blocked.all
         )
         other_outlets = [outlet.name for outlet in scope.outlets if outlet != scope.asset]
+        holders = _holders(scope, status.held)
         runs = run_count(scope, to_materialize, allow_holes=self._request.allow_holes)
         return PlannedAsset(
             asset=scope.asset,
@@ -117,7 +119,8 @@ class _Planner:
             stale=len(policy_skips.stale),
             older_code=len(policy_skips.older_code),
             in_flight=len(status.held),
-            in_flight_by=_holders(scope, status.held),
+            in_flight_by=holders.by_backfill,
+            in_flight_group=holders.other_group,
             not_ended=scope.not_ended,
             missing_upstream=len(blocked.all),
             missing_by_asset=missing_by_asset(
@@ -153,28 +156,37 @@ class _Planner:
         return available
 
 
-def _holders(
-    scope: AssetScope, held_partitions: slicewise.PartitionSet
-) -> tuple[tuple[int | None, str, int], ...]:
-    """Return the number of held partitions by backfill (number and name); None as number for other
-    runs.
+class _Holders(NamedTuple):
+    """The number of held partitions by backfill (number and name), with None as the number for
+    other runs; the group of the other runs, None for several groups.
     """
+
+    by_backfill: tuple[tuple[int | None, str, int], ...] = ()
+    other_group: int | None = None
+
+
+def _holders(scope: AssetScope, held_partitions: slicewise.PartitionSet) -> _Holders:
     if not held_partitions:
-        return ()
-    by_backfill = spans(
+        return _Holders()
+    by_group = spans(
         scope.definition,
         scope.outlets,
         held_partitions,
-        label="coalesce(backfill.id::text, '')",
+        label="coalesce('b' || backfill.id, 'g' || holder.group_id)",
         joins="JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"
         " LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = holder.group_id",
     )
+    by_backfill = {
+        int(label[1:]): len(partitions) for label, partitions in by_group.items() if label[0] == "b"
+    }
+    others = {label: partitions for label, partitions in by_group.items() if label[0] == "g"}
     names: Mapping[int, str] = dict(
-        Backfill.objects.filter(pk__in=[int(pk) for pk in by_backfill if pk]).values_list(
-            "pk", "name"
-        )
+        Backfill.objects.filter(pk__in=by_backfill).values_list("pk", "name")
     )
-    return tuple(
-        (int(pk), names[int(pk)], len(partitions)) if pk else (None, "other runs", len(partitions))
-        for pk, partitions in sorted(by_backfill.items())
-    )
+    holders: list[tuple[int | None, str, int]] = [
+        (pk, names[pk], number) for pk, number in sorted(by_backfill.items())
+    ]
+    if others:
+        holders.insert(0, (None, "other runs", sum(map(len, others.values()))))
+    group = int(next(iter(others))[1:]) if len(others) == 1 else None
+    return _Holders(tuple(holders), group)

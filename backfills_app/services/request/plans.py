@@ -45,6 +45,8 @@ class PlannedAsset:
     stale: int = 0
     older_code: int = 0
     in_flight_by: tuple[tuple[int | None, str, int], ...] = ()
+    # The group of the other runs, if these runs have one group.
+    in_flight_group: int | None = None
     not_ended: int = 0
     missing_upstream: int = 0
     # The missing partitions by upstream asset.

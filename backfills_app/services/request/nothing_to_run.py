@@ -1,0 +1,109 @@
+"""Requests that would materialize no partition: the reasons, and the refusal."""
+
+from dataclasses import dataclass
+
+from accounts_app.models import User
+from backfills_app.models import Backfill, ExistingPolicy
+from backfills_app.services.request.backfill_request import BackfillRequest
+from backfills_app.services.request.creation import create_backfill, create_backfill_once
+from backfills_app.services.request.planning import check_backfill
+from backfills_app.services.request.plans import BackfillPlan
+from slicewise_server.web.request_errors import ConflictingRequest
+
+_MOST_HOLDERS_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A reason for which no partition would run: the field of the request that decides, the reason,
+    and the way out.
+    """
+
+    field: str
+    reason: str
+    way_out: str
+
+
+def request_backfill(
+    request: BackfillRequest, *, user: User, submission: str | None = None
+) -> Backfill:
+    """Create the backfill of a request of a person or a program, unless nothing would run.
+
+    ``submission`` is a digest of the form, if a form sent the request. Raises the errors of
+    create_backfill, and ConflictingRequest with the obstacles.
+    """
+    obstacles = obstacles_of(check_backfill(request, user=user), request)
+    if obstacles:
+        raise ConflictingRequest(
+            {
+                obstacle.field: f"Nothing to run: {obstacle.reason}. {obstacle.way_out}"
+                for obstacle in obstacles
+            }
+        )
+    if submission is None:
+        return create_backfill(request, user=user)
+    return create_backfill_once(request, user=user, submission=submission)
+
+
+def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]:
+    """Return the reasons for which no partition would run; none if partitions would run.
+
+    A backfill that starts later may find other runs ended, and upstream partitions materialized:
+    only existing partitions are certain to stay.
+    """
+    if plan.to_make:
+        return []
+    existing = sum(planned.existing for planned in plan.assets)
+    in_flight = sum(planned.in_flight for planned in plan.assets)
+    missing = sum(planned.missing_upstream for planned in plan.assets)
+    starts_later = request.start_at is not None and request.start_at > plan.at
+    if starts_later and (in_flight or missing):
+        return []
+    obstacles = []
+    if existing:
+        with_failed = request.existing == ExistingPolicy.MISSING
+        state = "materialized or failed" if with_failed else "materialized"
+        obstacles.append(
+            Obstacle(
+                "existing",
+                f"{_counted(existing)} {state}",
+                "Choose “all” to run existing partitions again.",
+            )
+        )
+    if in_flight:
+        holders = _holders(plan)
+        reason = f"{_counted(in_flight)} in progress in {holders}"
+        obstacles.append(Obstacle("", reason, "Wait for these runs, or cancel these."))
+    if missing:
+        obstacles.append(_missing_upstream(plan, missing, request))
+    return obstacles
+
+
+def _missing_upstream(plan: BackfillPlan, missing: int, request: BackfillRequest) -> Obstacle:
+    nonexistent = sum(planned.nonexistent_upstream for planned in plan.assets)
+    needing = f"{_partitions(missing)} need{'s' if missing == 1 else ''}"
+    if nonexistent == missing:
+        return Obstacle(
+            "upstream",
+            f"{needing} nonexistent upstream partitions",
+            "Correct the definition or the mapping.",
+        )
+    way_out = "Materialize the upstream partitions first."
+    if not request.upstream:
+        way_out = "Include upstream assets, or materialize the upstream partitions first."
+    return Obstacle("upstream", f"{needing} missing upstream partitions", way_out)
+
+
+def _holders(plan: BackfillPlan) -> str:
+    names = list(dict.fromkeys(name for row in plan.assets for _, name, _ in row.in_flight_by))
+    rest = len(names) - _MOST_HOLDERS_NAMED
+    more = f" and {rest:,} more" if rest > 0 else ""
+    return ", ".join(names[:_MOST_HOLDERS_NAMED]) + more
+
+
+def _counted(number: int) -> str:
+    return f"{_partitions(number)} {'is' if number == 1 else 'are'}"
+
+
+def _partitions(number: int) -> str:
+    return f"{number:,} partition{'' if number == 1 else 's'}"

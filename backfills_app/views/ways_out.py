@@ -1,0 +1,60 @@
+"""The ways out of a preview in which no partition would run."""
+
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from django.core.exceptions import PermissionDenied
+
+from accounts_app.models import User
+from backfills_app.models import ExistingPolicy
+from backfills_app.services import (
+    BackfillPlan,
+    BackfillRequest,
+    Obstacle,
+    PlannedAsset,
+    check_backfill,
+)
+from backfills_app.views.plans import Holder, holders_of
+from slicewise_server.web.request_errors import InvalidRequest
+
+_MOST_HOLDERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class WaysOut:
+    """The reasons for which no partition would run, and the requests that would run some:
+    ``rerun_count`` partitions if existing partitions run again, ``upstream_count`` partitions with
+    all upstream assets. ``holders`` are the backfills and runs that hold partitions.
+    """
+
+    reasons: tuple[str, ...]
+    holders: tuple[Holder, ...]
+    rerun_count: int = 0
+    upstream_count: int = 0
+
+
+def ways_out(
+    obstacles: list[Obstacle], plan: BackfillPlan, request: BackfillRequest, user: User
+) -> WaysOut:
+    """Return the ways out. Each way that is offered would run at least one partition."""
+    fields = {obstacle.field for obstacle in obstacles}
+    existing, upstream = "existing" in fields, "upstream" in fields and not request.upstream
+    holders = (holder for planned in _with_held(plan) for holder in holders_of(planned))
+    return WaysOut(
+        tuple(obstacle.reason for obstacle in obstacles),
+        tuple(islice(dict.fromkeys(holders), _MOST_HOLDERS)),
+        _run_count(replace(request, existing=ExistingPolicy.ALL), user) if existing else 0,
+        _run_count(replace(request, upstream=True), user) if upstream else 0,
+    )
+
+
+def _with_held(plan: BackfillPlan) -> list[PlannedAsset]:
+    return [planned for planned in plan.assets if planned.in_flight]
+
+
+def _run_count(request: BackfillRequest, user: User) -> int:
+    """Return the number of partitions that a request would run; 0 for a refused request."""
+    try:
+        return check_backfill(request, user=user).to_make
+    except (InvalidRequest, PermissionDenied):
+        return 0
