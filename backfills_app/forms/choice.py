@@ -2,9 +2,10 @@
 were chosen: one, several, a group, or a tag.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
 
 from django import forms
 from django.http import QueryDict
@@ -24,8 +25,14 @@ WAYS = (
 )
 # With more assets than these, the names are typed.
 MOST_BOXES = 300
-# With more assets than these, the asset is searched.
-MOST_OPTIONS = 50
+_MOST_SUGGESTED = 30
+
+
+class Suggestion(NamedTuple):
+    """A text that a field suggests, and a label: browsers compare both with the typed text."""
+
+    text: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +45,28 @@ class Offered:
     timed: Sequence[str] = ()
     groups: Sequence[str] = ()
     tags: Sequence[str] = ()
-    # The groups of the assets with time, in the order of the assets.
-    timed_groups: Sequence[str] = ()
+    # The group of each asset that has a group.
+    group_of: Mapping[str, str] = field(default_factory=dict)
 
-    def matching(self, text: str) -> list[str]:
-        """Return the assets with time that have a text in the name or the group."""
-        return [
-            name
-            for name, group in zip(self.timed, self.timed_groups, strict=True)
-            if text in name.casefold() or text in group.casefold()
-        ]
+    def suggested(self, text: str = "") -> list[Suggestion]:
+        """Return the first assets with time that have a text in the name or the group."""
+        return self._matching(self.timed, "", text)
+
+    def suggested_next(self, text: str = "") -> list[Suggestion]:
+        """Return texts that complete the last name of a text with commas between names."""
+        head, comma, last = text.rpartition(",")
+        typed_names = set(names_in(head))
+        names = [name for name in self.names if name not in typed_names]
+        return self._matching(names, f"{head}, " if comma else "", last)
+
+    def _matching(self, names: Iterable[str], head: str, text: str) -> list[Suggestion]:
+        wanted = text.strip().casefold()
+        matches = (
+            Suggestion(head + name, head + group if (group := self.group_of.get(name)) else "")
+            for name in names
+            if wanted in name.casefold() or wanted in self.group_of.get(name, "").casefold()
+        )
+        return list(islice(matches, _MOST_SUGGESTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +112,10 @@ def offered_to(user: User) -> Offered:
         return Offered()
     rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
     assets = [asset for asset in rows.order_by("name") if within.covers(asset)]
-    timed_assets = [asset for asset in assets if has_time(asset.definition)]
     return Offered(
         names=[asset.name for asset in assets],
-        timed=[asset.name for asset in timed_assets],
-        timed_groups=[asset.group for asset in timed_assets],
+        timed=[asset.name for asset in assets if has_time(asset.definition)],
+        group_of={asset.name: asset.group for asset in assets if asset.group},
         groups=sorted({asset.group for asset in assets if asset.group}),
         tags=sorted({tag for asset in assets for tag in asset.tags}),
     )

@@ -15,7 +15,6 @@ from assets_app.models import Asset
 from assets_app.queries.clock import database_now
 from backfills_app.forms.choice import (
     MOST_BOXES,
-    MOST_OPTIONS,
     WAYS,
     Choice,
     NamesField,
@@ -67,7 +66,13 @@ class BackfillForm(ServiceForm):
     by = forms.ChoiceField(
         required=False, choices=WAYS, initial="asset", widget=forms.RadioSelect, label="Backfill"
     )
-    asset = forms.CharField(required=False, label="Asset", widget=forms.Select)
+    asset = forms.CharField(
+        required=False,
+        label="Asset",
+        widget=forms.TextInput(
+            attrs={"list": "asset-options", "placeholder": "Search by name or group"}
+        ),
+    )
     assets = NamesField(required=False, label="Assets", widget=forms.CheckboxSelectMultiple)
     asset_group = forms.CharField(required=False, label="Group", widget=forms.Select)
     asset_tag = forms.CharField(required=False, label="Tag", widget=forms.Select)
@@ -197,25 +202,20 @@ class BackfillForm(ServiceForm):
         return {"by": self.choice.by, "assets": self._names_chosen}
 
     def _offer_assets(self) -> None:
-        offered = offered_to(self.user)
+        self.offered = offered = offered_to(self.user)
         self.offers_assets = bool(offered.names)
         for name, first, texts in (
-            ("asset", "Select an asset", offered.timed),
             ("asset_group", "Select a group", offered.groups),
             ("asset_tag", "Select a tag", offered.tags),
         ):
             self._choose(name, [("", first), *((text, text) for text in texts)])
-        if len(offered.timed) > MOST_OPTIONS:
-            self.fields["asset"].widget = forms.TextInput(
-                attrs={"list": "asset-options", "placeholder": "Search by name or group"}
-            )
         names = list(dict.fromkeys([*offered.names, *self._names_chosen]))
         self.are_boxes = len(names) <= MOST_BOXES
         field = self.fields["assets"]
         if self.are_boxes:
             field.widget.choices = [(name, name) for name in names]
         else:
-            field.widget = forms.TextInput()
+            field.widget = forms.TextInput(attrs={"list": "assets-options"})
             field.help_text = "Asset names, separated by commas."
             self.initial["assets"] = ", ".join(self._names_chosen)
 
@@ -259,11 +259,6 @@ class BackfillForm(ServiceForm):
         """The dates of the asset's partitions, for the date picker."""
         timed = self.timed
         return dates_of(timed, database_now()) if timed else Dates()
-
-    @property
-    def are_assets_searched(self) -> bool:
-        """Whether the asset is typed with suggestions, since there are many."""
-        return isinstance(self.fields["asset"].widget, forms.TextInput)
 
     @property
     def opened(self) -> bool:

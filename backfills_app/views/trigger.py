@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
@@ -18,7 +18,7 @@ from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, reach
 from backfills_app.forms import BackfillForm
-from backfills_app.forms.choice import offered_to
+from backfills_app.forms.choice import Suggestion
 from backfills_app.forms.links import completed, values_in
 from backfills_app.forms.period import SEGMENT
 from backfills_app.forms.presets import PRESETS
@@ -30,9 +30,9 @@ from backfills_app.services import (
     request_backfill,
 )
 from backfills_app.views.plans import planned_page
-from slicewise_server.web.request_errors import InvalidRequest
 from backfills_app.views.ways_out import ways_out
 
+from slicewise_server.web.request_errors import InvalidRequest
 TEMPLATE = "backfills_app/backfill_new.html"
 _MOST_SUGGESTED = 30
 # The event that tells the preview that From and To were filled in.
@@ -73,10 +73,10 @@ def _posted(request: HttpRequest, person: User) -> HttpResponse:
         backfill = _created(form, person, request)
         return redirect("backfills:backfill", backfill.pk)
     except InvalidRequest as refusal:
-        form.refuse_once(refusal)
         # Before the form has the errors of the refusal: the preview offers the ways out.
         preview = _preview_context(form, person)
     return render(request, TEMPLATE, _page_context(form, person) | preview, status=400)
+        form.refuse_once(refusal)
 
 
 def _created(form: BackfillForm, person: User, request: HttpRequest) -> Backfill:
@@ -115,8 +115,9 @@ def _fragment(request: HttpRequest, person: User) -> HttpResponse:
     fragment = request.GET.get("fragment")
     if fragment == "counts":
         return render(request, f"{TEMPLATE}#counts", _counts_context(form, person))
-    if fragment == "asset-options":
-        return render(request, f"{TEMPLATE}#asset-options", {"names": _asset_names(form, person)})
+    if fragment in ("asset-options", "assets-options"):
+        suggestions = _suggested_assets(form, request.GET)
+        return render(request, f"{TEMPLATE}#asset-options", {"suggestions": suggestions})
     if fragment == "segment-options":
         context = {"options": _segment_options(form, request.GET.get("dimension", ""))}
         return render(request, f"{TEMPLATE}#segment-options", context)
@@ -161,10 +162,10 @@ def _counts_context(form: BackfillForm, person: User) -> dict[str, Any]:
     return {"form": form, "counts": counts, "policies": ExistingPolicy.values}
 
 
-def _asset_names(form: BackfillForm, person: User) -> list[str]:
-    """Return the first assets with the typed text in the name or the group."""
-    text = str(form.data.get("asset", "")).strip().casefold()
-    return offered_to(person).matching(text)[:_MOST_SUGGESTED]
+def _suggested_assets(form: BackfillForm, query: QueryDict) -> list[Suggestion]:
+    if query["fragment"] == "asset-options":
+        return form.offered.suggested(query.get("asset", ""))
+    return form.offered.suggested_next(query.get("assets", ""))
 
 
 def _segment_options(form: BackfillForm, name: str) -> list[str]:

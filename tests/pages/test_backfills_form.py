@@ -1,7 +1,7 @@
 """The trigger form: choices for an asset, reading of typed text, and the preview."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from django.test import Client
 
 from accounts_app.models import Grant, User
 from assets_app.models import Asset, AssetDependency
+from assets_app.queries.clock import database_now
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionBySequence, PartitionDefinition
@@ -307,6 +308,19 @@ def test_the_preview_says_what_becomes_of_materialized_partitions(browser: Clien
     assert ">5</td><td>run again" in compact(preview(browser, **typed(existing="all")))
 
 
+def test_the_preview_says_where_a_range_that_ends_today_is_cut(browser: Client) -> None:
+    asset("visits", PartitionByInterval("@daily", start="2013-01-01"))
+    today = database_now().date()
+    yesterday, day_before = today - timedelta(days=1), today - timedelta(days=2)
+    sent = typed("visits", start=f"{day_before}", end=f"{today}")
+    text = compact(preview(browser, **sent))
+    assert "<b>2</b>partitions in" in text
+    assert f"1 partition of visits has not ended yet: the range is cut at {yesterday}." in text
+    # A range that ended before is not cut.
+    ended = typed("visits", start=f"{yesterday}", end=f"{yesterday}")
+    assert "the range is cut" not in preview(browser, **ended)
+
+
 def test_the_preview_links_to_the_missing_upstream_partitions(browser: Client) -> None:
     raw_flights = asset("raw_flights", DAILY_2013)
     delays = asset("delays", DAILY_2013, upstream={"raw_flights": None})
@@ -356,7 +370,7 @@ def test_a_link_fills_the_form_in(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     address = "/backfills/new/?asset=raw_flights&strategy=30&existing=all&selection="
     text = browser.get(address + "2013-02-01..2013-02-07").content.decode()
-    assert '<option value="raw_flights" selected>' in text
+    assert 'name="asset" value="raw_flights"' in text
     assert 'name="start" value="2013-02-01"' in text
     assert 'name="end" value="2013-02-07"' in text
     assert 'name="per_run" value="30"' in text
@@ -526,6 +540,16 @@ def test_of_very_many_assets_names_are_typed(
     asset("raw_flights", DAILY_2013)
     follower("delays", "raw_flights")
     monkeypatch.setattr("backfills_app.forms.trigger.MOST_BOXES", 1)
-    assert '<input type="text" name="assets"' in browser.get("/backfills/new/").content.decode()
+    text = browser.get("/backfills/new/").content.decode()
+    assert '<input type="text" name="assets" list="assets-options"' in text
+    # Each name is completed, but for the names before.
+    for typed_names, options in (
+        ("del", '<option value="delays">'),
+        ("raw_flights, ", '<option value="raw_flights, delays">'),
+        ("delays,RAW", '<option value="delays, raw_flights">'),
+        ("delays, raw_flights, a", ""),
+    ):
+        sent = {"fragment": "assets-options", "by": "assets", "assets": typed_names}
+        assert compact(preview(browser, **sent)).strip() == options
     sent = typed("", by="assets", assets="raw_flights, delays", shown_for="")
     assert created(browser, **sent).assets.count() == 2

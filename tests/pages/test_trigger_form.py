@@ -97,16 +97,22 @@ def test_a_few_segments_are_boxes_and_many_are_searched(browser: Client) -> None
     assert text == '<option value="shop-1,shop-59">'
 
 
-def test_with_many_assets_the_asset_is_searched(browser: Client) -> None:
+def test_the_asset_is_searched_by_name_and_group(browser: Client) -> None:
+    asset("daily", DAILY_2013)
+    page = compact(page_at(browser, "/backfills/new/"))
+    assert '<input type="text" name="asset" list="asset-options"' in page
+    # Without a script the first names are suggested.
+    assert '<option value="daily"></datalist>' in page
     for number in range(52):
         asset(f"raw_{number}", DAILY_2013, group="odd" if number % 2 else "even")
-    assert '<input type="text" name="asset"' in page_at(browser, "/backfills/new/")
-    query = {"fragment": "asset-options", "asset": "RAW_5"}
-    text = browser.get("/backfills/new/", query, headers={"hx-request": "true"}).content.decode()
-    assert text == '<option value="raw_5"><option value="raw_50"><option value="raw_51">'
-    query["asset"] = "even"
-    text = browser.get("/backfills/new/", query, headers={"hx-request": "true"}).content.decode()
-    assert text.count("<option") == 26
+    text = polled(browser, fragment="asset-options", asset="RAW_5")
+    labeled = (("raw_5", "odd"), ("raw_50", "even"), ("raw_51", "odd"))
+    assert text == "".join(f'<option value="{name}" label="{group}">' for name, group in labeled)
+    # A browser shows only options that have the typed text in the value or in the label.
+    text = polled(browser, fragment="asset-options", asset="even")
+    assert text.count('label="even"') == text.count("<option") == 26
+    text = polled(browser, fragment="assets-options", by="assets", assets="raw_5,od")
+    assert text.startswith('<option value="raw_5, raw_1" label="raw_5, odd">')
 
 
 def test_the_same_form_sent_twice_creates_one_backfill(browser: Client) -> None:
@@ -154,12 +160,6 @@ def test_where_nothing_would_run_start_is_off_and_the_way_out_is_offered(browser
     assert Backfill.objects.get().existing == "all"
 
 
-def test_without_an_asset_to_choose_start_is_off(browser: Client) -> None:
-    def page() -> str:
-        return compact(browser.get("/backfills/new/").content.decode())
-
-    def start(text: str) -> str:
-        return text.split('id="start-backfill"')[1].split(">")[0]
 def test_start_is_off_where_the_preview_refuses(browser: Client) -> None:
     asset("daily", DAILY_2013)
     assert not is_start_off(polled(browser, **typed("daily")))
@@ -241,6 +241,12 @@ def test_a_later_start_may_find_other_runs_ended(browser: Client, vera: User) ->
     assert browser.post("/backfills/new/", sent).status_code == 302
 
 
+def test_without_an_asset_to_choose_start_is_off(browser: Client) -> None:
+    def page() -> str:
+        return compact(browser.get("/backfills/new/").content.decode())
+
+    def start(text: str) -> str:
+        return text.split('id="start-backfill"')[1].split(">")[0]
 
     without = page()
     assert "disabled" in start(without)
