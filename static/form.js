@@ -101,6 +101,23 @@ export function keepTyped(form) {
   });
 }
 
+// A box of a downstream asset counts only where the assets are selected one by one.
+export function selectByBoxes(form) {
+  form.addEventListener("change", ({ target }) => {
+    const way = target.name === "downstream_assets" && form.querySelector('[name="downstream"][value="chosen"]');
+    if (way) way.checked = true;
+  }, { capture: true });
+}
+
+// A part that is open after an exchange loads its contents, as if a person had opened the part.
+export function loadOpenParts(form) {
+  form.addEventListener("htmx:afterSettle", () => {
+    for (const lazy of form.querySelectorAll("details[open] > [hx-trigger^='toggle']")) {
+      lazy.parentElement.dispatchEvent(new Event("toggle"));
+    }
+  });
+}
+
 // The counts on the options are requested by an element of the preview. When a newer preview has
 // replaced that element, the answer is about an older state of the form.
 export function dropOldAnswers(form) {

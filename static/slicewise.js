@@ -3,10 +3,10 @@ import { watchConnection } from "./connection.js";
 import { datePickers } from "./dates.js";
 import { partitionDrawer } from "./drawer.js";
 import { countOn, startCounting } from "./elapsed.js";
-import { dropOldAnswers, keepInAddress, keepTyped } from "./form.js";
+import { dropOldAnswers, keepInAddress, keepTyped, loadOpenParts, selectByBoxes } from "./form.js";
 import { arrowKeys, showNames } from "./grid.js";
-import { clockFields } from "./instants.js";
 import { hoverHints } from "./hover.js";
+import { clockFields } from "./instants.js";
 import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
@@ -23,6 +23,12 @@ function showGrids() {
   }
 }
 
+// The graph of a form is large: its script is loaded when a person opens the graph.
+async function drawChooser(graph) {
+  const { chooseIn } = await import(graph.dataset.chooser);
+  chooseIn(graph);
+}
+
 function show(root) {
   showTimes(root);
   startCounting(root);
@@ -32,6 +38,7 @@ function show(root) {
   showGrids();
   for (const grid of root.querySelectorAll("[data-cells]")) beginAtNewest(grid);
   if (window.flatpickr) datePickers(root);
+  for (const graph of root.querySelectorAll("[data-chooser]")) drawChooser(graph);
 }
 
 // At once after the swap, so that nobody sees UTC, or cells without marks, before: htmx settles, and
@@ -55,6 +62,8 @@ for (const form of document.querySelectorAll("form[data-address]")) {
   keepInAddress(form);
   keepTyped(form);
   dropOldAnswers(form);
+  selectByBoxes(form);
+  loadOpenParts(form);
 }
 if (document.querySelector("[data-cells]")) {
   partitionDrawer();

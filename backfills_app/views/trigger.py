@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, reach
+from assets_app.views.graph_canvas import downstream_graph
 from backfills_app.forms import BackfillForm
 from backfills_app.forms.choice import Suggestion
 from backfills_app.forms.links import completed, values_in
@@ -31,8 +32,8 @@ from backfills_app.services import (
 )
 from backfills_app.views.plans import planned_page
 from backfills_app.views.ways_out import ways_out
-
 from slicewise_server.web.request_errors import InvalidRequest
+
 TEMPLATE = "backfills_app/backfill_new.html"
 _MOST_SUGGESTED = 30
 # The event that tells the preview that From and To were filled in.
@@ -75,8 +76,8 @@ def _posted(request: HttpRequest, person: User) -> HttpResponse:
     except InvalidRequest as refusal:
         # Before the form has the errors of the refusal: the preview offers the ways out.
         preview = _preview_context(form, person)
-    return render(request, TEMPLATE, _page_context(form, person) | preview, status=400)
         form.refuse_once(refusal)
+    return render(request, TEMPLATE, _page_context(form, person) | preview, status=400)
 
 
 def _created(form: BackfillForm, person: User, request: HttpRequest) -> Backfill:
@@ -119,8 +120,11 @@ def _fragment(request: HttpRequest, person: User) -> HttpResponse:
         suggestions = _suggested_assets(form, request.GET)
         return render(request, f"{TEMPLATE}#asset-options", {"suggestions": suggestions})
     if fragment == "segment-options":
-        context = {"options": _segment_options(form, request.GET.get("dimension", ""))}
-        return render(request, f"{TEMPLATE}#segment-options", context)
+        options = _segment_options(form, request.GET.get("dimension", ""))
+        return render(request, f"{TEMPLATE}#segment-options", {"options": options})
+    if fragment == "downstream-graph":
+        context = downstream_graph(form.assets_chosen) if form.followers else {}
+        return render(request, f"{TEMPLATE}#downstream-graph", context)
     if fragment == "dependent":
         return render(request, f"{TEMPLATE}#dependent", _page_context(form, person))
     context = _preview_context(form, person) | {"form": form, "is_fragment": True}

@@ -11,7 +11,7 @@ import { stepFrom } from "./walking.js";
 
 const mostOpenNamed = 24;
 
-class Graph {
+export class Graph {
   constructor(root) {
     this.root = root;
     this.canvas = root.querySelector("svg.graph-canvas");
@@ -37,16 +37,21 @@ class Graph {
     const answer = await fetch(this.root.dataset.graph, { cache: "no-cache" });
     if (!answer.ok) return this.sayFailure(answer.status);
     this.model = readModel(await answer.json());
-    const state = readAddress(this.model);
     // On the page of an asset, where a phone shows a part of the neighbourhood.
     this.middle = `a${this.model.places.get(this.root.dataset.middle)}`;
+    this.begin();
+    this.listen();
+    this.layout({ fits: true });
+    this.states.ask();
+  }
+
+  // The part of the graph, the open folds and the selection at first.
+  begin() {
+    const state = readAddress(this.model);
     this.assets = within(this.model, state.around, state.direction);
     this.open = state.open ?? this.openAtFirst();
     for (const at of state.selected) this.reveal(at);
     this.wanted = new Set(state.selected.map((at) => `a${at}`));
-    this.listen();
-    this.layout({ fits: true });
-    this.states.ask();
   }
 
   openAtFirst() {
@@ -215,6 +220,15 @@ class Graph {
     this.panel.show([...this.selected].map((id) => this.view.nodes.get(id)));
   }
 
+  visit(id) {
+    location.assign(this.picture.elements.get(id).getAttribute("href"));
+  }
+
+  // The Enter key on an asset.
+  enter(id) {
+    this.visit(id);
+  }
+
   makeTabStop(id) {
     for (const element of this.picture.nodeLayer.querySelectorAll('[tabindex="0"]')) element.setAttribute("tabindex", -1);
     this.picture.elements.get(id)?.setAttribute("tabindex", 0);
@@ -236,7 +250,7 @@ class Graph {
     });
     this.canvas.addEventListener("dblclick", (event) => {
       const id = idOf(event);
-      if (id && id[0] === "a") location.assign(this.picture.elements.get(id).getAttribute("href"));
+      if (id && id[0] === "a") this.visit(id);
     });
     this.canvas.addEventListener("focusin", (event) => {
       const id = idOf(event);
@@ -255,7 +269,7 @@ class Graph {
     if (event.altKey || event.ctrlKey || event.metaKey || !id) return;
     const node = this.view.nodes.get(id);
     const operations = {
-      Enter: () => (node.isFold ? this.unfold(node.at) : location.assign(this.picture.elements.get(id).getAttribute("href"))),
+      Enter: () => (node.isFold ? this.unfold(node.at) : this.enter(id)),
       " ": () => this.select(id, { adds: event.shiftKey }),
       Escape: () => this.escape(node),
       "+": () => this.camera.zoom(1.25),
@@ -287,9 +301,4 @@ class Graph {
     };
     operations[operation]();
   }
-}
-
-for (const root of document.querySelectorAll("[data-graph]")) {
-  const graph = new Graph(root);
-  graph.start().catch(() => graph.sayFailure(0));
 }

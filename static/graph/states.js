@@ -16,6 +16,7 @@ export class States {
   // Looks are the entries of the legend, the most urgent state first.
   constructor(address, legend, { changed, failed }) {
     this.address = address;
+    this.legend = legend;
     this.looks = [...legend.querySelectorAll("[data-state]")].map((entry) => ({
       name: entry.dataset.state, label: entry.dataset.label, icon: entry.dataset.icon, tone: entry.dataset.tone,
     }));
@@ -32,6 +33,8 @@ export class States {
 
   async ask(headers = this.counts ? shared : {}) {
     clearTimeout(this.timer);
+    // The graph of a form disappears with the asset.
+    if (!this.legend.isConnected) return;
     this.isDue = document.hidden;
     // Nobody looks at a hidden tab.
     if (!document.hidden) await this.read(headers);

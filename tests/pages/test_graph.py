@@ -163,6 +163,6 @@ def test_the_number_of_statements_does_not_grow_with_the_table(
 
 def test_each_script_of_the_graph_exists(assets: list[Asset], browser: Client) -> None:
     text = page_at(browser, GRAPH)
-    for name, kind in (("graph", "js"), ("layout_worker", "js"), ("graph", "css")):
+    for name, kind in (("page", "js"), ("layout_worker", "js"), ("graph", "css")):
         assert re.search(rf'"/static/graph/{name}\.(\w+\.)?{kind}"', text)
         assert finders.find(f"graph/{name}.{kind}")

@@ -7,7 +7,7 @@ from django.test import Client
 from playwright.sync_api import Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
-from assets_app.models import AssetDependency
+from assets_app.models import Asset, AssetDependency
 from backfills_app.models import Backfill
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.pages.real_browser import opened_page
@@ -181,10 +181,58 @@ def test_the_picker_can_be_read_and_has_the_theme_of_the_page(
         assert (calendar.evaluate(_BRIGHTNESS) < 3 * 128) is dark
 
 
+def test_downstream_assets_are_chosen_in_the_graph(page: Page) -> None:
+    declare()
+    report = asset("report", DAILY_2013, upstream={"delays": None})
+    AssetDependency.objects.create(
+        upstream=Asset.objects.get(name="delays"), downstream=report, inlet=True
+    )
+    addresses: list[str] = []
+    page.on("request", lambda sent: addresses.append(sent.url))
+    page.goto("/backfills/new/")
+    choose(page, "weather")
+    page.locator("#id_start").fill("2013-03-01")
+    page.locator("#id_end").fill("2013-03-01")
+    page.get_by_label("All, including").check()
+    expect(page.locator("#start-backfill")).to_have_text("Start backfill of 3 partitions")
+    assert not [address for address in addresses if "graph" in address]
+    page.get_by_text("Graph of downstream assets").click()
+
+    delays, of_report = (
+        page.locator("[data-node]").filter(has=page.locator("title", has_text=name))
+        for name in ("delays", "report")
+    )
+    expect(delays).to_have_attribute("aria-checked", "false")
+    delays.click()
+    box = page.locator('[name="downstream_assets"][value="delays"]')
+    expect(box).to_be_checked()
+    expect(delays).to_have_attribute("aria-checked", "true")
+    expect(delays).to_have_class("node chosen")
+    expect(page.locator("#start-backfill")).to_have_text("Start backfill of 4 partitions")
+    page.wait_for_url("**downstream=chosen&downstream_assets=delays**")
+    # By keys, and from all assets.
+    page.locator('[name="downstream"][value="all"]').check()
+    expect(of_report).to_have_attribute("aria-checked", "true")
+    of_report.focus()
+    page.keyboard.press("Space")
+    expect(of_report).to_have_attribute("aria-checked", "false")
+    expect(page.locator('[name="downstream"][value="chosen"]')).to_be_checked()
+    expect(box).to_be_checked()
+    # The boxes mark the nodes.
+    box.uncheck()
+    expect(delays).to_have_attribute("aria-checked", "false")
+    # Another asset has another graph.
+    choose(page, "delays")
+    expect(page.locator("[data-drawn='2']")).to_be_visible()
+    expect(of_report).to_have_attribute("aria-checked", "false")
+
+
 def test_trigger_watch_and_cancel_without_a_script(
     live_server: LiveServer, browser: Client
 ) -> None:
-    asset("delays", DAILY_2013)
+    delays = asset("delays", DAILY_2013)
+    report = asset("report", DAILY_2013, upstream={"delays": None})
+    AssetDependency.objects.create(upstream=delays, downstream=report, inlet=True)
     with opened_page(live_server.url, browser, script=False) as page:
         page.goto("/backfills/new/")
         page.get_by_label("Asset", exact=True).fill("delays")
@@ -192,6 +240,10 @@ def test_trigger_watch_and_cancel_without_a_script(
         page.locator("#id_end").fill("2013-03-03")
         page.get_by_role("button", name="Update preview").click()
         expect(page.locator("#preview")).to_contain_text("3 partitions in 3 runs")
+        page.get_by_label("Selected", exact=True).check()
+        page.get_by_role("checkbox", name="report").check()
+        page.get_by_role("button", name="Update preview").click()
+        expect(page.locator("#preview")).to_contain_text("6 partitions in 6 runs")
         page.get_by_role("button", name="Start backfill").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("backfill_delays")
         page.get_by_role("link", name="Cancel…").click()
