@@ -85,7 +85,7 @@ class Desk:
             "existing": "missing_and_failed",
         }
         plan = self._post("/api/v1/backfills/preview/", body)
-        if (plan["total"], plan["to_make"]) != (size, size // 10):
+        if (plan["total"], plan["to_materialize"]) != (size, size // 10):
             raise ValueError(f"the preview says {plan}")
 
     def _post(self, address: str, body: dict[str, Any]) -> Any:

@@ -187,7 +187,7 @@ class Asset(models.Model):
         return row is not None and row.kind == slicewise.PartitionAtRuntime.kind
 
     @property
-    def made_with(self) -> list[str]:
+    def materialized_with(self) -> list[str]:
         """Names of the other assets that the function of this asset materializes: a run
         materializes all of these assets, and holds all of them meanwhile.
         """

@@ -102,9 +102,9 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def making(self, asset: Asset) -> "RunQuerySet":
         """Select the runs that materialize the asset, alone or together with other assets."""
-        if not asset.made_with:
+        if not asset.materialized_with:
             return self.filter(asset=asset)
-        return self.filter(asset__name__in=[asset.name, *asset.made_with])
+        return self.filter(asset__name__in=[asset.name, *asset.materialized_with])
 
 
 class Run(models.Model):

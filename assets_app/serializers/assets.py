@@ -231,7 +231,7 @@ class AssetDetailSerializer(AssetSerializer):
     missed = serializers.SerializerMethodField(
         help_text="Partitions missed while the asset was paused; null if no partition was missed."
     )
-    made_with = serializers.ListField(
+    materialized_with = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
         help_text="Assets that the same function writes: a run of one asset holds the"
@@ -246,7 +246,7 @@ class AssetDetailSerializer(AssetSerializer):
         fields: tuple[str, ...] = (
             *AssetSerializer.Meta.fields,
             "columns", "alerts", "activated_at", "expected", "upstream", "downstream", "params",
-            "made_with", "truncations", "missed", "freshness",
+            "materialized_with", "truncations", "missed", "freshness",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 

@@ -113,7 +113,7 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     )
     selection = serializers.CharField()
     total = serializers.IntegerField()
-    to_make = serializers.IntegerField()
+    to_materialize = serializers.IntegerField()
     runs = serializers.IntegerField()
     existing = serializers.IntegerField(
         help_text="Number of partitions skipped because data exists."
@@ -123,7 +123,7 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
         " partitions."
     )
     in_flight_by = serializers.SerializerMethodField()
-    missing_upstream = serializers.IntegerField(
+    upstream_missing = serializers.IntegerField(
         help_text="Number of partitions skipped because upstream data is missing and the"
         " backfill does not materialize the upstream data."
     )
@@ -132,8 +132,8 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
         help_text="Missing upstream partitions for which the backfill skips partitions, by"
         " upstream asset.",
     )
-    nonexistent_upstream = serializers.IntegerField(
-        help_text="Number of partitions among `missing_upstream` that need nonexistent partitions."
+    upstream_nonexistent = serializers.IntegerField(
+        help_text="Number of partitions among `upstream_missing` that need nonexistent partitions."
     )
     upstream_gaps = UpstreamGapSerializer(
         many=True,
@@ -157,7 +157,7 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     strategy = StrategyField()
     params = serializers.DictField()
     estimate = EstimateSerializer(allow_null=True)
-    made_with = serializers.ListField(
+    materialized_with = serializers.ListField(
         child=serializers.CharField(), help_text="Other assets that the same function writes."
     )
 
@@ -173,7 +173,7 @@ class BackfillPlanSerializer(serializers.Serializer[Any]):
     """The plan of a backfill."""
 
     total = serializers.IntegerField(help_text="Number of partitions of all assets.")
-    to_make = serializers.IntegerField(
+    to_materialize = serializers.IntegerField(
         help_text="Number of partitions that the backfill would materialize."
     )
     runs = serializers.IntegerField(help_text="Number of runs that the backfill would create.")

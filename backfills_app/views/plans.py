@@ -67,7 +67,9 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
         "zone": plan.zone,
         # Of other assets nothing runs: their partitions are skipped.
         "assets_with_runs": len(running),
-        "also_materialized": sorted({name for planned in running for name in planned.made_with}),
+        "also_materialized": sorted(
+            {name for planned in running for name in planned.materialized_with}
+        ),
         "assets": [_asset_plan(planned, existing) for planned in plan.assets],
         "time": time_in_words(plan.estimate),
     }
@@ -134,7 +136,7 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
         more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
     )
     yield Line("Not ended yet", planned.not_ended, "skip: time window has not ended")
-    missing_count = planned.missing_upstream - planned.nonexistent_upstream
+    missing_count = planned.upstream_missing - planned.upstream_nonexistent
     yield Line(
         "Upstream missing",
         missing_count,
@@ -147,7 +149,7 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
     )
     yield Line(
         "Upstream does not exist",
-        planned.nonexistent_upstream,
+        planned.upstream_nonexistent,
         f"will be skipped, needs {texts}" if texts else "will be skipped",
         True,
     )

@@ -160,7 +160,7 @@ def _counts_context(form: BackfillForm, person: User) -> dict[str, Any]:
             request = form.request()
             for policy in ExistingPolicy:
                 plan = check_backfill(replace(request, existing=policy), user=person)
-                counts[policy.value] = plan.to_make
+                counts[policy.value] = plan.to_materialize
         except (InvalidRequest, PermissionDenied):
             counts = {}
     return {"form": form, "counts": counts, "policies": ExistingPolicy.values}

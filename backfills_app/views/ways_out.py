@@ -55,6 +55,6 @@ def _with_held(plan: BackfillPlan) -> list[PlannedAsset]:
 def _run_count(request: BackfillRequest, user: User) -> int:
     """Return the number of partitions that a request would run; 0 for a refused request."""
     try:
-        return check_backfill(request, user=user).to_make
+        return check_backfill(request, user=user).to_materialize
     except (InvalidRequest, PermissionDenied):
         return 0

@@ -34,7 +34,7 @@ def test_all_that_follow_are_made_after_what_they_need(alice: User, worker: Gate
     following("months", MONTHLY, of={"delays": None})
     following("whole", of={"months": None})
     plan = plan_of(alice, "raw_flights", selection="2013-01..2013-02", downstream="all")
-    assert {name: (row.total, row.to_make, row.runs) for name, row in plan.items()} == {
+    assert {name: (row.total, row.to_materialize, row.runs) for name, row in plan.items()} == {
         "raw_flights": (59, 59, 59), "delays": (59, 59, 59), "months": (2, 2, 2),
         "whole": (1, 1, 1),
     }  # fmt: skip
@@ -42,7 +42,7 @@ def test_all_that_follow_are_made_after_what_they_need(alice: User, worker: Gate
     drive(worker)
     assert state_of(backfill) == "succeeded"
     for name, planned in plan.items():
-        assert outcomes(backfill, name) == {"succeeded": planned.to_make}
+        assert outcomes(backfill, name) == {"succeeded": planned.to_materialize}
     first_of = {name: Run.objects.filter(asset__name=name).earliest("id").pk for name in plan}
     last_of = {name: Run.objects.filter(asset__name=name).latest("id").pk for name in plan}
     assert last_of["months"] < first_of["whole"]
@@ -87,9 +87,9 @@ def test_missing_upstream_partitions_are_previewed_and_their_downstream_is_skipp
     following("delays", DAILY_2013, of={"raw_flights": None, "weather": None})
     following("weeks", WEEKLY, of={"delays": None})
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")
-    assert (plan["delays"].to_make, plan["delays"].missing_upstream) == (20, 11)
+    assert (plan["delays"].to_materialize, plan["delays"].upstream_missing) == (20, 11)
     # Weeks that begin on the 6th, 13th and 20th, and the one before, which needs the year before.
-    assert (plan["weeks"].total, plan["weeks"].to_make) == (4, 2)
+    assert (plan["weeks"].total, plan["weeks"].to_materialize) == (4, 2)
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
     drive(worker)
     assert state_of(backfill) == "partially_failed"
@@ -104,7 +104,7 @@ def test_downstream_partitions_wait_for_partitions_of_another_run(
     following("delays", DAILY_2013, of={"raw_flights": None})
     other_attempt = begun(flights, alice, gateway, "2013-01-02")
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")
-    assert (plan["raw_flights"].in_flight, plan["delays"].to_make) == (1, 31)
+    assert (plan["raw_flights"].in_flight, plan["delays"].to_materialize) == (1, 31)
     assert plan["raw_flights"].in_flight_by == ((None, "other runs", 1),)
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
     drive(worker)
@@ -124,7 +124,7 @@ def test_outlets_of_one_function_follow_once(alice: User, worker: Gateway) -> No
     following("after", DAILY_2013, of={"two": None})
     plan = plan_of(alice, "one", selection="2013-01", downstream="all")
     assert list(plan) == ["one", "after"]
-    assert plan["one"].made_with == ("two",)
+    assert plan["one"].materialized_with == ("two",)
     backfill = ask(alice, "one", selection="2013-01", downstream="all")
     drive(worker)
     assert state_of(backfill) == "succeeded"
@@ -140,7 +140,7 @@ def test_chosen_assets_follow_by_way_of_others(alice: User, worker: Gateway) -> 
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream=["months"])
     assert list(plan) == ["raw_flights", "months"]
     # Nothing makes the days that the month needs.
-    assert (plan["months"].total, plan["months"].missing_upstream) == (1, 1)
+    assert (plan["months"].total, plan["months"].upstream_missing) == (1, 1)
     with pytest.raises(InvalidRequest, match="nothing_such is not downstream of raw_flights"):
         plan_of(alice, "raw_flights", selection="2013-01", downstream=["nothing_such"])
     with pytest.raises(InvalidRequest, match="Either all or names"):
@@ -157,7 +157,7 @@ def test_either_side_of_a_schedule_suffices(alice: User, worker: Gateway, gatewa
     publish(begun(b, alice, gateway, "2013-01-01..2013-01-03", strategy="range"))
     backfill = ask(alice, "a", selection="2013-01", downstream="all")
     plan = plan_of(alice, "a", selection="2013-01", downstream="all")
-    assert (plan["c"].to_make, plan["d"].to_make) == (31, 3)
+    assert (plan["c"].to_materialize, plan["d"].to_materialize) == (31, 3)
     drive(worker, failing=failing_keys("2013-01-02", "2013-01-05"))
     assert outcomes(backfill, "a") == {"succeeded": 29, "failed": 2}
     assert outcomes(backfill, "c")["upstream_failed"] == 1
@@ -174,7 +174,7 @@ def test_a_backfill_waits_for_no_tick_of_a_schedule(alice: User, worker: Gateway
     following("d", DAILY_2013, of={"a": None}, schedule={"kind": "all", "of": [after_a, daily]})
     # By itself a time lets all go; beside it the asset is needed.
     alone = [plan_of(alice, name, selection="2013-01")[name] for name in ("c", "d")]
-    assert [(plan.to_make, plan.missing_upstream) for plan in alone] == [(31, 0), (0, 31)]
+    assert [(plan.to_materialize, plan.upstream_missing) for plan in alone] == [(31, 0), (0, 31)]
     backfill = ask(alice, "a", selection="2013-01", downstream="all")
     drive(worker, failing=failing_keys("2013-01-02"))
     # It was tried, and failed by itself.
@@ -189,10 +189,10 @@ def test_segments_follow_segments(alice: User, worker: Gateway) -> None:
     following("airports", named, of={"weather": None})
     selection = "date=2013-01-01..2013-01-03 airport=EWR,LGA"
     plan = plan_of(alice, "weather", selection=selection, downstream="all")
-    assert (plan["weather"].to_make, plan["daily"].missing_upstream) == (6, 3)
-    assert (plan["airports"].total, plan["airports"].missing_upstream) == (2, 2)
+    assert (plan["weather"].to_materialize, plan["daily"].upstream_missing) == (6, 3)
+    assert (plan["airports"].total, plan["airports"].upstream_missing) == (2, 2)
     whole_plan = plan_of(alice, "weather", selection="2013-01-01|EWR", downstream="all")
-    assert whole_plan["weather"].to_make == 1
+    assert whole_plan["weather"].to_materialize == 1
     backfill = ask(
         alice, "weather", selection="date=2013 airport=EWR,LGA", downstream="all", strategy="range"
     )
@@ -210,12 +210,16 @@ def test_stale_partitions_are_made_where_that_is_asked_for(
     drive(worker)
     publish(begun(flights, alice, gateway, "2013-01-10..2013-01-11", strategy="range"))
     plan = plan_of(alice, "delays", selection="2013-01", existing="stale")
-    assert (plan["delays"].stale, plan["delays"].to_make, plan["delays"].existing) == (2, 2, 29)
+    assert (plan["delays"].stale, plan["delays"].to_materialize, plan["delays"].existing) == (
+        2,
+        2,
+        29,
+    )
     backfill = ask(alice, "delays", selection="2013-01", existing="stale")
     drive(worker)
     assert outcomes(backfill, "delays") == {"succeeded": 2, "exists": 29}
     again = plan_of(alice, "delays", selection="2013-01", existing="stale")
-    assert again["delays"].to_make == 0
+    assert again["delays"].to_materialize == 0
 
 
 def test_partitions_downstream_of_materialized_partitions_are_stale(
@@ -229,7 +233,7 @@ def test_partitions_downstream_of_materialized_partitions_are_stale(
     partitions = AssetPartition.objects.filter(asset__name="raw_flights", key__lt="2013-01-11")
     partitions.update(state="failed")
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
-    assert (plan["raw_flights"].to_make, plan["delays"].to_make) == (10, 10)
+    assert (plan["raw_flights"].to_materialize, plan["delays"].to_materialize) == (10, 10)
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
     drive(worker)
     assert outcomes(backfill, "delays") == {"succeeded": 10, "exists": 21}
@@ -248,7 +252,7 @@ def test_partitions_downstream_of_failed_partitions_are_materialized_after_the_r
     BackfillAsset.objects.all().delete()
     request = {"selection": "2013-01", "downstream": "all", "existing": "stale"}
     plan = plan_of(alice, "raw_flights", **request)
-    assert [plan[name].to_make for name in ("raw_flights", "delays", "report")] == [1, 1, 1]
+    assert [plan[name].to_materialize for name in ("raw_flights", "delays", "report")] == [1, 1, 1]
     backfill = ask(alice, "raw_flights", **request)
     drive(worker, failing=failing_keys("2013-01-05"))
     for name in ("delays", "report"):
@@ -338,13 +342,15 @@ def test_a_whole_asset_is_made_again_where_the_backfill_adds_to_what_it_reads(
     drive(worker)
     # Nothing is added: what is there stays.
     plan = plan_of(alice, "raw_flights", **january)
-    assert {name: planned.to_make for name, planned in plan.items()} == dict.fromkeys(plan, 0)
+    assert {name: planned.to_materialize for name, planned in plan.items()} == dict.fromkeys(
+        plan, 0
+    )
     backfill = ask(alice, "raw_flights", **january)
     drive(worker)
     assert outcomes(backfill, "report") == outcomes(backfill, "summary") == {"exists": 1}
     more = january | {"selection": "2013-01-02..2013-01-05"}
     plan = plan_of(alice, "raw_flights", **more)
-    assert {name: (planned.to_make, planned.stale) for name, planned in plan.items()} == {
+    assert {name: (planned.to_materialize, planned.stale) for name, planned in plan.items()} == {
         "raw_flights": (2, 0), "delays": (2, 0), "report": (1, 1), "summary": (1, 1),
     }  # fmt: skip
     shown = planned_page(check_backfill(request_from_text("raw_flights", **more), user=alice),
@@ -386,7 +392,9 @@ def test_a_whole_asset_that_failed_is_made_again_where_what_failed_is(
     drive(worker)
     AssetPartition.objects.filter(asset=report).update(state="failed")
     more = {"selection": "2013-01-01..2013-01-02", "downstream": "all", "existing": existing}
-    assert plan_of(alice, "raw_flights", **more)["report"].to_make == (outcome == "succeeded")
+    assert plan_of(alice, "raw_flights", **more)["report"].to_materialize == (
+        outcome == "succeeded"
+    )
     backfill = ask(alice, "raw_flights", **more)
     drive(worker)
     assert outcomes(backfill, "report") == {outcome: 1}

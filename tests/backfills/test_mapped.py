@@ -34,7 +34,7 @@ def test_all_are_materialized_where_their_upstream_is_materialized(
     publish(begun(rates, alice, gateway, "2013-01-02..2013-01-04", strategy="range"))
     following("daily", DAILY_2013, of={"rates": mapping})
     planned = plan_of(alice, "daily", selection="2013-02")["daily"]
-    assert (planned.to_make, planned.missing_upstream) == (28, 0)
+    assert (planned.to_materialize, planned.upstream_missing) == (28, 0)
     backfill = ask(alice, "daily", selection="2013-02")
     drive(worker)
     assert outcomes(backfill, "daily") == {"succeeded": 28}
@@ -46,7 +46,7 @@ def test_none_is_made_where_it_is_missing(
     publish(begun(rates, alice, gateway, "2013-01-02..2013-01-03", strategy="range"))
     following("daily", DAILY_2013, of={"rates": mapping})
     planned = plan_of(alice, "daily", selection="2013-02")["daily"]
-    assert (planned.to_make, planned.missing_upstream) == (0, 28)
+    assert (planned.to_materialize, planned.upstream_missing) == (0, 28)
     backfill = ask(alice, "daily", selection="2013-02")
     drive(worker)
     assert outcomes(backfill, "daily") == {"upstream_missing": 28}
@@ -57,7 +57,7 @@ def test_a_partition_that_all_others_need_is_materialized_first(
 ) -> None:
     following("daily", DAILY_2013, of={"rates": mapping})
     days: dict[str, Any] = {"selection": "2013-01-02..2013-01-04", "downstream": "all"}
-    assert plan_of(alice, "rates", **days)["daily"].to_make == 3
+    assert plan_of(alice, "rates", **days)["daily"].to_materialize == 3
     backfill = ask(alice, "rates", **days, order="newest")
     drive(worker)
     assert outcomes(backfill, "daily") == {"succeeded": 3}
@@ -97,8 +97,8 @@ def test_all_are_stale_once_it_is_made_again(
         publish(attempt)
     week: dict[str, Any] = {"selection": "2013-02-01..2013-02-07", "existing": "stale"}
     keys = [f"2013-02-0{day}" for day in range(1, 8)]
-    assert plan_of(alice, "daily", **week)["daily"].to_make == 1
+    assert plan_of(alice, "daily", **week)["daily"].to_materialize == 1
     assert newer_inputs(daily, keys) == {}
     publish(begun(rates, alice, gateway, "2013-01-04"))
-    assert plan_of(alice, "daily", **week)["daily"].to_make == 7
+    assert plan_of(alice, "daily", **week)["daily"].to_materialize == 7
     assert list(newer_inputs(daily, keys)) == keys[:6]

@@ -52,7 +52,7 @@ def test_partitions_that_do_not_exist_are_not_called_missing(alice: User) -> Non
     asset("sensors", LATER_DAYS)
     following("delays", DAILY_2013, of={"raw_flights": None, "sensors": None})
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")["delays"]
-    assert (plan.missing_upstream, plan.nonexistent_upstream) == (31, 10)
+    assert (plan.upstream_missing, plan.upstream_nonexistent) == (31, 10)
     assert missing_of(plan) == [("sensors", 21, "2013-01-11", "2013-01-31")]
 
 
@@ -69,7 +69,7 @@ def test_an_asset_without_any_data_is_named_alone(alice: User) -> None:
     asset("sensors", DAILY_2013)
     following("report", None, of={"raw_flights": None, "sensors": None})
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")["report"]
-    assert plan.missing_upstream == 1
+    assert plan.upstream_missing == 1
     assert missing_of(plan) == [("sensors", 0, "", "")]
 
 
@@ -85,7 +85,7 @@ def test_alternatives_of_a_schedule_are_named_only_if_none_is_met(alice: User) -
     )  # fmt: skip
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")["delays"]
     # Days to 20 January have weather, and so need no sensors.
-    assert plan.missing_upstream == 11
+    assert plan.upstream_missing == 11
     later_days = (11, "2013-01-21", "2013-01-31")
     assert sorted(missing_of(plan)) == [("sensors", *later_days), ("weather", *later_days)]
 

@@ -111,7 +111,10 @@ def test_hand_schedule_preview_and_backfill_say_the_same(
     assert _ready_by_hand(follower, selection) == ready
     total = len(downstream.select(selection))
     planned = plan_of(alice, "follower", selection=selection)["follower"]
-    assert (planned.to_make, planned.nonexistent_upstream) == (len(ready), total - len(ready))
+    assert (planned.to_materialize, planned.upstream_nonexistent) == (
+        len(ready),
+        total - len(ready),
+    )
     backfill = ask(alice, "follower", selection=selection)
     drive(worker)
     skipped = {"upstream_nonexistent": total - len(ready)} if total > len(ready) else {}
@@ -155,7 +158,7 @@ def test_a_retry_materializes_partitions_once_their_nonexistent_upstream_is_igno
         PartitionByInterval("@daily", start="2024-01-08", end="2024-04-01", exclude=_EXCLUDED)
     )
     load.save()
-    assert plan_of(alice, "month", selection="2024-01")["month"].to_make == 1
+    assert plan_of(alice, "month", selection="2024-01")["month"].to_materialize == 1
     retry_failed(backfill, code="newest", user=alice)
     drive(worker)
     assert outcomes(backfill, "month") == {"succeeded": 1}

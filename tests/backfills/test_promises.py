@@ -287,18 +287,18 @@ def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helpe
     assert sum(ended.values()) == planned.total
     assert ended.get("in_flight", 0) == planned.in_flight
     missing = ended.get("upstream_missing", 0) + ended.get("upstream_nonexistent", 0)
-    announced = (planned.to_make, planned.existing, planned.missing_upstream)
-    is_helped = is_helped and planned.missing_upstream > 0
+    announced = (planned.to_materialize, planned.existing, planned.upstream_missing)
+    is_helped = is_helped and planned.upstream_missing > 0
     if is_helped:
         assert (attempted + missing, exists) == (
-            planned.to_make + planned.missing_upstream,
+            planned.to_materialize + planned.upstream_missing,
             announced[1],
         )
-        assert attempted >= planned.to_make
+        assert attempted >= planned.to_materialize
     else:
         assert (attempted, exists, missing) == announced
     if not world.failing and not is_helped:
-        assert ended.get("succeeded", 0) == planned.to_make
+        assert ended.get("succeeded", 0) == planned.to_materialize
     first = planned.asset.name == "asset_0"
     is_cut = isinstance(planned.strategy, int)
     check_runs(

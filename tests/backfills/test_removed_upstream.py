@@ -292,7 +292,11 @@ def test_the_preview_says_what_another_request_would_make(alice: User, worker: G
     drive(worker)
     planned = plan_of(alice, "weekly_takings", selection="2024-03-24..2024-03-31")
     takings_plan = planned["weekly_takings"]
-    assert (takings_plan.to_make, takings_plan.missing_upstream, takings_plan.upstream_gaps) == (
+    assert (
+        takings_plan.to_materialize,
+        takings_plan.upstream_missing,
+        takings_plan.upstream_gaps,
+    ) == (
         2,
         0,
         (),

@@ -31,7 +31,7 @@ def test_the_plan_says_what_the_request_comes_to(alice: User) -> None:
     plan = check_backfill(
         request_from_text("weather", "2013-02-01", "2013-02-28", strategy=30), user=alice
     )
-    assert (plan.total, plan.to_make, plan.runs) == (84, 84, 3)
+    assert (plan.total, plan.to_materialize, plan.runs) == (84, 84, 3)
     assert (plan.first_key, plan.last_key) == ("2013-02-01", "2013-02-28")
     assert (plan.end_date - plan.start_date).days == 28
 
@@ -43,9 +43,9 @@ def test_the_plan_counts_materialized_partitions_and_those_in_flight(
     publish(begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range"))
     materialize(MaterializeRequest(asset=flights, selection="2013-01-04"), user=alice)
     plan = check_backfill(request_from_text("raw_flights", "2013-01-01", "2013-01-10"), user=alice)
-    assert (plan.total, plan.materialized, plan.in_flight, plan.to_make) == (10, 3, 1, 6)
+    assert (plan.total, plan.materialized, plan.in_flight, plan.to_materialize) == (10, 3, 1, 6)
     again = request_from_text("raw_flights", "2013-01-01", "2013-01-10", existing="all")
-    assert check_backfill(again, user=alice).to_make == 9
+    assert check_backfill(again, user=alice).to_materialize == 9
 
 
 def test_a_month_or_a_year_names_its_first_and_last_partition(alice: User) -> None:

@@ -459,7 +459,7 @@ def test_an_asset_upstream_of_one_and_downstream_of_another_is_materialized_for_
     request = {"assets": ["report", "raw"], "start": "2013-01-01", "end": "2013-01-04"}
     both = request_from_text(**request, upstream=True, downstream="all")
     plan = check_backfill(both, user=alice)
-    assert {row.asset.name: (row.total, row.to_make) for row in plan.assets} == {
+    assert {row.asset.name: (row.total, row.to_materialize) for row in plan.assets} == {
         "raw": (4, 4), "delays": (4, 4), "report": (2, 2),
     }  # fmt: skip
     backfill = create_backfill(both, user=alice)

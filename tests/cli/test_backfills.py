@@ -40,9 +40,9 @@ def test_a_request_says_all_that_the_form_says() -> None:
 
 def test_a_preview_tells_of_each_asset() -> None:
     text = output_of("backfill", "preview", *DAYS)
-    assert "missing_upstream" in text
+    assert "upstream_missing" in text
     (asset,) = json_of("backfill", "preview", *DAYS)["assets"]
-    assert (asset["asset"], asset["to_make"]) == ("raw_flights", 6)
+    assert (asset["asset"], asset["to_materialize"]) == ("raw_flights", 6)
     assert not Backfill.objects.exists()
 
 
@@ -69,7 +69,7 @@ def test_several_assets_are_named_by_options_and_dates_by_words() -> None:
         ("raw_flights", *days, "--downstream", "all"),
     ):
         plan = json_of("backfill", "preview", *chosen)
-        assert {asset["asset"]: asset["to_make"] for asset in plan["assets"]} == counts
+        assert {asset["asset"]: asset["to_materialize"] for asset in plan["assets"]} == counts
         assert [asset["layer"] for asset in plan["assets"]] == [1, 2]
     text = output_of(
         "backfill", "create", "--group", "flights", "--selection", "2013-01-01..2013-01-06"

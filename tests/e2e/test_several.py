@@ -28,7 +28,8 @@ def test_missing_upstream_partitions_are_materialized_before_their_downstream(
         "upstream": True,
     }
     plan = api.post("/backfills/preview/", **request)
-    assert [(asset["asset"], asset["layer"], asset["to_make"]) for asset in plan["assets"]] == [
+    fields = ("asset", "layer", "to_materialize")
+    assert [tuple(asset[field] for field in fields) for asset in plan["assets"]] == [
         ("several_hours", 1, 24), ("several_days", 2, 2), ("several_total", 3, 1),
     ]  # fmt: skip
     backfill = api.post("/backfills/", **request)

@@ -89,4 +89,4 @@ def test_pages_name_the_other_outlets_of_a_function(browser: Client, alice: User
     assert "/assets/train/partitions/2013-01-01/" in page
     assert "/assets/test/partitions/2013-01-01/" in page
     body = browser.get("/api/v1/assets/test/").json()
-    assert (body["made_with"], body["in_flight"]) == (["train"], 1)
+    assert (body["materialized_with"], body["in_flight"]) == (["train"], 1)

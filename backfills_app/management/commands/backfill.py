@@ -41,8 +41,8 @@ from backfills_app.services import (
 from slicewise_server.web.commands.work_progress import WorkProgress
 
 _PLANNED = (
-    "layer", "asset", "role", "total", "not_ended", "existing", "in_flight", "missing_upstream",
-    "to_make", "runs",
+    "layer", "asset", "role", "total", "not_ended", "existing", "in_flight", "upstream_missing",
+    "to_materialize", "runs",
 )  # fmt: skip
 # Counts whose name in JSON says less than people want to know.
 _COLUMN_HEADS = {"active": "queued or running"}

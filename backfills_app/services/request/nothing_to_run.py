@@ -51,11 +51,11 @@ def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]
     A backfill that starts later may find other runs ended, and upstream partitions materialized:
     only existing partitions are certain to stay.
     """
-    if plan.to_make:
+    if plan.to_materialize:
         return []
     existing = sum(planned.existing for planned in plan.assets)
     in_flight = sum(planned.in_flight for planned in plan.assets)
-    missing = sum(planned.missing_upstream for planned in plan.assets)
+    missing = sum(planned.upstream_missing for planned in plan.assets)
     starts_later = request.start_at is not None and request.start_at > plan.at
     if starts_later and (in_flight or missing):
         return []
@@ -80,7 +80,7 @@ def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]
 
 
 def _missing_upstream(plan: BackfillPlan, missing: int, request: BackfillRequest) -> Obstacle:
-    nonexistent = sum(planned.nonexistent_upstream for planned in plan.assets)
+    nonexistent = sum(planned.upstream_nonexistent for planned in plan.assets)
     needing = f"{_partitions(missing)} need{'s' if missing == 1 else ''}"
     if nonexistent == missing:
         return Obstacle(

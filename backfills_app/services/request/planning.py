@@ -122,22 +122,22 @@ class _Planner:
             in_flight_by=holders.by_backfill,
             in_flight_group=holders.other_group,
             not_ended=scope.not_ended,
-            missing_upstream=len(blocked.all),
+            upstream_missing=len(blocked.all),
             missing_by_asset=missing_by_asset(
                 scope.edges, blocked.all - blocked.nonexistent, blocked.by_edge, self._missing
             )
             if blocked.all
             else (),
-            nonexistent_upstream=len(blocked.nonexistent),
+            upstream_nonexistent=len(blocked.nonexistent),
             upstream_gaps=upstream_gaps(scope, scope.whole, self._available),
             existing=len(policy_skips.existing),
-            to_make=len(to_materialize),
+            to_materialize=len(to_materialize),
             runs=runs,
             strategy=scope.strategy,
             params=scope.params,
             mapping=scope.mapping,
             estimate=estimated(scope.asset, len(to_materialize), runs, self._runs_at_once),
-            made_with=tuple(other_outlets),
+            materialized_with=tuple(other_outlets),
         )
 
     def _available(

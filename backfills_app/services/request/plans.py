@@ -18,11 +18,11 @@ class PlannedAsset:
     """The plan of a backfill for one asset. The numbers count partitions, except ``runs``.
 
     ``total`` is the sum of ``existing`` (skipped by the policy), ``in_flight`` (held by other
-    runs), ``missing_upstream`` (needed upstream partitions are missing and not in this backfill)
-    and ``to_make`` (materialized by this backfill). ``materialized`` and ``failed`` count
+    runs), ``upstream_missing`` (needed upstream partitions are missing and not in this backfill)
+    and ``to_materialize`` (materialized by this backfill). ``materialized`` and ``failed`` count
     partitions of that status which no run holds; ``stale`` and ``older_code`` count materialized
-    partitions that are materialized again for that reason. ``nonexistent_upstream`` counts the
-    partitions of ``missing_upstream`` that need nonexistent upstream partitions. ``not_ended``
+    partitions that are materialized again for that reason. ``upstream_nonexistent`` counts the
+    partitions of ``upstream_missing`` that need nonexistent upstream partitions. ``not_ended``
     counts partitions outside the total, whose windows have not ended. ``in_flight_by`` names the
     backfills (number and name) or other runs that hold partitions. ``layer`` is 1 if the asset
     needs no other asset of the backfill, otherwise one more than the highest layer of the assets
@@ -38,7 +38,7 @@ class PlannedAsset:
     materialized: int
     failed: int
     in_flight: int
-    to_make: int
+    to_materialize: int
     runs: int
     strategy: Strategy
     params: dict[str, Any]
@@ -48,25 +48,25 @@ class PlannedAsset:
     # The group of the other runs, if these runs have one group.
     in_flight_group: int | None = None
     not_ended: int = 0
-    missing_upstream: int = 0
+    upstream_missing: int = 0
     # The missing partitions by upstream asset.
     missing_by_asset: tuple[MissingUpstream, ...] = ()
-    nonexistent_upstream: int = 0
+    upstream_nonexistent: int = 0
     # Needed upstream partitions that do not exist, and excluded ones, by upstream asset.
     upstream_gaps: tuple[UpstreamGap, ...] = ()
     existing: int = 0
     mapping: dict[str, Any] | None = None
     estimate: Estimate | None = None
     # Names of the assets that the function writes together with this one.
-    made_with: tuple[str, ...] = ()
+    materialized_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillPlan:
     """The plan of a request at this moment.
 
-    ``total``, ``to_make``, ``runs`` and ``estimate`` cover all ``assets``, which come upstream
-    before downstream; other numbers are of ``first_chosen``, the first chosen asset.
+    ``total``, ``to_materialize``, ``runs`` and ``estimate`` cover all ``assets``, which come
+    upstream before downstream; other numbers are of ``first_chosen``, the first chosen asset.
     ``first_key`` and ``last_key`` are windows, which pages show as ``first_label`` and
     ``last_label``, in the time zone ``zone``; ``selection`` is text of the selection grammar;
     ``start_date`` and ``end_date`` are the half-open hull. ``refused`` are sentences on assets and
@@ -104,9 +104,9 @@ class BackfillPlan:
         return sum(planned.total for planned in self.assets)
 
     @property
-    def to_make(self) -> int:
+    def to_materialize(self) -> int:
         """The number of partitions of all assets that the backfill would materialize."""
-        return sum(planned.to_make for planned in self.assets)
+        return sum(planned.to_materialize for planned in self.assets)
 
     @property
     def runs(self) -> int:
