@@ -3,6 +3,7 @@
 from django.urls import path
 
 from assets_app.views import (
+    asset_list,
     assets,
     bundles,
     gateways,
@@ -21,7 +22,10 @@ from assets_app.views import (
 
 app_name = "assets"
 urlpatterns = [
-    path("assets/", assets.assets, name="assets"),
+    path("assets/", asset_list.assets, name="assets"),
+    # No address below `assets/`, where any word may be the name of an asset.
+    path("pause-assets/", pausing.pause_several, name="pause-several"),
+    path("unpause-assets/", pausing.unpause_several, name="unpause-several"),
     # An asset may have the name `graph`: its page comes first, and the second address is always the
     # graph's, as no page of an asset has it.
     path("assets/graph/", graph.graph_or_asset, name="graph-or-asset"),

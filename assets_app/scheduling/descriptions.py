@@ -23,6 +23,9 @@ _PRESETS = {
 _EVERY_MINUTES = re.compile(r"\*/(\d+) \* \* \* \*")
 _HOURLY = re.compile(r"(\d+) \* \* \* \*")
 _DAILY = re.compile(r"(\d+) (\d+) \* \* \*")
+_WEEKLY = re.compile(r"(\d+) (\d+) \* \* ([0-7])(?:-([0-7]))?")
+_MONTHLY = re.compile(r"(\d+) (\d+) ([1-9]|[12]\d|3[01]) \* \*")
+_WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _EPOCH = "1970-01-01T00:00Z"
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -135,8 +138,18 @@ def cron_in_words(expression: str) -> str:
     if match := _HOURLY.fullmatch(expression):
         return f"every hour at minute {match[1]}"
     if match := _DAILY.fullmatch(expression):
-        return f"every day at {int(match[2]):02}:{int(match[1]):02}"
+        return f"every day at {_clock(match)}"
+    if match := _WEEKLY.fullmatch(expression):
+        until = f" to {_WEEKDAYS[int(match[4])]}" if match[4] else ""
+        return f"every {_WEEKDAYS[int(match[3])]}{until} at {_clock(match)}"
+    if match := _MONTHLY.fullmatch(expression):
+        return f"on day {match[3]} of each month at {_clock(match)}"
     return ""
+
+
+def _clock(match: re.Match[str]) -> str:
+    """Return the time of day of a cron that begins with one minute and one hour."""
+    return f"{int(match[2]):02}:{int(match[1]):02}"
 
 
 def local_text(moment: datetime, timezone: str) -> str:

@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from assets_app.models import Schedule
 from assets_app.queries.ticks import LATE_AFTER
-from assets_app.scheduling.descriptions import term_in_words
+from assets_app.scheduling.descriptions import cron_in_words, term_in_words
 from partitions_app.templatetags.slicewise_pages import duration
 
 register = template.Library()
@@ -31,6 +32,22 @@ def after_assets(expression: Mapping[str, Any], timezone: str | None = None) -> 
     word = " or " if expression["kind"] == "any" else " and "
     operands = ((_in_parentheses(operand, timezone),) for operand in expression["of"])
     return format_html_join(word, "{}", operands)
+
+
+@register.simple_tag
+def schedule_in_words(schedule: Schedule) -> SafeString:
+    """Render the schedule of a list in words: ``every day at 06:00 (Europe/Berlin)``; or as the
+    schedule is written, where words are no clearer.
+    """
+    rule = schedule.rule or {}
+    timezone, term = rule.get("timezone") or "UTC", rule["schedule"]
+    if not schedule.by_time:
+        return format_html("Triggered by {}", after_assets(term, timezone))
+    if term["kind"] == "timedelta":
+        return format_html("{}", term_in_words(term, timezone))
+    if words := cron_in_words(term["expression"]):
+        return format_html("{} ({})", words, timezone)
+    return format_html("<code>{}</code> ({})", term["expression"], timezone)
 
 
 def _in_parentheses(operand: Mapping[str, Any], timezone: str | None) -> SafeString:

@@ -1,11 +1,10 @@
-"""The pages of assets: the list, and the page of one asset."""
+"""The page of one asset, and the assets that pages show."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -14,71 +13,24 @@ from django.views.decorators.http import require_safe
 from accounts_app.policy import Action, may, may_for_assets
 from assets_app.models import Asset, Run
 from assets_app.queries.asset_graph import neighbours_of
-from assets_app.queries.clock import database_now
-from assets_app.queries.counts import assets_in_progress, failed_counts
 from assets_app.queries.orphans import materialized_total, orphan_count
-from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.overview import AssetStatus, asset_statuses
 from assets_app.queries.pages import import_error_of
 from assets_app.queries.run_durations import duration_chart
-from assets_app.queries.stale_counts import stale_counts_of_all
-from assets_app.queries.ticks import LATE_AFTER, late_schedules
 from assets_app.views.declaration_tabs import definition_tab, settings_tab, validations_tab
 from assets_app.views.graph_canvas import neighbourhood_graph
 from assets_app.views.partitions_tab import grid_poll, partitions_tab
 from assets_app.views.schedules import schedule_tab
+from assets_app.views.status_versions import next_tick, version_of_statuses
 from partitions_app.rules import has_time
-from slicewise_server.web.listing import (
-    address_of,
-    page_of_rows,
-    unchanged,
-    version_of,
-)
+from slicewise_server.web.listing import page_of_rows, unchanged
 from slicewise_server.web.live_fragments import is_poll, render_live
 
-ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
-SHOWN = {
-    "": "All assets",
-    "failed": "Failed",
-    "overdue": "Overdue",
-    "stale": "Stale",
-    "queued": "Queued",
-    "running": "Running",
-    "paused": "Paused",
-    "late": "Overdue tick",
-    "failing": "Failing schedule",
-    "gone": "Removed",
-}
 TABS = (
     "partitions", "runs", "schedule", "neighbours", "validations", "settings", "definition",
 )  # fmt: skip
 _PARTITIONS = "partitions"
 _LIVE_TABS = ("runs", "schedule")
-
-
-@login_required
-@require_safe
-def assets(request: HttpRequest) -> HttpResponse:
-    """Render the list of assets, with the status of each asset; only the rows for a poll."""
-    page = page_of_rows(request, _matching(request), 40)
-    now = database_now()
-    statuses = asset_statuses(page.items, now=now) if page.items else []
-    version = _version(statuses, now, page.has_next)
-    if is_poll(request) and (answer := unchanged(request, version)):
-        return answer
-    context = {
-        "page": page,
-        "asset_statuses": statuses,
-        "orders": ORDERS,
-        "shown": SHOWN,
-        "filtered": any(request.GET.get(name) for name in ("q", "show")),
-        "any_asset": bool(page.items) or Asset.objects.exists(),
-        "version": version,
-        "again": address_of(request, ("q", "show", "sort", "page")),
-    }
-    return render(
-        request, f"assets_app/assets.html{'#listed' if is_poll(request) else ''}", context
-    )
 
 
 @login_required
@@ -96,7 +48,7 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     tab = tab if tab in TABS else _PARTITIONS
     status = asset_statuses([asset_row], strips=False, now=now)[0]
     orphans = orphan_count(asset_row, status.materialized)
-    head_version = _version(
+    head_version = version_of_statuses(
         [status], now, orphans, asset_row.description, asset_row.active, _minutes_left(status, now)
     )
     head = {
@@ -126,37 +78,9 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, f"assets_app/asset_{tab}.html", context)
 
 
-def _version(statuses: Sequence[AssetStatus], now: datetime, *more: object) -> str:
-    """Return a digest of the values that pages show of the assets."""
-    due_before = now - LATE_AFTER
-    shown = [
-        (
-            status.asset.pk,
-            status.asset.paused,
-            status.counts,
-            status.held,
-            status.queued,
-            status.expected,
-            status.last_success,
-            status.stale,
-            status.late,
-            status.warned,
-            status.strip and [look.name for look in status.strip.looks],
-            next_at := _next_tick(status),
-            next_at is not None and next_at < due_before,
-        )
-        for status in statuses
-    ]
-    return version_of((shown, more))
-
-
-def _next_tick(status: AssetStatus) -> datetime | None:
-    return getattr(getattr(status.asset.producer, "schedule", None), "next_at", None)
-
-
 def _minutes_left(status: AssetStatus, now: datetime) -> int | None:
     """Return the whole minutes until the next tick, which the head of the page shows in words."""
-    next_at = _next_tick(status)
+    next_at = next_tick(status)
     return None if next_at is None else (next_at - now) // timedelta(minutes=1)
 
 
@@ -193,32 +117,6 @@ def is_external(asset: Asset) -> bool:
 def can_be_backfilled(asset: Asset) -> bool:
     """Return whether the asset can be materialized and has a dimension of time."""
     return can_be_materialized(asset) and has_time(asset.definition)
-
-
-def _matching(request: HttpRequest) -> QuerySet[Asset]:
-    rows = Asset.objects.select_related("partition_definition", "producer__schedule")
-    show = request.GET.get("show", "")
-    rows = rows.filter(active=show != "gone")
-    if show == "paused":
-        rows = rows.filter(paused=True)
-    elif show == "failed":
-        rows = rows.filter(pk__in=list(failed_counts()))
-    elif show == "stale":
-        rows = rows.filter(pk__in=list(stale_counts_of_all()))
-    elif show == "late":
-        rows = rows.filter(producer__schedule__in=late_schedules(database_now()))
-    elif show == "failing":
-        rows = rows.filter(producer__schedule__failing_since__isnull=False)
-    elif show in ("queued", "running"):
-        rows = rows.filter(pk__in=assets_in_progress(queued=show == "queued"))
-    elif show == "overdue":
-        rows = rows.filter(pk__in=list(overdue_by_asset(database_now())))
-    if text := request.GET.get("q", "").strip():
-        rows = rows.filter(
-            Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)
-        )
-    order = request.GET.get("sort", "")
-    return rows.order_by(order if order in ORDERS else "name", "name")
 
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:

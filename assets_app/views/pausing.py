@@ -1,4 +1,4 @@
-"""Pausing and unpausing the schedule of an asset."""
+"""Pausing and unpausing the schedules of one asset or of several."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -8,8 +8,13 @@ from django.views.decorators.http import require_POST
 
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action
+from assets_app.catalogue.bulk_pausing import BulkPause, set_paused_in_bulk
 from assets_app.catalogue.pausing import set_paused
 from assets_app.views.assets import asset_for_page
+from assets_app.views.run_filters import is_id
+from slicewise_server.web.request_errors import InvalidRequest
+
+_MOST_NAMED = 10
 
 
 @login_required
@@ -32,6 +37,64 @@ def unpause(request: HttpRequest, name: str) -> HttpResponse:
     set_paused(asset, False, user=person_of(request))
     messages.success(request, f"{name} unpaused. Missed partitions do not run automatically.")
     return _back(name)
+
+
+@login_required
+@require_POST
+@posts_need(Action.PAUSE)
+def pause_several(request: HttpRequest) -> HttpResponse:
+    """Pause the selected assets."""
+    return _set_several(request, True)
+
+
+@login_required
+@require_POST
+@posts_need(Action.PAUSE)
+def unpause_several(request: HttpRequest) -> HttpResponse:
+    """Unpause the selected assets from now on."""
+    return _set_several(request, False)
+
+
+def _set_several(request: HttpRequest, paused: bool) -> HttpResponse:
+    ids = [int(text) for text in request.POST.getlist("id") if is_id(text)]
+    if not ids:
+        messages.error(request, "No asset selected.")
+        return _back_to_list(request)
+    try:
+        _report(request, set_paused_in_bulk(ids, paused, user=person_of(request)), paused)
+    except InvalidRequest as refusal:
+        messages.error(request, str(refusal))
+    return _back_to_list(request)
+
+
+def _report(request: HttpRequest, result: BulkPause, paused: bool) -> None:
+    """Tell which assets changed, and why others did not."""
+    word = "paused" if paused else "unpaused"
+    if names := result.changed:
+        counted = "1 asset" if len(names) == 1 else f"{len(names)} assets"
+        effect = (
+            "Manual runs and backfills still work."
+            if paused
+            else "Missed partitions do not run automatically."
+        )
+        messages.success(request, f"{counted} {word}: {_listed(names)}. {effect}")
+    if result.unchanged:
+        reasons = [f"{name} ({reason})" for name, reason in result.unchanged.items()]
+        messages.warning(request, f"Not {word}: {_listed(reasons)}.")
+
+
+def _listed(texts: list[str]) -> str:
+    """Join the first texts with commas, and count the others."""
+    more = len(texts) - _MOST_NAMED
+    return ", ".join(texts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _back_to_list(request: HttpRequest) -> HttpResponseRedirect:
+    """Redirect to the list as it was shown."""
+    # A query string of the list, never another address.
+    query = request.POST.get("back", "").lstrip("?")
+    address = reverse("assets:assets")
+    return HttpResponseRedirect(f"{address}?{query}" if query else address)
 
 
 def _back(name: str) -> HttpResponseRedirect:

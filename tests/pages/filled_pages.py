@@ -81,6 +81,7 @@ def _record_assets(user: User) -> None:
     weather = external("weather", DAILY_2013, group="sources", tags=["prod"])
     flights = asset(
         _NAME, _WINTER, upstream={"weather": None}, description="Flights of a day. " * 9,
+        owners=["ada.lovelace@example.org", "data platform"], tags=["daily", "finance-quarterly"],
         group="flights", tags=["prod"], owners=["vera"], uri="file:///lake/flights",
         outlet_validations=[_CHECK],
     )  # fmt: skip

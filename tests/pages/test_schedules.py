@@ -390,7 +390,7 @@ def test_open_pages_show_a_tick_that_becomes_overdue(
         "/assets/daily/?fragment=head&": browser.get("/assets/daily/").context["head_version"],
     }
     # In place of half a minute.
-    for module in ("views.assets", "templatetags.slicewise_schedules"):
+    for module in ("views.status_versions", "templatetags.slicewise_schedules"):
         monkeypatch.setattr(f"assets_app.{module}.LATE_AFTER", timedelta(seconds=10))
     for address, version in versions.items():
         polled = browser.get(f"{address}version={version}", headers={"hx-request": "true"})

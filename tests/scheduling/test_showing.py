@@ -63,6 +63,11 @@ def texts(of: Asset) -> dict[str, str]:
         ("*/0 * * * *", ""),
         ("5 * * * *", "every hour at minute 5"),
         ("30 6 * * *", "every day at 06:30"),
+        ("30 6 * * 1", "every Monday at 06:30"),
+        ("0 6 * * 1-5", "every Monday to Friday at 06:00"),
+        ("0 6 * * 9", ""),
+        ("0 6 2 * *", "on day 2 of each month at 06:00"),
+        ("0 6 32 * *", ""),
         ("0 0 1,15 * 2", ""),
     ],
 )

@@ -106,10 +106,10 @@ def _make_assets(place: str, boss: User) -> dict[str, Any]:
     )
     factories.external(f"{place}-told", factories.DAILY_2013)
     factories.asset(f"{place}-whole")
-    factories.asset(f"{place}-held", factories.DAILY_2013, paused=True)
+    held = factories.asset(f"{place}-held", factories.DAILY_2013, paused=True)
     add_partitions(runtime_asset, ["AA"], user=boss)
     addresses = {name: f"{place}-{name}" for name in ("found", "told", "whole", "held")}
-    return addresses | {"asset": place, "asset_id": asset.pk}
+    return addresses | {"asset": place, "asset_id": asset.pk, "held_id": held.pk}
 
 
 def _make_backfills(owned: Mapping[str, dict[str, Any]], boss: User) -> None:

@@ -283,10 +283,18 @@ PAGES_ACCOUNTS: Rules = {
     "alerts/deliveries/<uuid:delivery_id>/resend/": written("delivery", Write(who=EDITORS)),
 }
 
+
+def _chosen(name: str) -> Body:
+    return lambda things: {"id": [things[name]]}
+
+
 _ASSET_PAGE = "assets/<str:name>/"
 PAGES_ASSETS: Rules = {
     **readable("assets/", "gateways/", "gateways/listed/", "bundles/"),
     **readable("assets/graph/", "assets/graph/all/"),
+    # An asset without a schedule stays as it is.
+    "pause-assets/": written("", Write(who=EDITORS, body=_chosen("asset_id"), changes=False)),
+    "unpause-assets/": written("", Write(who=EDITORS, body=_chosen("held_id"))),
     **readable(
         _ASSET_PAGE, _ASSET_PAGE + "impact/", _ASSET_PAGE + "partitions/<path:key>/", of="asset"
     ),

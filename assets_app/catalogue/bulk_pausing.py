@@ -1,0 +1,53 @@
+"""Pausing and unpausing several assets, with the reason for each asset that stays as it is."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from accounts_app import policy
+from accounts_app.models import User
+from assets_app.catalogue.pausing import set_paused
+from assets_app.models import Asset
+from slicewise_server.web.request_errors import InvalidRequest
+
+MOST_AT_ONCE = 200
+
+
+@dataclass(slots=True)
+class BulkPause:
+    """The names of the changed assets, and the reasons why other assets stay, by name."""
+
+    changed: list[str] = field(default_factory=list)
+    unchanged: dict[str, str] = field(default_factory=dict)
+
+
+def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> BulkPause:
+    """Pause or unpause each of the assets, each in a transaction of its own, in order of name.
+
+    Assets that one function materializes are paused together: an asset that the list names beside
+    such an asset counts as changed. Raises InvalidRequest on ``assets``, and PermissionDenied.
+    """
+    policy.require(user, policy.Action.PAUSE)
+    asset_ids = set(ids)
+    if not 1 <= len(asset_ids) <= MOST_AT_ONCE:
+        raise InvalidRequest({"assets": f"Between 1 and {MOST_AT_ONCE}, not {len(asset_ids)}."})
+    rows = Asset.objects.filter(pk__in=asset_ids).select_related("producer__schedule")
+    assets = list(rows.order_by("name"))
+    result = BulkPause()
+    for asset in assets:
+        if reason := _reason_to_stay(asset, paused):
+            result.unchanged[asset.name] = reason
+            continue
+        set_paused(asset, paused, user=user)
+        result.changed.append(asset.name)
+    for pk in sorted(asset_ids - {asset.pk for asset in assets}):
+        result.unchanged[f"asset {pk}"] = "no such asset"
+    return result
+
+
+def _reason_to_stay(asset: Asset, paused: bool) -> str:
+    """Return why the asset stays as it is; empty for an asset to pause or unpause."""
+    if asset.paused == paused:
+        return "already paused" if paused else "not paused"
+    schedule = getattr(asset.producer, "schedule", None)
+    # A pause that began under an earlier schedule can end without one.
+    return "no schedule" if paused and (schedule is None or schedule.rule is None) else ""

@@ -1,0 +1,156 @@
+"""The list of assets: declared facts with filters, schedules in words, and pauses of several."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.models import AuditEntry
+from accounts_app.policy import Role
+from assets_app.models import Asset
+from tests.clients import browser_of
+from tests.factories import DAILY_2013, asset, person
+from tests.pages.markup import compact, page_at
+from tests.scheduling.scheduled_assets import DAILY, at, cron, scheduled
+
+pytestmark = pytest.mark.django_db
+
+BEGAN = at(2024, 7, 1)
+
+
+@pytest.fixture
+def editor(db: None) -> Client:
+    return browser_of(person("eve", Role.EDITOR))
+
+
+@pytest.fixture
+def declared(db: None) -> None:
+    asset("orders", DAILY_2013, owners=["ada", "shop team"], tags=["daily"], group="shop")
+    asset("visits", DAILY_2013, owners=["bob"], tags=["daily", "raw"], kind="parquet")
+
+
+def listed(client: Client, query: str = "") -> str:
+    return compact(page_at(client, f"/assets/{query}"))
+
+
+def names(client: Client, query: str) -> list[str]:
+    page = listed(client, query)
+    return [name for name in ("orders", "visits") if f'href="/assets/{name}/"' in page]
+
+
+@pytest.mark.parametrize(
+    ("query", "matching"),
+    [
+        ("?owner=shop+team", ["orders"]),
+        ("?owner=shop", []),
+        ("?tag=daily", ["orders", "visits"]),
+        ("?tag=daily&owner=bob", ["visits"]),
+        ("?kind=parquet", ["visits"]),
+        ("?group=shop&q=ord", ["orders"]),
+        ("?group=%00", None),
+    ],
+)
+@pytest.mark.usefixtures("declared")
+def test_assets_are_filtered_by_owner_tag_kind_and_group(
+    browser: Client, query: str, matching: list[str] | None
+) -> None:
+    if matching is None:
+        assert browser.get(f"/assets/{query}").status_code == 400
+    else:
+        assert names(browser, query) == matching
+
+
+@pytest.mark.usefixtures("declared")
+def test_owners_and_tags_are_shown_and_offered_as_filters(browser: Client) -> None:
+    page = listed(browser)
+    assert 'href="?owner=shop%20team"' in page
+    assert 'href="?tag=raw"' in page
+    assert '<option value="shop team">shop team</option>' in page
+    assert '<details class="more-filters">' in page
+    filtered = listed(browser, "?tag=raw")
+    assert '<option value="raw" selected>raw</option>' in filtered
+    assert '<details class="more-filters" open>' in filtered
+    assert "tag=raw&amp;version=" in filtered
+    # An old address names a tag that no asset has any more.
+    assert '<option value="old" selected>old</option>' in listed(browser, "?tag=old")
+
+
+def test_facts_that_no_asset_has_are_no_filters(browser: Client) -> None:
+    asset("orders", DAILY_2013)
+    assert "More filters" not in listed(browser)
+    assert "Owners and tags" not in listed(browser)
+
+
+def test_schedules_are_listed_in_words(browser: Client) -> None:
+    scheduled("early", cron("30 6 * * 1-5"), DAILY, since=BEGAN)
+    scheduled("odd", cron("0 0 1,15 * 2"), DAILY, since=BEGAN)
+    page = listed(browser)
+    assert "every Monday to Friday at 06:30 (UTC)" in page
+    assert "<code>0 0 1,15 * 2</code>(UTC)" in page
+
+
+def test_several_assets_are_paused_and_unpaused_with_one_answer(editor: Client) -> None:
+    daily, weekly = (
+        scheduled(name, cron(f"@{name}"), DAILY, since=BEGAN) for name in ("daily", "weekly")
+    )
+    held = scheduled("held", cron("@daily"), DAILY, since=BEGAN)
+    Asset.objects.filter(pk=held.pk).update(paused=True)
+    manual = asset("manual", DAILY_2013)
+    ids = [row.pk for row in (daily, weekly, held, manual)]
+    answer = editor.post("/pause-assets/", {"id": [*ids, "x", 999999], "back": "sort=group"})
+    assert answer["Location"] == "/assets/?sort=group"
+    page = listed(editor)
+    assert "2 assets paused: daily, weekly. Manual runs and backfills still work." in page
+    stayed = (
+        "Not paused: held (already paused), manual (no schedule), asset 999999 (no such asset)."
+    )
+    assert stayed in page
+    assert set(Asset.objects.filter(paused=True).values_list("name", flat=True)) == {
+        "daily", "held", "weekly",
+    }  # fmt: skip
+    entries = AuditEntry.objects.order_by("pk").values_list("action", "subject", "actor__username")
+    assert list(entries) == [("pause", "daily", "eve"), ("pause", "weekly", "eve")]
+    answer = editor.post("/unpause-assets/", {"id": ids}, follow=True)
+    text = compact(answer.content.decode())
+    assert "3 assets unpaused: daily, held, weekly." in text
+    assert "Not unpaused: manual (not paused)." in text
+
+
+def test_assets_of_one_function_are_paused_once(editor: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    first = Asset.objects.get(name="daily")
+    second = Asset.objects.create(name="other", bundle=first.bundle, producer=first.producer)
+    answer = editor.post("/pause-assets/", {"id": [first.pk, second.pk]}, follow=True)
+    assert "2 assets paused: daily, other." in compact(answer.content.decode())
+    assert AuditEntry.objects.count() == 1
+
+
+def test_who_may_not_pause_sees_no_boxes_and_is_refused(browser: Client) -> None:
+    paused = asset("orders", DAILY_2013)
+    assert "Select orders" not in listed(browser)
+    assert browser.post("/pause-assets/", {"id": [paused.pk]}).status_code == 403
+
+
+def test_a_pause_without_assets_or_of_too_many_is_refused(editor: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    assert "Select daily" in listed(editor)
+    nothing = editor.post("/pause-assets/", {"id": ["x"]}, follow=True)
+    assert "No asset selected." in nothing.content.decode()
+    many = editor.post("/pause-assets/", {"id": list(range(1, 202))}, follow=True)
+    assert "Between 1 and 200, not 201." in many.content.decode()
+    assert not Asset.objects.filter(paused=True).exists()
+
+
+@pytest.mark.usefixtures("declared")
+def test_facts_cost_the_same_for_few_and_many_assets(browser: Client) -> None:
+    def statements(ask: Callable[[], object]) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            ask()
+        return len(captured)
+
+    few = statements(lambda: listed(browser))
+    for number in range(12):
+        asset(f"a{number}", DAILY_2013, owners=[f"o{number}"], tags=[f"t{number}"])
+    assert statements(lambda: listed(browser)) == few
