@@ -78,6 +78,27 @@ def test_the_difference_of_two_versions_is_shown_with_its_secrets_masked(browser
     assert page_at(browser, "/assets/raw_flights/?tab=definition&older=x&newer=y")
 
 
+def test_changes_of_the_declaration_are_shown_beside_the_source(browser: Client) -> None:
+    flights = asset("raw_flights", DAILY_2013, params={"password": "hunter2"})
+    source = "def f(): ..."
+    older, newer = changed(flights, source, "a"), changed(flights, source, "b")
+    newer.definition = newer.definition | {
+        "schedule": {"kind": "cron", "expression": "@weekly"}, "retries": 7, "line": 99,
+        "params": {"password": "hunter3"},
+    }  # fmt: skip
+    newer.save()
+    names = f"?tab=definition&older={older.digest[:12]}&newer={newer.digest[:12]}"
+    page = compact(page_at(browser, f"/assets/raw_flights/{names}"))
+    assert "The source is the same." in page
+    assert re.search(r'class="added">\+ *&quot;expression&quot;: &quot;@weekly&quot;', page)
+    assert re.search(r'class="added">\+ *&quot;retries&quot;: 7', page)
+    assert "&quot;line&quot;" not in page
+    assert "hunter" not in page
+    same = f"?tab=definition&older={older.digest[:12]}&newer={older.digest[:12]}"
+    page = page_at(browser, f"/assets/raw_flights/{same}")
+    assert "Schedule, partitions and options are the same." in page
+
+
 def test_results_of_validations_are_listed_newest_first(browser: Client) -> None:
     flights = asset("raw_flights", DAILY_2013)
     assert "No validations" in page_at(browser, "/assets/raw_flights/?tab=validations")
