@@ -1,7 +1,9 @@
-"""Forms for signing in and for a new password."""
+"""Forms for signing in, for a new password and for a new token."""
 
+from datetime import timedelta
 from typing import Any
 
+from django import forms
 from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.core.exceptions import ValidationError
@@ -9,6 +11,7 @@ from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
+from accounts_app.models import User
 from accounts_app.services.sign_in_limits import forget_failures
 
 
@@ -47,8 +50,47 @@ class OwnPasswordForm(PasswordChangeForm):
     def clean_old_password(self) -> str:
         """Check the password under the limits of a sign-in: a session may have been left open."""
         password: str = self.cleaned_data["old_password"]
-        name = self.user.get_username()
-        if authenticate(self._request, username=name, password=password) is None:
-            raise ValidationError("The old password is wrong.", code="password_incorrect")
-        forget_failures(self._request, self.user)
+        _check_password(self._request, self.user, password, "The old password is wrong.")
         return password
+
+
+class NewTokenForm(forms.Form):
+    """A form for a new token: how long the token lives, and the password of the user."""
+
+    days = forms.TypedChoiceField(
+        label="Expires",
+        coerce=int,
+        choices=[(days, f"in {days} days") for days in (7, 30, 90)],
+        initial=30,
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._request, self._user = request, user
+        self.fields["days"].widget.attrs["class"] = "form-select"
+        self.fields["password"].widget.attrs["class"] = "form-control"
+
+    @sensitive_variables()
+    def clean_password(self) -> str:
+        """Check the password under the limits of a sign-in: a session may have been left open."""
+        password: str = self.cleaned_data["password"]
+        _check_password(self._request, self._user, password, "The password is wrong.")
+        return password
+
+    @property
+    def lifetime(self) -> timedelta:
+        """The chosen time until the token expires; of a valid form."""
+        return timedelta(days=self.cleaned_data["days"])
+
+
+@sensitive_variables()
+def _check_password(request: HttpRequest, user: User, password: str, refusal: str) -> None:
+    """Raise ValidationError unless the password is that of the user."""
+    if authenticate(request, username=user.get_username(), password=password) is None:
+        raise ValidationError(refusal, code="password_incorrect")
+    forget_failures(request, user)

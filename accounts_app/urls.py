@@ -11,5 +11,6 @@ urlpatterns = [
     path("audit/", views.audit_log, name="audit"),
     path("account/", views.account, name="account"),
     path("account/sign-out-everywhere/", views.sign_out_all, name="sign-out-everywhere"),
+    path("account/tokens/", views.create_token, name="token-create"),
     path("account/tokens/<str:key>/revoke/", views.revoke, name="token-revoke"),
 ]

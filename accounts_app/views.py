@@ -13,13 +13,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts_app.forms import OwnPasswordForm, SignInForm
+from accounts_app.forms import NewTokenForm, OwnPasswordForm, SignInForm
 from accounts_app.models import AuditEntry, User
 from accounts_app.page_policy import person_of
 from accounts_app.policy import opens_admin
 from accounts_app.services.passwords import change_own_password
 from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
-from accounts_app.services.tokens import revoke_token, tokens_of
+from accounts_app.services.tokens import IssuedToken, issue_token, revoke_token, tokens_of
 from slicewise_server.web.listing import address_of, page_of_rows
 from slicewise_server.web.request_errors import ConflictingRequest
 
@@ -67,7 +67,40 @@ def account(request: HttpRequest) -> HttpResponse:
             "Password changed. Your other sessions have ended, and your tokens are revoked.",
         )
         return redirect("accounts:account")
-    context = {"form": form, "tokens": tokens_of(person), "roles": person.groups.order_by("name")}
+    return _account_page(request, form, NewTokenForm(request, person))
+
+
+@sensitive_post_parameters()
+@never_cache
+@login_required
+@require_POST
+def create_token(request: HttpRequest) -> HttpResponse:
+    """Create a token for the user, and show the token in this answer alone."""
+    person = person_of(request)
+    token_form = NewTokenForm(request, person, request.POST)
+    issued = issue_token(person, lifetime=token_form.lifetime) if token_form.is_valid() else None
+    if issued:
+        token_form = NewTokenForm(request, person)
+    elif not token_form.errors:
+        token_form.add_error(None, "Your password has changed. Sign in again.")
+    return _account_page(request, OwnPasswordForm(request, person), token_form, issued)
+
+
+@sensitive_variables()
+def _account_page(
+    request: HttpRequest,
+    form: OwnPasswordForm,
+    token_form: NewTokenForm,
+    issued: IssuedToken | None = None,
+) -> HttpResponse:
+    person = person_of(request)
+    context = {
+        "form": form,
+        "token_form": token_form,
+        "issued": issued,
+        "tokens": tokens_of(person),
+        "roles": person.groups.order_by("name"),
+    }
     return render(request, "accounts_app/account.html", context)
 
 

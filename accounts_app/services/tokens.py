@@ -1,6 +1,6 @@
 """Services that issue, list and revoke tokens for programs."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db import transaction
@@ -19,8 +19,9 @@ class IssuedToken(NamedTuple):
     expiry: datetime | None
 
 
-def issue_token(user: User) -> IssuedToken | None:
-    """Create a token for a user who has just given the password.
+def issue_token(user: User, *, lifetime: timedelta | None = None) -> IssuedToken | None:
+    """Create a token for a user who has just given the password; by default the token lives as long
+    as the setting says.
 
     Return None if sessions and tokens have ended since the user was read: the given password may be
     the old password by now.
@@ -31,7 +32,8 @@ def issue_token(user: User) -> IssuedToken | None:
         )
         if present is None or present.sign_in_generation != user.sign_in_generation:
             return None
-        token, text = AuthToken.objects.create(user=present)
+        expiry = {} if lifetime is None else {"expiry": lifetime}
+        token, text = AuthToken.objects.create(user=present, **expiry)
         audit.record(present, "create", "token", token.token_key)
     return IssuedToken(text, token.expiry)
 

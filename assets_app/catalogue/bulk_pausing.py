@@ -49,5 +49,6 @@ def _reason_to_stay(asset: Asset, paused: bool) -> str:
     if asset.paused == paused:
         return "already paused" if paused else "not paused"
     schedule = getattr(asset.producer, "schedule", None)
+    has_schedule = asset.active and schedule is not None and schedule.rule is not None
     # A pause that began under an earlier schedule can end without one.
-    return "no schedule" if paused and (schedule is None or schedule.rule is None) else ""
+    return "no schedule" if paused and not has_schedule else ""

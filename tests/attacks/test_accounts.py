@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 from knox.models import AuthToken
 
 from accounts_app import forms
@@ -371,3 +373,46 @@ def test_a_session_from_before_the_upgrade_stays(vera: User) -> None:
     assert vera.get_session_auth_hash() == django_own
     vera.sign_out_everywhere()
     assert vera.get_session_auth_hash() != django_own
+
+
+def test_the_page_of_the_account_creates_a_token_and_shows_it_once(
+    browser: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = browser.post("/account/tokens/", {"password": OLD, "days": "7"})
+    assert "no-store" in answer["Cache-Control"]
+    (text,) = re.findall(r'id="new-token" value="(\w+)"', answer.content.decode())
+    assert opens(text)
+    stored = AuthToken.objects.get()
+    assert abs(stored.expiry - timezone.now() - timedelta(days=7)) < timedelta(minutes=5)
+    entry = AuditEntry.objects.get(subject_type="token")
+    assert (entry.action, entry.actor.username) == ("create", "vera")  # type: ignore[union-attr]
+    page = browser.get("/account/").content.decode()
+    assert stored.token_key[:8] in page
+    for shown in (page, str(entry.detail), str(dict(browser.session)), caplog.text):
+        assert text not in shown
+        assert OLD not in shown
+
+
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [
+        ({"password": "wrong", "days": "7"}, "The password is wrong."),
+        ({"password": OLD, "days": "3650"}, "not one of the available choices"),
+        ({}, "This field is required."),
+    ],
+)
+def test_a_wrong_request_for_a_token_creates_none(
+    browser: Client, form: dict[str, str], error: str
+) -> None:
+    answer = browser.post("/account/tokens/", form)
+    assert error in answer.content.decode()
+    assert not AuthToken.objects.exists()
+
+
+def test_a_token_needs_the_token_of_a_form_and_a_session(browser: Client) -> None:
+    form = {"password": OLD, "days": "7"}
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = browser.cookies
+    assert strict.post("/account/tokens/", form).status_code == 403
+    assert Client().post("/account/tokens/", form).status_code == 302
+    assert not AuthToken.objects.exists()

@@ -265,6 +265,7 @@ PAGES_ACCOUNTS: Rules = {
     ),
     "account/": asked("", Write(who=READERS, changes=False)),
     "account/sign-out-everywhere/": written("", Write(who=READERS)),
+    "account/tokens/": written("", Write(who=READERS, changes=False)),
     # The token of `operator`: an admin revokes others on the admin site.
     "account/tokens/<str:key>/revoke/": written(
         "own_token", Write(who=frozenset({"operator"}), refusal=404)
