@@ -21,8 +21,11 @@ const formats = new Map();
 export function zone() {
   const chosen = localStorage.getItem(key) ?? "";
   if (chosen === "utc") return "UTC";
-  const ofAsset = document.querySelector("main[data-zone]")?.dataset.zone;
-  return (chosen === "asset" && ofAsset) || undefined;
+  return (chosen === "asset" && zoneOfAsset()) || undefined;
+}
+
+function zoneOfAsset() {
+  return document.querySelector("main[data-zone]")?.dataset.zone;
 }
 
 // A browser may not know every zone that the server knows.
@@ -34,8 +37,7 @@ function format(form, timeZone) {
   }
 }
 
-function formatter(form) {
-  const timeZone = zone();
+function formatter(form, timeZone = zone()) {
   const name = `${form} ${timeZone}`;
   if (!formats.has(name)) formats.set(name, format(forms[form], timeZone));
   return formats.get(name);
@@ -114,11 +116,19 @@ function nameZone() {
   line.hidden = false;
 }
 
+// The instant in the chosen zone, and beside it in the zone of the asset and in UTC where they differ.
+function inAllZones(at, utc) {
+  const named = written(at, "named");
+  const ofAsset = zoneOfAsset();
+  const there = ofAsset && ofAsset !== "UTC" ? formatter("named", ofAsset).format(at) : named;
+  const others = there === named ? [] : [`${there}, ${ofAsset}`];
+  if (!named.endsWith(" UTC")) others.push(utc);
+  return others.length ? `${named} (${others.join("; ")})` : named;
+}
+
 export function showTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([data-shown])")) {
-    const utc = time.textContent;
-    const named = written(new Date(time.dateTime), "named");
-    time.title = named.endsWith(" UTC") ? named : `${named} (${utc})`;
+    time.title = inAllZones(new Date(time.dateTime), time.textContent);
     time.dataset.shown = "";
     show(time);
   }

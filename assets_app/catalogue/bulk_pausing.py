@@ -1,4 +1,4 @@
-"""Pausing and unpausing several assets, with the reason for each asset that stays as it is."""
+"""Pausing and unpausing several assets, with the reason for each unchanged asset."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class BulkPause:
 
 
 def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> BulkPause:
-    """Pause or unpause each of the assets, each in a transaction of its own, in order of name.
+    """Pause or unpause each of the assets, each in a separate transaction, in order of name.
 
     Assets that one function materializes are paused together: an asset that the list names beside
     such an asset counts as changed. Raises InvalidRequest on ``assets``, and PermissionDenied.
@@ -45,7 +45,7 @@ def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> Bul
 
 
 def _reason_to_stay(asset: Asset, paused: bool) -> str:
-    """Return why the asset stays as it is; empty for an asset to pause or unpause."""
+    """Return why the asset stays unchanged; empty for an asset to pause or unpause."""
     if asset.paused == paused:
         return "already paused" if paused else "not paused"
     schedule = getattr(asset.producer, "schedule", None)

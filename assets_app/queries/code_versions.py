@@ -46,9 +46,7 @@ def difference(older: ProducerVersion, newer: ProducerVersion) -> VersionDiffere
     )
 
 
-def _diff(
-    older_lines: list[str], newer_lines: list[str], names: tuple[str, str]
-) -> list[DiffLine]:
+def _diff(older_lines: list[str], newer_lines: list[str], names: tuple[str, str]) -> list[DiffLine]:
     lines = unified_diff(older_lines[:_MOST_LINES], newer_lines[:_MOST_LINES], *names, lineterm="")
     return [DiffLine(_kind(line), line) for line in lines]
 

@@ -35,9 +35,9 @@ def having_facts(assets: QuerySet[Asset], facts: dict[str, str]) -> QuerySet[Ass
 def offered_facts(assets: QuerySet[Asset]) -> dict[str, list[str]]:
     """Return the present values of each fact, in order, at most `MOST_OFFERED`: one statement."""
     rows = assets.order_by()
-    first, *others = (_values(rows, fact) for fact in FACTS)
+    first_fact, *more_facts = (_values(rows, fact) for fact in FACTS)
     offered: dict[str, list[str]] = {fact: [] for fact in FACTS}
-    for fact, text in first.union(*others).order_by("fact", "text"):
+    for fact, text in first_fact.union(*more_facts).order_by("fact", "text"):
         if text and len(offered[fact]) < MOST_OFFERED:
             offered[fact].append(text)
     return offered

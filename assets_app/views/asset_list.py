@@ -1,4 +1,4 @@
-"""The list of assets, which is searched, filtered and sorted by its address."""
+"""The list of assets, searched, filtered and sorted by the address."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

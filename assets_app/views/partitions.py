@@ -1,6 +1,6 @@
 """The page of one partition, and the form that materializes partitions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -22,6 +22,7 @@ from assets_app.models import (
     PartitionState,
     Run,
     RunGroup,
+    RunPartition,
     ValidationResult,
 )
 from assets_app.queries import pages
@@ -32,6 +33,7 @@ from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.overdue import late_marks
 from assets_app.queries.reasons import Reason, reason_of
 from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.validation_outcomes import outcomes_of_runs
 from assets_app.scheduling.upstream_gaps import upstream_gaps_of
 from assets_app.views.assets import (
     asset_for_page,
@@ -62,6 +64,8 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         return redirect("assets:partition", asset.name, named_key)
     window = window_of(asset, key) if row is None else None
     materializations = pages.materializations_of(row) if row else []
+    runs = pages.runs_of_partition(row) if row else []
+    outcomes = outcomes_of_runs(_run_ids(materializations, runs))
     last_run = row.last_run if row else None
     newer = newer_inputs(asset, [key]).get(key) if materializations else None
     now = database_now()
@@ -87,7 +91,8 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "zone": _zone(asset),
         "materializations": materializations,
         "inputs": inputs_of(row, materializations[0]) if row and materializations else [],
-        "runs": pages.runs_of_partition(row) if row else [],
+        "runs": runs,
+        "outcomes": outcomes,
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "retryable_run": _retryable_run(row) if may(request.user, Action.MATERIALIZE) else None,
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
@@ -127,6 +132,12 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
         template += "#selected"
     return render(request, template, context, status=400 if request.method == "POST" else 200)
+
+
+def _run_ids(history: Iterable[Materialization], runs: Iterable[RunPartition]) -> set[int]:
+    """Return the ids of all runs in the history of a partition."""
+    makers = {materialization.run_id for materialization in history}
+    return {pk for pk in makers if pk is not None} | {run.run_id for run in runs}
 
 
 def is_runtime_partition(asset: Asset, key: str) -> bool:

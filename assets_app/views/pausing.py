@@ -90,7 +90,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def _back_to_list(request: HttpRequest) -> HttpResponseRedirect:
-    """Redirect to the list as it was shown."""
+    """Redirect to the shown page of the list."""
     # A query string of the list, never another address.
     query = request.POST.get("back", "").lstrip("?")
     address = reverse("assets:assets")

@@ -112,6 +112,11 @@ def test_the_zone_is_named_once(page: Page) -> None:
     title = page.locator("dl time").first.get_attribute("title")
     assert title
     assert re.search(r"(GMT\+5:30|IST).*UTC", title)
+    # Whoever reads in another zone sees the zone of the asset on hover.
+    page.add_init_script("localStorage.setItem('slicewise-zone', 'utc')")
+    page.reload()
+    of_asset = re.compile(rf"UTC \(.*(GMT\+5:30|IST), {ZONE}\)$")
+    expect(page.locator("dl time").first).to_have_attribute("title", of_asset)
 
 
 def test_times_in_the_hour_that_clocks_repeat_have_the_name_of_the_zone(page: Page) -> None:

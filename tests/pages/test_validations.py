@@ -1,5 +1,6 @@
 """Declared validations and validation results, on pages."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -13,12 +14,14 @@ from django.utils import timezone
 from assets_app.models import (
     Asset,
     AssetPartition,
+    Materialization,
     Run,
     RunAttempt,
     RunGroup,
     RunPartition,
     ValidationResult,
 )
+from partitions_app.templatetags.slicewise_pages import NONE
 from tests.factories import DAILY_2013, asset
 from tests.pages.markup import compact, page_at
 
@@ -128,6 +131,35 @@ def test_the_page_of_a_partition_shows_what_its_last_run_saw(browser: Client, sa
     page = page_at(browser, "/assets/sales/partitions/2013-01-01/")
     assert "Seen 0." in page
     assert "Seen by an earlier run." not in page
+
+
+def test_each_run_in_the_history_of_a_partition_tells_the_outcome_of_its_validations(
+    browser: Client, sales: Asset
+) -> None:
+    made = run_of(sales, {"passed": True}, {"passed": True}, {"passed": False})
+    failed = run_of(sales, {"passed": False, "severity": "error"}, state="failed")
+    plain = run_of(sales)
+    partition = AssetPartition.objects.create(
+        asset=sales, identity=sales.identity, key="2013-01-01", state="materialized", version=2,
+        last_run=plain,
+    )  # fmt: skip
+    for run in (made, failed, plain):
+        RunPartition.objects.create(run=run, partition=partition, position=0, state=run.state)
+    for version, run in enumerate((made, plain), 1):
+        Materialization.objects.create(
+            partition=partition, version=version, run=run, producer_version=run.producer_version,
+            created_at=run.ended_at, attempt=run.attempts.get(),
+        )  # fmt: skip
+    with CaptureQueriesContext(connection) as captured:
+        page = compact(page_at(browser, "/assets/sales/partitions/2013-01-01/"))
+    reads = [query for query in captured if "validationresult" in query["sql"].lower()]
+    assert len(reads) == 2
+    materialized, listed = page.split(">Materializations<")[1].split(">Runs<")
+    assert f'href="/runs/{made.pk}/" title="Validations of run {made.pk}"' in materialized
+    assert f"<td>{NONE}</td>" in materialized
+    assert re.search(r"</svg>Warning</span>1</span><span>.*?Passed</span>2</span>", materialized)
+    assert f'title="Validations of run {failed.pk}"' in listed
+    assert re.search(r"</svg>Failed</span>1</span></a>", listed)
 
 
 def test_the_definition_lists_what_is_declared(browser: Client, sales: Asset) -> None:
