@@ -52,9 +52,9 @@ _RUN_AXE = """async ([scheme, rules, alike]) => {
     return (await axe.run({ exclude: alike }, options)).violations;
 }"""
 # Elements that are wider than their room: the page itself, cards, lists and the navigation. The
-# arrow keys scroll a list that takes the focus.
+# arrow keys scroll the parameters of the API.
 _CUT = """() => [document.documentElement, ...document.querySelectorAll(
-    '.card, .table-responsive:not([tabindex]), .sw-nav, .sw-bar')
+    '.card, .table-responsive:not([aria-label="Parameters"]), .sw-nav, .sw-bar')
 ].filter((element) => element.scrollWidth > element.clientWidth + 1).map((element) =>
     `${element.tagName} ${element.className}: ${element.scrollWidth} > ${element.clientWidth}`)"""
 
