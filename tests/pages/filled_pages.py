@@ -81,8 +81,8 @@ def _record_assets(user: User) -> None:
     weather = external("weather", DAILY_2013, group="sources", tags=["prod"])
     flights = asset(
         _NAME, _WINTER, upstream={"weather": None}, description="Flights of a day. " * 9,
-        owners=["ada.lovelace@example.org", "data platform"], tags=["daily", "finance-quarterly"],
-        group="flights", tags=["prod"], owners=["vera"], uri="file:///lake/flights",
+        group="flights", tags=["prod", "finance-quarterly"],
+        owners=["vera", "ada.lovelace@example.org"], uri="file:///lake/flights",
         outlet_validations=[_CHECK],
     )  # fmt: skip
     delays = asset("delays", _WINTER_BY_AIRPORT, upstream={_NAME: None}, group="flights")
