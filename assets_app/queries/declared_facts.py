@@ -37,7 +37,7 @@ def offered_facts(assets: QuerySet[Asset]) -> dict[str, list[str]]:
     rows = assets.order_by()
     first_fact, *more_facts = (_values(rows, fact) for fact in FACTS)
     offered: dict[str, list[str]] = {fact: [] for fact in FACTS}
-    for fact, text in first_fact.union(*more_facts).order_by("fact", "text"):
+    for fact, text in sorted(first_fact.union(*more_facts)):
         if text and len(offered[fact]) < MOST_OFFERED:
             offered[fact].append(text)
     return offered

@@ -75,6 +75,22 @@ def test_it_is_searched_filtered_and_sorted_by_its_address(
     assert ("No matching backfills" in text) == (not expected)
 
 
+def test_each_backfill_that_can_be_changed_leads_to_the_form(
+    browser: Client, january: Backfill, weather: Backfill
+) -> None:
+    text = listed(browser)
+    assert f'href="/backfills/{january.pk}/change/"' in text
+    # A backfill that has ended has no runs to change.
+    assert f'href="/backfills/{weather.pk}/change/"' not in text
+    page = page_at(browser, f"/backfills/{january.pk}/")
+    assert 'No runs yet. Runs start when <a href="/gateways/">a worker</a> has a free slot.' in page
+
+
+def test_the_overview_without_active_backfills_leads_to_the_form(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    assert '<a href="/backfills/new/">start a backfill</a>' in page_at(browser, "/")
+
+
 def test_it_says_who_asked_and_how_far_it_is(browser: Client, weather: Backfill) -> None:
     text = listed(browser)
     for fragment in ("otto", "2 of 3 materialized", "1 failed", "Partially failed", ">Duration "):

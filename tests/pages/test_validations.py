@@ -148,7 +148,7 @@ def test_each_run_in_the_history_of_a_partition_tells_the_outcome_of_its_validat
     for version, run in enumerate((made, plain), 1):
         Materialization.objects.create(
             partition=partition, version=version, run=run, producer_version=run.producer_version,
-            created_at=run.ended_at, attempt=run.attempts.get(),
+            created_at=timezone.now(), attempt=run.attempts.get(),
         )  # fmt: skip
     with CaptureQueriesContext(connection) as captured:
         page = compact(page_at(browser, "/assets/sales/partitions/2013-01-01/"))
