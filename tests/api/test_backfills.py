@@ -6,6 +6,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset
 from backfills_app.models import Backfill
+from backfills_app.services.request import nothing_to_run
 from tests.backfills.driven_backfills import following
 from tests.factories import DAILY_2013
 from tests.partition_records import record
@@ -86,6 +87,16 @@ def test_a_request_that_would_run_nothing_is_refused(api: APIClient, raw_flights
         assert "Nothing to run: 31 partitions are materialized." in again.content.decode()
     assert Backfill.objects.count() == 1
     assert api.post(ADDRESS, REQUEST | {"existing": "all"}, format="json").status_code == 201
+
+
+def test_a_request_of_many_partitions_is_accepted_without_a_look_at_their_records(
+    api: APIClient, raw_flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(raw_flights, "2013-01")
+    monkeypatch.setattr(nothing_to_run, "_MOST_EXAMINED", 30)
+    assert api.post(ADDRESS, REQUEST, format="json").status_code == 201
+    monkeypatch.setattr(nothing_to_run, "_MOST_EXAMINED", 31)
+    assert api.post(ADDRESS, REQUEST, format="json").status_code == 409
 
 
 def test_an_unchanged_backfill_is_not_sent_again(api: APIClient) -> None:

@@ -19,7 +19,13 @@ from backfills_app.services.request.backfill_request import NONE, BackfillReques
 from backfills_app.services.request.checking import Checked, checked
 
 
-def create_backfill_once(request: BackfillRequest, *, user: User, submission: str) -> Backfill:
+def create_backfill_once(
+    request: BackfillRequest,
+    *,
+    user: User,
+    submission: str,
+    checked_request: Checked | None = None,
+) -> Backfill:
     """Return the backfill that this submission of a form created before, or create one.
 
     ``submission`` is a digest of the form. Of two requests at once, the later one waits for the
@@ -30,7 +36,9 @@ def create_backfill_once(request: BackfillRequest, *, user: User, submission: st
         return earlier
     try:
         with transaction.atomic():
-            return create_backfill(request, user=user, submission=submission)
+            return create_backfill(
+                request, user=user, submission=submission, checked_request=checked_request
+            )
     except IntegrityError:
         earlier = Backfill.objects.filter(submission=submission).first()
         if earlier is None:
@@ -39,15 +47,20 @@ def create_backfill_once(request: BackfillRequest, *, user: User, submission: st
 
 
 def create_backfill(
-    request: BackfillRequest, *, user: User, submission: str | None = None
+    request: BackfillRequest,
+    *,
+    user: User,
+    submission: str | None = None,
+    checked_request: Checked | None = None,
 ) -> Backfill:
     """Create a backfill from the request, or refuse the whole request: see check_backfill for the
     errors.
 
     The code of the assets and the partition definitions of all upstream assets are frozen: every
-    run of the backfill uses the versions in force now.
+    run of the backfill uses the versions in force now. ``checked_request`` is the checked request,
+    if the caller has checked it.
     """
-    checked_request = checked(request, user=user)
+    checked_request = checked_request or checked(request, user=user)
     with transaction.atomic():
         backfill = _insert(request, checked_request, user, submission)
         asset_rows = BackfillAsset.objects.bulk_create(

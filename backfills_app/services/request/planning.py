@@ -23,7 +23,7 @@ from backfills_app.services.partitions.partition_statuses import (
 )
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.request.backfill_request import BackfillRequest
-from backfills_app.services.request.checking import checked
+from backfills_app.services.request.checking import Checked, checked
 from backfills_app.services.request.estimates import estimated, run_count, runs_at_once, summed
 from backfills_app.services.request.missing_upstream import missing_by_asset
 from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
@@ -35,7 +35,11 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
 
     Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
-    checked_request = checked(request, user=user)
+    return plan_of(request, checked(request, user=user))
+
+
+def plan_of(request: BackfillRequest, checked_request: Checked) -> BackfillPlan:
+    """Return the plan of a request without errors; reads the records of all its partitions."""
     planner = _Planner(request, runs_at_once(request.max_active_runs))
     assets = tuple(planner.plan(scope) for scope in checked_request.scopes)
     windows = checked_request.timed.whole
