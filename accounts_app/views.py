@@ -73,9 +73,12 @@ def account(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @never_cache
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def create_token(request: HttpRequest) -> HttpResponse:
     """Create a token for the user, and show the token in this answer alone."""
+    if request.method == "GET":
+        # After a sign-in, or from the address bar: the form is on the page of the account.
+        return redirect("accounts:account")
     person = person_of(request)
     token_form = NewTokenForm(request, person, request.POST)
     issued = issue_token(person, lifetime=token_form.lifetime) if token_form.is_valid() else None

@@ -23,8 +23,8 @@ class BulkPause:
 def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> BulkPause:
     """Pause or unpause each of the assets, each in a separate transaction, in order of name.
 
-    Assets that one function materializes are paused together: an asset that the list names beside
-    such an asset counts as changed. Raises InvalidRequest on ``assets``, and PermissionDenied.
+    Assets that one function materializes are paused together, and all of these are named. Raises
+    InvalidRequest on ``assets``, and PermissionDenied.
     """
     policy.require(user, policy.Action.PAUSE)
     asset_ids = set(ids)
@@ -34,11 +34,12 @@ def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> Bul
     assets = list(rows.order_by("name"))
     result = BulkPause()
     for asset in assets:
+        if asset.name in result.changed:
+            continue
         if reason := _reason_to_stay(asset, paused):
             result.unchanged[asset.name] = reason
             continue
-        set_paused(asset, paused, user=user)
-        result.changed.append(asset.name)
+        result.changed += set_paused(asset, paused, user=user)
     for pk in sorted(asset_ids - {asset.pk for asset in assets}):
         result.unchanged[f"asset {pk}"] = "no such asset"
     return result

@@ -12,8 +12,9 @@ from assets_app.models import Asset, Producer
 from assets_app.queries.clock import database_now
 
 
-def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
-    """Stop or resume scheduled writes of the asset and of the other assets of the function.
+def set_paused(asset: Asset, paused: bool, *, user: User) -> list[str]:
+    """Stop or resume scheduled writes of the asset and of the other assets of the function; return
+    the names of the changed assets.
 
     Requests by people are not held back.
     """
@@ -22,15 +23,15 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
         together = _locked_together(asset.pk)
         # A second call changes nothing: to unpause an asset that is not paused would pass over
         # partitions that wait for the next tick.
-        changing_ids = [row.pk for row in together if row.paused != paused]
-        if Asset.objects.filter(pk__in=changing_ids).update(paused=paused):
+        changing = {row.pk: row.name for row in together if row.paused != paused}
+        if Asset.objects.filter(pk__in=changing).update(paused=paused):
             (current,) = (row for row in together if row.pk == asset.pk)
             # An asset that no file declares has no part in the schedule of its former function.
             if current.active:
                 pause_schedule(current, paused=paused, now=database_now())
             audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
-    return asset
+    return sorted(changing.values())
 
 
 def _locked_together(asset_id: int) -> list[Asset]:

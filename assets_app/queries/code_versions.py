@@ -1,5 +1,6 @@
 """The versions of the code of a function, and the difference of two versions."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from difflib import unified_diff
@@ -11,6 +12,7 @@ from slicewise.texts import masked_json, masked_text
 _MOST_VERSIONS = 50
 # Longer texts are compared by the first lines: to compare takes the square of the length.
 _MOST_LINES = 2000
+_MOST_LINES_OF_FIELD = 200
 # The position of the function in its file, which moves with each line above, and the source.
 _NOT_DECLARED = ("line", "source")
 
@@ -47,7 +49,9 @@ def difference(older: ProducerVersion, newer: ProducerVersion) -> VersionDiffere
 
 
 def _diff(older_lines: list[str], newer_lines: list[str], names: tuple[str, str]) -> list[DiffLine]:
-    lines = unified_diff(older_lines[:_MOST_LINES], newer_lines[:_MOST_LINES], *names, lineterm="")
+    lines = unified_diff(
+        _cut(older_lines, _MOST_LINES), _cut(newer_lines, _MOST_LINES), *names, lineterm=""
+    )
     return [DiffLine(_kind(line), line) for line in lines]
 
 
@@ -60,8 +64,21 @@ def _declaration_lines(version: ProducerVersion) -> list[str]:
     declared = {
         name: value for name, value in version.definition.items() if name not in _NOT_DECLARED
     }
-    text = json.dumps(masked_json(declared), indent=2, sort_keys=True, ensure_ascii=False)
-    return text.splitlines()
+    lines: list[str] = []
+    for name, value in sorted(masked_json(declared).items()):
+        text = json.dumps({name: value}, indent=2, sort_keys=True, ensure_ascii=False)
+        # A partition definition may have thousands of values, and other fields follow.
+        lines += _cut(text.splitlines()[1:-1], _MOST_LINES_OF_FIELD)
+    return lines
+
+
+def _cut(lines: list[str], most: int) -> list[str]:
+    """Return the first lines, and a line that differs where the rest differs."""
+    rest = lines[most:]
+    if not rest:
+        return lines
+    digest = hashlib.sha256("\n".join(rest).encode()).hexdigest()[:12]
+    return [*lines[:most], f"… {len(rest):,} more lines, SHA-256 {digest}"]
 
 
 def _kind(line: str) -> str:

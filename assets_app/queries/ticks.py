@@ -45,13 +45,20 @@ class ScheduleProblem:
     error: str
 
 
+# Assets whose schedule fails. A schedule that is paused or no longer declared is not tried again,
+# and so keeps its error.
+FAILING = Q(
+    producer__schedule__failing_since__isnull=False,
+    producer__schedule__rule__isnull=False,
+    paused=False,
+)
+
+
 def schedule_problems(now: datetime) -> list[ScheduleProblem]:
     """Return the problem of each schedule of declared assets that has one, the oldest first: one
     statement.
     """
-    troubled = Q(producer__schedule__in=late_schedules(now)) | Q(
-        producer__schedule__failing_since__isnull=False
-    )
+    troubled = Q(producer__schedule__in=late_schedules(now)) | FAILING
     assets = Asset.objects.filter(troubled, active=True)
     rows = assets.order_by("producer__schedule", "name").distinct("producer__schedule")
     columns = ("next_at", "failing_since", "error")

@@ -17,7 +17,7 @@ from assets_app.queries.declared_facts import FACTS, having_facts, offered_facts
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.overview import AssetStatus, asset_statuses
 from assets_app.queries.stale_counts import stale_counts_of_all
-from assets_app.queries.ticks import late_schedules
+from assets_app.queries.ticks import FAILING, late_schedules
 from assets_app.views.status_versions import version_of_statuses
 from slicewise_server.web.listing import address_of, page_of_rows, unchanged
 from slicewise_server.web.live_fragments import is_poll
@@ -127,7 +127,7 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
     elif show == "late":
         rows = rows.filter(producer__schedule__in=late_schedules(database_now()))
     elif show == "failing":
-        rows = rows.filter(producer__schedule__failing_since__isnull=False)
+        rows = rows.filter(FAILING)
     elif show in ("queued", "running"):
         rows = rows.filter(pk__in=assets_in_progress(queued=show == "queued"))
     elif show == "overdue":

@@ -38,7 +38,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "filters": filters_of(request),
         "sorts": SORTS,
         "most_sorted": MOST_SORTED,
-        "is_cut": is_cut(request.GET),
+        "is_cut": is_cut(request.GET) and request.GET.get("by") != "request",
         "is_grouped": request.GET.get("by") == "request",
     }
     if context["is_grouped"]:

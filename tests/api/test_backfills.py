@@ -6,7 +6,10 @@ from rest_framework.test import APIClient
 from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset
 from backfills_app.models import Backfill
+from backfills_app.services import request_from_text
 from backfills_app.services.request import nothing_to_run
+from backfills_app.services.request.creation import create_backfill_once
+from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.driven_backfills import following
 from tests.factories import DAILY_2013
 from tests.partition_records import record
@@ -185,3 +188,24 @@ def test_an_error_in_one_of_several_assets_is_named_and_creates_nothing(api: API
             answer = api.post(address, days | changes, format="json")
             assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
     assert not Backfill.objects.exists()
+
+
+def test_a_later_backfill_of_stale_partitions_is_accepted(
+    api: APIClient, raw_flights: Asset
+) -> None:
+    record(raw_flights, "2013-01")
+    stale = REQUEST | {"existing": "stale"}
+    assert api.post(ADDRESS, stale, format="json").status_code == 409
+    later = stale | {"start_at": "2099-01-01T06:00"}
+    assert api.post(ADDRESS, later, format="json").status_code == 201
+
+
+def test_a_form_sent_twice_at_once_is_not_refused_for_its_own_backfill(
+    raw_flights: Asset, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(raw_flights, "2013-01")
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-31")
+    first = create_backfill_once(request, user=olga, submission="digest")
+    assert nothing_to_run.request_backfill(request, user=olga, submission="digest") == first
+    with pytest.raises(ConflictingRequest, match="Nothing to run"):
+        nothing_to_run.request_backfill(request, user=olga, submission="other")

@@ -378,7 +378,10 @@ def test_a_session_from_before_the_upgrade_stays(vera: User) -> None:
 def test_the_page_of_the_account_creates_a_token_and_shows_it_once(
     browser: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # The address bar has this address afterwards, and a sign-in leads back to it.
+    assert browser.get("/account/tokens/")["Location"] == "/account/"
     answer = browser.post("/account/tokens/", {"password": OLD, "days": "7"})
+    assert '<form class="card" method="post" action="/account/">' in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     (text,) = re.findall(r'id="new-token" value="(\w+)"', answer.content.decode())
     assert opens(text)

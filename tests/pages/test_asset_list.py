@@ -125,6 +125,9 @@ def test_assets_of_one_function_are_paused_once(editor: Client) -> None:
     answer = editor.post("/pause-assets/", {"id": [first.pk, second.pk]}, follow=True)
     assert "2 assets paused: daily, other." in compact(answer.content.decode())
     assert AuditEntry.objects.count() == 1
+    # All changed assets are named, also those that were not selected.
+    answer = editor.post("/unpause-assets/", {"id": [second.pk]}, follow=True)
+    assert "2 assets unpaused: daily, other." in compact(answer.content.decode())
 
 
 def test_who_may_not_pause_sees_no_boxes_and_is_refused(browser: Client) -> None:

@@ -97,6 +97,13 @@ def test_changes_of_the_declaration_are_shown_beside_the_source(browser: Client)
     same = f"?tab=definition&older={older.digest[:12]}&newer={older.digest[:12]}"
     page = page_at(browser, f"/assets/raw_flights/{same}")
     assert "Schedule, partitions and options are the same." in page
+    # A list of thousands of values hides no change after the list, and none of its end.
+    for version, last in ((older, "y"), (newer, "z")):
+        version.definition = version.definition | {"keys": [*map(str, range(3000)), last]}
+        version.save()
+    page = compact(page_at(browser, f"/assets/raw_flights/{names}"))
+    assert re.search(r'class="added">\+ *&quot;expression&quot;: &quot;@weekly&quot;', page)
+    assert re.search(r'class="added">\+… [\d,]+ more lines, SHA-256', page)
 
 
 def test_results_of_validations_are_listed_newest_first(browser: Client) -> None:

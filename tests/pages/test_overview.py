@@ -219,6 +219,17 @@ def test_a_failing_schedule_needs_attention(browser: Client) -> None:
     assert "No such zone" in shown
     assert tiles(browser)["Overdue ticks"] == ("1", "/assets/?show=late")
     assert "late_one" in page_at(browser, "/assets/?show=failing")
+    # A schedule that is paused, or that the code no longer declares, is not tried again.
+    next_at, rule = Schedule.objects.values_list("next_at", "rule").get()
+    Schedule.objects.update(next_at=None)
+    Asset.objects.update(paused=True)
+    assert "Failing schedule" not in attention(browser)
+    Asset.objects.update(paused=False)
+    assert "Failing schedule" in attention(browser)
+    Schedule.objects.update(rule=None)
+    assert "Failing schedule" not in attention(browser)
+    assert "late_one" not in page_at(browser, "/assets/?show=failing")
+    Schedule.objects.update(next_at=next_at, rule=rule)
     Schedule.objects.filter(producer=late.producer).update(failing_since=None, error="")
     assert "Overdue tick</a>" in attention(browser)
     assert "late_one" not in page_at(browser, "/assets/?show=failing")

@@ -110,6 +110,8 @@ def test_runs_are_sorted_by_start_duration_and_state(
     page = page_at(browser, "/runs/?sort=longest")
     assert "Of the newest 1,000 runs that match" in compact(page)
     assert "sort=longest" in polled_address(page)
+    grouped = compact(page_at(browser, "/runs/?sort=longest&by=request"))
+    assert "Of the newest 1,000 runs that match" not in grouped
     monkeypatch.setattr(run_filters, "MOST_SORTED", 2)
     assert in_order("sort=longest") == [endless, queued]
 

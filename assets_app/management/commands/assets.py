@@ -262,13 +262,13 @@ class Command(SlicewiseCommand):
     def _set_paused(self, name: str, paused: bool) -> None:
         from assets_app.catalogue.pausing import set_paused
 
-        asset = set_paused(_asset(name), paused, user=self.actor)
+        set_paused(_asset(name), paused, user=self.actor)
         if self.json:
             from assets_app.api.assets import asset_detail
 
             self.print_json(asset_detail(asset_named(name)))
         else:
-            self.say(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
+            self.say(f"{name} is {'paused' if paused else 'not paused any more'}.")
 
 
 def _asset(name: str) -> Asset:

@@ -41,6 +41,8 @@ def request_backfill(
     partition_count = sum(len(scope.whole) for scope in checked_request.scopes)
     is_small = partition_count <= _MOST_EXAMINED
     obstacles = obstacles_of(plan_of(request, checked_request), request) if is_small else []
+    if obstacles and (earlier := _created_meanwhile(submission)):
+        return earlier
     if obstacles:
         raise ConflictingRequest(
             {
@@ -55,6 +57,13 @@ def request_backfill(
     )
 
 
+def _created_meanwhile(submission: str | None) -> Backfill | None:
+    """Return the backfill that the same form created at the same time, whose partitions are in
+    progress now.
+    """
+    return Backfill.objects.filter(submission=submission).first() if submission else None
+
+
 def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]:
     """Return the reasons for which no partition would run; none if partitions would run.
 
@@ -67,7 +76,9 @@ def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]
     in_flight = sum(planned.in_flight for planned in plan.assets)
     missing = sum(planned.upstream_missing for planned in plan.assets)
     starts_later = request.start_at is not None and request.start_at > plan.at
-    if starts_later and (in_flight or missing):
+    # By then, upstream partitions may be newer than the existing ones.
+    may_become_stale = request.existing == ExistingPolicy.STALE
+    if starts_later and (in_flight or missing or may_become_stale):
         return []
     obstacles = []
     if existing:
