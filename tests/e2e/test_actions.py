@@ -241,11 +241,11 @@ def things_of(api: Client) -> Things:
     """Return things of the stack that the addresses of pages name."""
     failed = run_of(api, "broken", selection="2024-02-03")
     ended(api, failed)
-    backfill = api.post("/backfills/", asset="hours", selection="2024-01-01")
+    backfill = api.post("/backfills/", asset="paged_hours", selection="2024-01-01")
     ended(api, f"/backfills/{backfill['id']}/")
     return {
         "word": "flights", "user": 1,
-        "asset": "broken", "day": "2024-02-01", "hourly_asset": "hours", "hour": "2024-01-01",
+        "asset": "broken", "day": "2024-02-01", "hourly_asset": "paged_hours", "hour": "2024-01-01",
         "product_asset": "delays_by_origin", "product_day": "2013-01-01",
         "scheduled_asset": "waits", "found_asset": "guests", "external_asset": "brought",
         "whole_asset": "carriers", "selection": "2024-02", "failed_key": "2024-02-03",

@@ -24,5 +24,5 @@ def guests():
 
 
 @asset(partition=PartitionByInterval("@hourly", start="2024-01-01", end="2024-01-03"))
-def hours():
+def paged_hours():
     """Ends at once."""
