@@ -61,6 +61,12 @@ function putBack(place) {
   focusAgain(place.focus);
 }
 
+// The fragment that a poll exchanges, and fragments elsewhere on the page that come with the answer.
+function exchanged(target, answer) {
+  const sent = new DOMParser().parseFromString(answer, "text/html").querySelectorAll("[hx-swap-oob]");
+  return [target, ...[...sent].map(({ id }) => document.getElementById(id)).filter(Boolean)];
+}
+
 // "… is being canceled." is no longer true once the page shows the end of it.
 const readable = 8_000;
 function dropPassing() {
@@ -69,27 +75,28 @@ function dropPassing() {
 }
 
 export function keepAlive() {
-  let place = null;
+  let places = [];
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && polled(event.detail.elt)) event.preventDefault();
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
-    const { target, elt } = event.detail;
-    place = null;
+    const { target, elt, serverResponse } = event.detail;
+    places = [];
     if (!polled(elt) || target !== elt) return;
-    // It stays at its version, so the next time brings what is left out now.
-    if (selecting(target)) event.detail.shouldSwap = false;
-    else place = placeIn(target);
+    const fragments = exchanged(target, serverResponse);
+    // All stay at their version, so the next time brings what is left out now.
+    if (fragments.some(selecting)) event.detail.shouldSwap = false;
+    else places = fragments.map(placeIn);
   });
   document.addEventListener("htmx:afterSwap", () => {
-    if (!place) return;
-    putBack(place);
+    if (!places.length) return;
+    places.forEach(putBack);
     dropPassing();
   });
   // Times are told in the reader's zone by then, which may make rows lower or higher.
   document.addEventListener("htmx:afterSettle", () => {
-    if (place) stayAt(place);
-    place = null;
+    places.forEach(stayAt);
+    places = [];
   });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;

@@ -8,7 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from assets_app.models import RunAttempt, RunLog, RunState
+from assets_app.models import Run, RunAttempt, RunLog, RunState
 from tests.factories import asset
 from tests.pages.real_browser import opened_page
 from tests.pages.run_records import recorded_run
@@ -52,3 +52,27 @@ def test_the_log_wraps_and_follows_as_its_boxes_say(
         assert not page.locator(".log").evaluate(is_wide)
         page.get_by_label("Wrap lines").uncheck()
         assert page.locator(".log").evaluate(is_wide)
+
+
+def test_details_stay_while_a_reader_selects_text_and_keep_the_focus(
+    live_server: LiveServer, browser: Client
+) -> None:
+    run = recorded_run(asset("talker"), RunState.RUNNING, "", started_at=timezone.now())
+    with opened_page(live_server.url, browser) as page:
+        page.goto(f"/runs/{run.pk}/")
+        details = page.locator("#facts")
+        link = details.get_by_role("link", name="talker", exact=True)
+        link.focus()
+        Run.objects.filter(pk=run.pk).update(state="publishing")
+        expect(details).to_contain_text("Publishing")
+        expect(link).to_be_focused()
+        select = "facts => getSelection().selectAllChildren(facts.querySelector('dl'))"
+        details.evaluate(select)
+        ended = {"state": "failed", "error": "no rows", "error_kind": "code"}
+        with page.expect_response(lambda answer: "/status/" in answer.url and answer.ok):
+            Run.objects.filter(pk=run.pk).update(ended_at=timezone.now(), **ended)
+        # The next poll after the end of the selection brings all at once.
+        assert "Publishing" in page.evaluate("getSelection().toString()")
+        page.evaluate("getSelection().removeAllRanges()")
+        expect(details).to_contain_text("Failed")
+        expect(page.locator("#status")).to_contain_text("no rows")
