@@ -13,31 +13,58 @@ function clockAt(instant, timeZone) {
   return `${year.padStart(4, "0")}-${month}-${day}T${hour}:${minute}`;
 }
 
-// The instant of a clock time; where the clock skips or repeats the time, an instant beside the change.
-function instantOf(clock, timeZone) {
-  const wanted = Date.parse(`${clock}Z`);
-  let instant = wanted;
-  for (let step = 0; step < 2; step += 1) {
-    instant += wanted - Date.parse(`${clockAt(instant, timeZone)}Z`);
-  }
-  return new Date(instant);
+const day = 86_400_000;
+// The years that the server reads.
+const [earliest, latest] = ["1000-01-01T00:00", "8999-12-31T23:59"];
+
+// The milliseconds by which the clock of the zone is ahead of UTC.
+function ahead(instant, timeZone) {
+  return Date.parse(`${clockAt(instant, timeZone)}Z`) - instant;
 }
 
+// The instants of a clock time, in order: two where clocks go back, and where clocks skip the time, an
+// instant before and another after the change.
+function instantsOf(clock, timeZone) {
+  const wanted = Date.parse(`${clock}Z`);
+  const instants = [wanted - day, wanted + day].map((near) => wanted - ahead(near, timeZone));
+  const shown = instants.filter((instant) => clockAt(instant, timeZone) === clock);
+  return (shown.length ? shown : instants).sort((a, b) => a - b);
+}
+
+// The text of a bound in UTC: the widest, so that no run of an hour that clocks repeat is left out. A
+// text that is no time of the years that the server reads is no bound.
+function boundOf(clock, timeZone, isUpper) {
+  if (clock < earliest || clock > latest || Number.isNaN(Date.parse(`${clock}Z`))) return "";
+  const instants = instantsOf(clock, timeZone);
+  return `${new Date(isUpper ? instants.at(-1) : instants[0]).toISOString().slice(0, 16)}Z`;
+}
+
+function zoneOfFields() {
+  return zone() ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+// The visible field of a clock time, whose bound the field of the form has.
+function clockOf(field) {
+  if (field.type === "hidden") return field.nextElementSibling;
+  const clock = document.createElement("input");
+  Object.assign(clock, { type: "datetime-local", className: field.className, min: earliest, max: latest });
+  clock.addEventListener("input", () => {
+    field.value = boundOf(clock.value, zoneOfFields(), field.name.endsWith("_before"));
+    field.dataset.instant = field.value;
+  });
+  field.type = "hidden";
+  field.after(clock);
+  return clock;
+}
+
+// Called again for another zone.
 export function clockFields(root) {
-  const timeZone = zone() ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const timeZone = zoneOfFields();
   for (const field of root.querySelectorAll("input[data-instant]")) {
     // A text that is no time stays for the person to mend.
     if (field.value && !field.dataset.instant) continue;
-    const clock = document.createElement("input");
-    clock.type = "datetime-local";
-    clock.className = field.className;
+    const clock = clockOf(field);
     if (field.dataset.instant) clock.value = clockAt(new Date(field.dataset.instant), timeZone);
-    clock.addEventListener("input", () => {
-      field.value = clock.value ? `${instantOf(clock.value, timeZone).toISOString().slice(0, 16)}Z` : "";
-    });
-    field.type = "hidden";
-    field.after(clock);
-    const name = field.closest("label").querySelector("[data-zone-of-field]");
-    name.textContent = `(${timeZone})`;
+    field.closest("label").querySelector("[data-zone-of-field]").textContent = `(${timeZone})`;
   }
 }

@@ -55,7 +55,7 @@ keepTimes();
 countOn();
 watchConnection();
 watchKeys();
-zoneSwitch();
+zoneSwitch(() => clockFields(document));
 clockFields(document);
 if (document.querySelector("[hx-trigger*='every ']")) keepAlive();
 for (const form of document.querySelectorAll("form[data-address]")) {

@@ -72,6 +72,9 @@ function show(time) {
   else time.textContent = (form === "ago" && relative(at)) || written(at, "exact");
 }
 
+// The texts of the server, in UTC, by element: another zone is shown without a request.
+const sent = new WeakMap();
+
 // Instants inside of texts, such as tips and reasons: the server writes the instants in UTC.
 const stamps = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d)? UTC/g;
 
@@ -82,18 +85,25 @@ function inZone(text) {
 
 // `data-times` names the attribute of the element that has such a text, or is "text" for the content,
 // and "options" for the contents of the options of a field.
+function textsOf(element) {
+  const { times: attribute } = element.dataset;
+  if (attribute === "options") return [...element.options].map((option) => option.textContent);
+  return [attribute === "text" ? element.textContent : element.getAttribute(attribute)];
+}
+
+function writeTexts(element, texts) {
+  const { times: attribute } = element.dataset;
+  if (attribute === "options") texts.forEach((text, at) => { element.options[at].textContent = text; });
+  else if (attribute === "text") [element.textContent] = texts;
+  else element.setAttribute(attribute, texts[0]);
+}
+
 function showTexts(root) {
   for (const element of root.querySelectorAll("[data-times]:not([data-shown])")) {
-    const attribute = element.dataset.times;
+    if (!sent.has(element)) sent.set(element, textsOf(element));
     element.dataset.shown = "";
-    if (attribute === "options") {
-      for (const option of element.options) option.textContent = inZone(option.textContent);
-    } else if (attribute === "text") {
-      element.title ||= element.textContent.trim();
-      element.textContent = inZone(element.textContent);
-    } else {
-      element.setAttribute(attribute, inZone(element.getAttribute(attribute)));
-    }
+    if (element.dataset.times === "text") element.title ||= element.textContent.trim();
+    writeTexts(element, sent.get(element).map(inZone));
   }
 }
 
@@ -128,7 +138,8 @@ function inAllZones(at, utc) {
 
 export function showTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([data-shown])")) {
-    time.title = inAllZones(new Date(time.dateTime), time.textContent);
+    if (!sent.has(time)) sent.set(time, time.textContent);
+    time.title = inAllZones(new Date(time.dateTime), sent.get(time));
     time.dataset.shown = "";
     show(time);
   }
@@ -143,8 +154,16 @@ export function keepTimes() {
   }, 20_000);
 }
 
-// Without a script, times are in UTC, and there is nothing to choose.
-export function zoneSwitch() {
+function showAgain() {
+  for (const element of document.querySelectorAll("[data-shown]")) delete element.dataset.shown;
+  const line = document.querySelector("[data-zone-name]");
+  if (line) line.hidden = true;
+  showTimes(document);
+}
+
+// Without a script, times are in UTC, and there is nothing to choose. The page is not loaded again: it
+// may show a new token once, and have fields that a person has filled in.
+export function zoneSwitch(onChange) {
   const select = document.querySelector("[data-zone-switch]");
   if (!select) return;
   select.closest("[hidden]").hidden = false;
@@ -152,6 +171,7 @@ export function zoneSwitch() {
   select.addEventListener("change", () => {
     if (select.value) localStorage.setItem(key, select.value);
     else localStorage.removeItem(key);
-    location.reload();
+    showAgain();
+    onChange();
   });
 }
