@@ -3,8 +3,11 @@
 // marked, whether the text was typed or written by a drag.
 import { links, rove } from "./grid.js";
 import { Cells } from "./selection.js";
+import { awaitText, keepOverPages } from "./selection_form.js";
 
 const picked = "picked";
+// The answer of the server about an empty selection.
+const nothing = { runs: [], count: 0, error: "" };
 const selections = new Map();
 
 const cellOf = (target) => target?.closest?.(links);
@@ -20,7 +23,10 @@ class Selection {
     // The cells of earlier ranges, beside the range from the anchor on.
     this.kept = new Set();
     this.drag = null;
+    this.wasDragged = false;
     this.requestCount = 0;
+    // The request for the text of cells, until the answer.
+    this.pending = null;
   }
 
   // A polled grid exchanges all cells: the new cells of the same addresses take their places. Returns
@@ -48,10 +54,21 @@ class Selection {
     this.chosen = cells;
   }
 
+  // Cells of a backfill may stand for fewer partitions than the texts of cells and of ranges name: the
+  // server answers with the exact text.
   write() {
-    this.field.value = this.cells.text([...this.chosen]);
-    this.field.dispatchEvent(new Event("change", { bubbles: true }));
+    const text = this.cells.text([...this.chosen]);
+    if (text && this.cells.grid.dataset.within !== undefined) {
+      this.pending = this.narrow(text);
+      return;
+    }
+    this.fill(text);
     this.ask();
+  }
+
+  fill(text) {
+    this.field.value = text;
+    this.field.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
   choose(cells) {
@@ -81,24 +98,39 @@ class Selection {
     this.choose([]);
   }
 
-  // Only the newest answer counts.
   async ask() {
+    this.pending = null;
     const text = this.field.value.trim();
+    const answer = await this.answerTo(text);
+    if (answer) this.show(answer);
+  }
+
+  // Writes the text that the server answers.
+  async narrow(text) {
+    const requestNumber = this.requestCount + 1;
+    const answer = await this.answerTo(text, { within: "1" });
+    if (requestNumber !== this.requestCount) return;
+    this.pending = null;
+    this.fill(answer?.text ?? "");
+    this.show(answer ?? { ...nothing, error: "The server did not answer. Select the cells again." });
+  }
+
+  // Only the newest answer counts: for others, and without an answer, null.
+  async answerTo(text, options = {}) {
     this.requestCount += 1;
     const requestNumber = this.requestCount;
-    if (!text) {
-      this.mark(new Set());
-      this.say("", false);
-      return;
-    }
-    const query = new URLSearchParams({ selection: text });
+    if (!text) return nothing;
+    const query = new URLSearchParams({ selection: text, ...options });
     const answer = await fetch(`${this.cells.grid.dataset.marks}&${query}`).catch(() => null);
-    if (requestNumber !== this.requestCount) return;
-    if (!answer?.ok || !answer.headers.get("content-type")?.includes("json")) return;
-    const { runs, count, error } = await answer.json();
-    if (requestNumber !== this.requestCount) return;
+    if (!answer?.ok || !answer.headers.get("content-type")?.includes("json")) return null;
+    const values = await answer.json();
+    return requestNumber === this.requestCount ? values : null;
+  }
+
+  show({ runs, count, error }) {
     this.mark(new Set(runs.flatMap(([first, last]) => this.cells.all.slice(first, last + 1))));
-    this.say(error || `${count.toLocaleString()} partition${count === 1 ? "" : "s"} selected`, Boolean(error));
+    const counted = `${count.toLocaleString()} partition${count === 1 ? "" : "s"} selected`;
+    this.say(error || (this.field.value.trim() && counted), Boolean(error));
   }
 
   say(text, isError) {
@@ -108,8 +140,10 @@ class Selection {
   }
 }
 
-// A grid with a drag in progress is not exchanged (`live.js`).
+// A grid with a drag in progress is not exchanged (`live.js`). The end of a drag may click a cell, at once
+// or, by touch, a moment later, but before the next press of a button or a key.
 function endDrag(selection) {
+  selection.wasDragged = Boolean(selection.drag?.moved);
   selection.drag = null;
   delete selection.cells.grid.dataset.dragging;
 }
@@ -117,6 +151,7 @@ function endDrag(selection) {
 function dragCells(selection, grid) {
   grid.addEventListener("dragstart", (event) => event.preventDefault());
   grid.addEventListener("pointerdown", (event) => {
+    selection.wasDragged = false;
     const cell = cellOf(event.target);
     if (!cell || event.button !== 0 || event.shiftKey) return;
     if (event.pointerType === "touch" && !selection.byTapping) return;
@@ -143,8 +178,8 @@ function clickCells(selection, grid) {
   // Before any listener that opens the cell.
   grid.addEventListener("click", (event) => {
     const cell = cellOf(event.target);
-    const wasDragged = selection.drag?.moved;
-    endDrag(selection);
+    const { wasDragged } = selection;
+    selection.wasDragged = false;
     if (!cell) {
       headClicked(selection, event);
       return;
@@ -187,6 +222,7 @@ function pressKeys(selection, grid) {
     selection.choose(selection.span(to));
   });
   grid.addEventListener("keydown", (event) => {
+    selection.wasDragged = false;
     const cell = cellOf(event.target);
     if (!cell) return;
     if (event.key === " ") {
@@ -201,30 +237,23 @@ function pressKeys(selection, grid) {
   });
 }
 
-// Addresses of other pages of the grid keep the selection.
-function keepOverPages(field) {
-  document.addEventListener("click", (event) => {
-    const link = event.target.closest?.("a[href^='?zoom=']");
-    if (!link || !field.value.trim() || link.search.includes("select=")) return;
-    const query = new URLSearchParams(link.search);
-    query.set("selection", field.value.trim());
-    link.search = query;
-  });
-}
-
 function watchDocument(selection) {
   document.addEventListener("pointerup", () => {
-    if (selection.drag?.moved) selection.write();
-    else if (selection.drag) endDrag(selection);
-    delete selection.cells.grid.dataset.dragging;
+    if (!selection.drag) return;
+    endDrag(selection);
+    if (selection.wasDragged) selection.write();
   });
   document.addEventListener("pointercancel", () => endDrag(selection));
   let typed;
   selection.field.addEventListener("input", () => {
+    // An answer about cells would replace the typed text.
+    selection.requestCount += 1;
+    selection.pending = null;
     clearTimeout(typed);
     typed = setTimeout(() => selection.ask(), 250);
   });
   keepOverPages(selection.field);
+  awaitText(selection);
 }
 
 function watchButtons(selection, clearId) {
@@ -260,5 +289,5 @@ export function selectable(grid) {
     watchDocument(selection);
     watchButtons(selection, grid.dataset.clear);
   }
-  if (isOther && field.value.trim()) selection.ask();
+  if (isOther && field.value.trim() && !selection.pending) selection.ask();
 }

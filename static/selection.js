@@ -2,6 +2,9 @@
 // selects is decided there alone.
 const dateLengths = { day: 10, month: 7, year: 4 };
 
+// More than a table has.
+const columnsOfBlock = 10_000;
+
 function keyOf(cell) {
   const path = new URL(cell.href).pathname;
   return decodeURIComponent(path.split("/partitions/")[1].replace(/\/$/, ""));
@@ -25,11 +28,15 @@ export class Cells {
     this.isList = grid.dataset.list !== undefined;
     this.rows = new Map();
     this.places = new Map();
+    const blocks = [...grid.querySelectorAll(".block")];
     this.all.forEach((cell, number) => {
       const segment = segmentOf(cell);
       if (!this.rows.has(segment)) this.rows.set(segment, []);
       const row = this.rows.get(segment);
-      this.places.set(cell, { number, segment, at: row.length });
+      // A segment of a backfill may have no cell in a column.
+      const block = blocks.indexOf(cell.closest(".block"));
+      const column = segment === undefined ? row.length : block * columnsOfBlock + cell.parentElement.cellIndex;
+      this.places.set(cell, { number, segment, at: row.length, column });
       row.push(cell);
     });
     this.segments = [...this.rows.keys()];
@@ -39,9 +46,9 @@ export class Cells {
   between(first, last) {
     const [a, b] = [this.places.get(first), this.places.get(last)];
     const lines = [this.segments.indexOf(a.segment), this.segments.indexOf(b.segment)].sort((x, y) => x - y);
-    const [from, to] = [Math.min(a.at, b.at), Math.max(a.at, b.at)];
-    return this.segments.slice(lines[0], lines[1] + 1)
-      .flatMap((segment) => this.rows.get(segment).slice(from, to + 1));
+    const [from, to] = [Math.min(a.column, b.column), Math.max(a.column, b.column)];
+    const isBetween = (cell) => this.places.get(cell).column >= from && this.places.get(cell).column <= to;
+    return this.segments.slice(lines[0], lines[1] + 1).flatMap((segment) => this.rows.get(segment).filter(isBetween));
   }
 
   text(cells) {

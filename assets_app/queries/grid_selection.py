@@ -56,15 +56,22 @@ def marks_on(page: Layout, grid: Grid, selection: str) -> Marks:
     """Return the cells of a drawn page that a selection names. Raises InvalidRequest on
     ``selection``.
     """
-    definition = page.definition
-    if definition is None or not selection.strip():
+    if page.definition is None or not selection.strip():
         return Marks([], 0)
-    chosen = _selected(definition, selection)
+    return marks_of_chosen(page, grid, partitions_of_text(page.definition, selection))
+
+
+def marks_of_chosen(page: Layout, grid: Grid, chosen: PartitionSet) -> Marks:
+    """Return the cells of a drawn page that a set of partitions selects."""
+    definition = page.definition
     if page.counts_unit:
         is_selected = list(_selected_shares(page, grid, chosen))
     else:
         is_selected = [
-            isinstance(cell, Cell) and definition.parse(cell.key) in chosen for cell in grid.cells
+            definition is not None
+            and isinstance(cell, Cell)
+            and definition.parse(cell.key) in chosen
+            for cell in grid.cells
         ]
     return Marks(_runs(is_selected), len(chosen))
 
@@ -89,7 +96,8 @@ def picked_text(asset: Asset, request: GridRequest, grid: Grid, state: str, now:
     return short_text(picked)
 
 
-def _selected(definition: PartitionDefinition, selection: str) -> PartitionSet:
+def partitions_of_text(definition: PartitionDefinition, selection: str) -> PartitionSet:
+    """Return the partitions that a text selects. Raises InvalidRequest on ``selection``."""
     try:
         return definition.select(selection)
     except ValueError as error:

@@ -16,7 +16,9 @@ from assets_app.queries.clock import database_now
 from assets_app.queries.grid_selection import (
     MOST_PICKED,
     chosen_of,
+    marks_of_chosen,
     marks_on,
+    partitions_of_text,
     short_text,
 )
 from assets_app.views.assets import can_be_backfilled
@@ -29,6 +31,7 @@ from backfills_app.views.backfill_cells import (
     may_select,
 )
 from partitions_app.grid.cells import Cell
+from partitions_app.grid.extents import ChosenExtent
 from partitions_app.labels import example_selection
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise_server.web.request_errors import InvalidRequest
@@ -37,15 +40,33 @@ from slicewise_server.web.request_errors import InvalidRequest
 @login_required
 @require_safe
 def backfill_marks(request: HttpRequest, pk: int) -> HttpResponse:
-    """Return runs of selected cells and the number of selected partitions, or the error."""
+    """Return runs of selected cells and the number of selected partitions, or the error.
+
+    With ``within`` in the address, the selection has only partitions of the backfill, and the
+    answer has the text of the selection: the text of a range of cells, or of a month, names
+    partitions between the partitions of the backfill too.
+    """
     drawn = drawn_cells(request, get_object_or_404(Backfill.objects.recorded(), pk=pk))
+    selection = request.GET.get("selection", "")
     if drawn is None:
         return JsonResponse({"runs": [], "count": 0, "error": ""})
     try:
-        marks = marks_on(drawn.page, drawn.grid, request.GET.get("selection", ""))
+        if "within" in request.GET:
+            return JsonResponse(_narrowed(drawn, selection))
+        marks = marks_on(drawn.page, drawn.grid, selection)
     except InvalidRequest as refused:
         return JsonResponse({"runs": [], "count": 0, "error": refused.errors["selection"][0]})
     return JsonResponse({"runs": marks.runs, "count": marks.count, "error": ""})
+
+
+def _narrowed(drawn: DrawnCells, selection: str) -> dict[str, Any]:
+    """Return the marks and the text of the partitions of the backfill that a text selects."""
+    extent = drawn.page.extent
+    if not isinstance(extent, ChosenExtent) or not selection.strip():
+        return {"runs": [], "count": 0, "error": "", "text": ""}
+    chosen = partitions_of_text(extent.definition, selection) & extent.chosen
+    marks = marks_of_chosen(drawn.page, drawn.grid, chosen)
+    return {"runs": marks.runs, "count": marks.count, "error": "", "text": short_text(chosen)}
 
 
 def selection_context(

@@ -3,6 +3,7 @@
 import re
 from datetime import date
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 from django.core.cache import cache
@@ -28,6 +29,11 @@ pytestmark = pytest.mark.django_db
 HOURLY = PartitionByInterval("@hourly", start=date(2024, 1, 1), end=date(2025, 1, 1))
 DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2025, 1, 1))
 SHOPS = PartitionBySequence([f"shop_{number}" for number in range(60)])
+_SLOW_FETCH = """const original = window.fetch;
+window.fetch = async (...values) => {
+  await new Promise((done) => { setTimeout(done, 300); });
+  return original(...values);
+};"""
 
 
 @pytest.fixture
@@ -191,6 +197,64 @@ def test_a_typed_selection_is_marked_and_counted(
     marks = browser.get(f"{address}2024-01-01T03:00Z..2024-01-01T04:00Z").json()
     assert marks == {"runs": runs, "count": 2, "error": ""}
     assert "2024-13-01" in browser.get(f"{address}2024-13-01").json()["error"]
+
+
+def narrowed(browser: Client, backfill: Backfill, zoom: str, text: str) -> dict[str, object]:
+    """Return the answer about the text of cells."""
+    query = {"zoom": zoom, "at": "2024-03-01", "selection": text, "within": "1"}
+    return dict(browser.get(f"/backfills/{backfill.pk}/selected/", query).json())
+
+
+def test_the_text_of_cells_is_answered_with_the_text_of_the_backfills_partitions(
+    browser: Client, vera: User
+) -> None:
+    asset("sales", PartitionByProduct({"day": DAILY, "shop": SHOPS}))
+    chosen = "day=2024-03-02,2024-03-05 shop=shop_3,shop_50; day=2024-03-04 shop=shop_50"
+    backfill = written_backfill(vera, "sales", selection=chosen)
+    cells = narrowed(browser, backfill, "month", "day=2024-03-02..2024-03-05 shop=shop_3")
+    text = "day=2024-03-02,2024-03-05 shop=shop_3"
+    assert cells == {"runs": [[0, 1]], "count": 2, "error": "", "text": text}
+    month = narrowed(browser, backfill, "all", "day=2024-03 shop=shop_50")
+    assert month["text"] == "day=2024-03-02,2024-03-04..2024-03-05 shop=shop_50"
+    assert narrowed(browser, backfill, "month", "day=2024-03-03 shop=*")["text"] == ""
+    assert narrowed(browser, backfill, "month", "day=2024-13")["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_neighbouring_cells_select_the_partitions_of_the_backfill_alone(
+    live_server: LiveServer, browser: Client, vera: User
+) -> None:
+    asset("hourly", HOURLY)
+    asset("sales", PartitionByProduct({"day": DAILY, "shop": SHOPS}))
+    chosen = "2024-01..2024-02,2024-03-02T03:00Z,2024-03-02T05:00Z"
+    with transaction.atomic():
+        backfill = written_backfill(vera, "hourly", selection=chosen)
+        by_shop = written_backfill(
+            vera,
+            "sales",
+            selection="day=2024-03-02,2024-03-05 shop=shop_3; day=2024-03-05 shop=shop_50",
+        )
+    with opened_page(live_server.url, browser) as page:
+        page.add_init_script(_SLOW_FETCH)
+        page.goto(f"/backfills/{backfill.pk}/?zoom=day&at=2024-03-02")
+        field = page.get_by_label("Selected partitions")
+        page.locator('.partition-grid a[aria-label^="2024-03-02T03:00Z"]').focus()
+        page.keyboard.press("Shift+ArrowRight")
+        expect(field).to_have_value("2024-03-02T03:00Z,2024-03-02T05:00Z")
+        expect(page.locator("#selection-count")).to_have_text("2 partitions selected")
+        # Rows with different windows are one rectangle by their columns.
+        page.goto(f"/backfills/{by_shop.pk}/?zoom=month&at=2024-03-01")
+        for key, modifier in (("2024-03-05|shop_3", "Control"), ("2024-03-05|shop_50", "Shift")):
+            page.locator(f'.partition-grid a[aria-label^="{key}"]').click(modifiers=[modifier])
+        expect(field).to_have_value("day=2024-03-05 shop=shop_3,shop_50")
+        # The cell of a month; the button is pressed before the server has answered.
+        page.goto(f"/backfills/{backfill.pk}/?zoom=all")
+        month = page.locator('.partition-grid a[aria-label^="March 2024"]')
+        month.click(modifiers=["Control"])
+        page.get_by_role("button", name="Materialize selection…").click()
+        selected_text = re.escape(quote("2024-03-02T03:00Z,2024-03-02T05:00Z"))
+        expect(page).to_have_url(re.compile(f"/assets/hourly/materialize/.*={selected_text}"))
 
 
 @pytest.mark.slow

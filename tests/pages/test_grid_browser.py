@@ -84,6 +84,25 @@ def test_rectangles_and_several_ranges_are_dragged_and_typed_text_is_marked(page
     expect(field).to_have_value("date=2013-03-01..2013-03-31 airport=JFK")
 
 
+def test_a_drag_that_ends_beside_the_grid_is_written_once(page: Page) -> None:
+    asset("daily", DAILY_2013)
+    page.goto("/assets/daily/")
+    field = page.get_by_label("Selected partitions")
+    cell(page, "2013-01-08").hover()
+    page.mouse.down()
+    cell(page, "2013-01-09").hover()
+    page.get_by_role("heading", name="2013", exact=True).hover()
+    page.mouse.up()
+    expect(field).to_have_value("2013-01-08..2013-01-09")
+    field.fill("2013-06")
+    page.get_by_text("Selection syntax").locator("..").click(position={"x": 2, "y": 2})
+    expect(page.locator("#selection-count")).to_have_text("30 partitions selected")
+    expect(field).to_have_value("2013-06")
+    # The next click on a cell is a click again.
+    cell(page, "2013-01-09").click()
+    expect(page.get_by_role("dialog").get_by_role("heading", name="2013-01-09")).to_be_visible()
+
+
 def test_the_grid_is_one_tab_stop_with_arrow_keys(page: Page) -> None:
     asset("daily", DAILY_2013)
     page.goto("/assets/daily/")
