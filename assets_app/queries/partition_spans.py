@@ -17,6 +17,10 @@ from slicewise.partitions import WindowRange
 Definition = slicewise.PartitionDefinition | None
 Sets = dict[str, slicewise.PartitionSet]
 
+# Up to so many scattered partitions are looked up by key. Adjacent partitions are read faster as
+# one range of time, even with some others between.
+_MOST_KEYS, _FEWEST_BETWEEN = 20_000, 4
+
 # Adjacent windows of one label and segment become one span. After the one sort, only the rows at
 # the ends of spans are processed again.
 _SPANS = """
@@ -69,19 +73,50 @@ def spans(
     """
     if not within or not assets or identity_of(definition) != assets[0].identity:
         return {}
-    hull = within.hull
-    query = PARTITIONS.format(label=label, joins=joins, condition=condition)
     parameters: dict[str, Any] = {
         "assets": [asset.pk for asset in assets],
         "identity": assets[0].identity,
-        "since": hull and hull.start,
-        "until": hull and hull.end,
+        "since": None,
+        "until": None,
     }
+    if _is_read_by_key(within):
+        condition = f"partition.key = ANY(%(keys)s::text[]) AND {condition}"
+        parameters["keys"] = [key.text for key in within]
+    elif hull := within.hull:
+        parameters |= {"since": hull.start, "until": hull.end}
+    query = PARTITIONS.format(label=label, joins=joins, condition=condition)
     sets = labeled(definition, query, {**parameters, **values}, is_once=len(assets) == 1)
     if _is_all_between(within):
         # The statement has read only partitions of this set.
         return sets
     return {name: partitions & within for name, partitions in sets.items()}
+
+
+def most_rows(within: slicewise.PartitionSet) -> int:
+    """Return the number of rows that ``spans`` reads for a set of one asset, if all partitions of
+    the definition have rows.
+    """
+    return len(within) if _is_read_by_key(within) else _number_between(within)
+
+
+def _is_read_by_key(within: slicewise.PartitionSet) -> bool:
+    """Return whether the partitions of a set are so few, or so scattered, that each is looked
+    up.
+    """
+    number = len(within)
+    if number > _MOST_KEYS:
+        return False
+    return within.space.windows is None or number * _FEWEST_BETWEEN < _number_between(within)
+
+
+def _number_between(within: slicewise.PartitionSet) -> int:
+    """Return the number of partitions from the first window of a set to the last window, of all
+    segments.
+    """
+    if not within:
+        return 0
+    space, ranges = within.space, within.window_ranges
+    return space.count(ranges[0].first, ranges[-1].stop) * space.segments.count
 
 
 def _is_all_between(within: slicewise.PartitionSet) -> bool:

@@ -17,11 +17,11 @@ from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from assets_app.queries.graph_states import COMPLETE, NumberedState
 from assets_app.queries.impact import MOST_ASSETS, edges_by_downstream, in_order, sides_of
 from assets_app.queries.mapping_words import mapping_words
-from assets_app.queries.partition_spans import spans
+from assets_app.queries.partition_spans import most_rows, spans
 from partitions_app.rules import UpstreamGap
 from partitions_app.state_badges import CANCELED, FAILED, MISSING, QUEUED, RUNNING, SKIPPED
 
-# The states of so many partitions are counted, for all assets together.
+# So many rows are read to count states, for all assets together.
 _MOST_COUNTED = 200_000
 _LOOKS = (FAILED, RUNNING, QUEUED, MISSING, CANCELED, SKIPPED, COMPLETE)
 _LABEL = f"""
@@ -161,15 +161,14 @@ def _reads_by_asset(
 def _states_by_asset(
     rows: Mapping[int, Asset], reads: Mapping[int, _Read]
 ) -> dict[int, list[NumberedState]]:
-    """Return the numbers of the read partitions by state, as far as few enough are read."""
+    """Return the numbers of the read partitions by state, as far as few enough rows are read."""
     states: dict[int, list[NumberedState]] = {}
     room = _MOST_COUNTED
     for pk, read in reads.items():
-        room -= len(read.partitions)
-        if room >= 0:
+        row_count = most_rows(read.partitions)
+        if row_count <= room:
+            room -= row_count
             states[pk] = _states(rows[pk], read.partitions)
-        else:
-            room += len(read.partitions)
     return states
 
 

@@ -12,6 +12,7 @@ import slicewise
 from accounts_app.models import User
 from assets_app.models import Asset, AssetDependency, AssetPartition, RunState
 from assets_app.queries import impact as impact_module
+from assets_app.queries import partition_spans as spans_module
 from assets_app.queries import upstream_reads as reads_module
 from assets_app.queries.impact import impact_of
 from assets_app.queries.upstream_reads import upstream_reads
@@ -20,6 +21,7 @@ from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, ex
 from tests.pages.markup import compact, page_at
 from tests.pages.run_records import recorded_run
 from tests.partition_records import made
+from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
 MONTHLY_2013 = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
@@ -258,6 +260,40 @@ def test_upstream_partitions_take_a_statement_for_each_asset(raw: Asset, browser
     for number in range(5):
         reads(Asset.objects.get(name="daily"), asset(f"more_{number}", DAILY_2013))
     assert statements() - before <= 5
+
+
+def rows_of_states(of: Asset, selection: str) -> int:
+    """Return how many rows are read to count the partitions that a selection reads by state."""
+    with CaptureQueriesContext(connection) as queries:
+        read(of, selection)
+    counted = [query["sql"] for query in queries if "AS holder" in query["sql"]]
+    assert counted
+    return sum(map(rows_read, counted))
+
+
+def test_partitions_between_the_read_ones_are_not_read(raw: Asset) -> None:
+    # Two days of three airports.
+    assert rows_of_states(Asset.objects.get(name="daily"), "2013-01-01,2013-12-31") == 6
+
+
+def test_without_time_only_the_partitions_of_the_set_are_read() -> None:
+    shops = external("shops", slicewise.PartitionBySequence(["mitte", "wedding", "moabit"]))
+    for shop in ("mitte", "wedding", "moabit"):
+        made(shops, shop)
+    two = reads(asset("two", slicewise.PartitionBySequence(["mitte", "wedding"])), shops)
+    assert rows_of_states(two, "mitte") == 1
+
+
+def test_partitions_between_many_read_ones_count_against_the_bound(
+    raw: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spans_module, "_MOST_KEYS", 0)
+    monkeypatch.setattr(reads_module, "_MOST_COUNTED", 364)
+    monthly = Asset.objects.get(name="monthly")
+    for selection, is_counted in (("2013-01..2013-02", True), ("2013-01,2013-12", False)):
+        chosen = definition_of(monthly).select(selection)
+        daily = upstream_reads(monthly, chosen, NOW).assets[0]
+        assert bool(daily.states) == is_counted
 
 
 @pytest.mark.parametrize("htmx", [{}, {"HX-Request": "true"}])
