@@ -18,7 +18,7 @@ from assets_app.queries.late_inputs import LateInputFact, late_inputs_of
 from assets_app.queries.lookups import not_partitioned_sentence
 from assets_app.queries.overdue import late_marks, overdue_partitions
 from assets_app.queries.reasons import reasons_of
-from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.staleness import stale_among
 from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
@@ -82,13 +82,13 @@ def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position
         raise _bad_cursor()
     lines, position = _READERS.get(query.state, _by_row)(query)
     keys = [line.key for line in lines if line.version]
-    newer, late_inputs = newer_inputs(query.asset, keys), late_inputs_of(query.asset, keys)
+    stale, late_inputs = stale_among(query.asset, keys), late_inputs_of(query.asset, keys)
     marks = late_marks(query.asset, [line.key for line in lines if not line.version], query.now)
     reasons = reasons_of(query.asset, [line.key for line in lines], query.now)
     explained_lines = [
         replace(
             line,
-            stale=line.key in newer,
+            stale=line.key in stale,
             reason=reasons[line.key].text if line.key in reasons else "",
             lateness=marks[line.key].word if line.key in marks else "",
             overdue_at=marks[line.key].overdue_at if line.key in marks else None,

@@ -12,12 +12,13 @@ from assets_app.models import Asset, AssetPartition, PartitionCount
 from assets_app.queries.grid_overdue import overdue_shares
 from assets_app.queries.grid_stale import stale_shares
 from assets_app.queries.overdue import is_watched, late_marks
-from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.staleness import changed_inputs
 from partitions_app.grid.cells import Grid, PartitionFact
 from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
 from partitions_app.grid.periods import Clock, midnight
 from partitions_app.grid.share_cells import Bucketed
 from partitions_app.state_badges import MISSING
+from slicewise_server.web.kept_counts import kept_count
 
 # A page has room for the reasons of so many stale cells; beyond, the pages of the partitions give
 # the reasons.
@@ -39,13 +40,27 @@ def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
 
 
 def _with_staleness(asset: Asset, facts: dict[str, PartitionFact]) -> dict[str, PartitionFact]:
-    newer = newer_inputs(asset, list(facts))
-    if len(newer) > _MOST_EXPLAINED:
-        return {key: replace(fact, is_stale=key in newer) for key, fact in facts.items()}
+    """Return the facts with the stale partitions. A result that takes long is kept for a while:
+    each open page polls.
+    """
+    keys = list(facts)
+    reasons: dict[str, str] = kept_count(
+        f"stale partitions of {asset.pk} {asset.identity} {keys}",
+        lambda: _stale_reasons(asset, keys),
+    )
     return {
-        key: replace(fact, is_stale=True, because=newer[key].text) if key in newer else fact
+        key: replace(fact, is_stale=True, because=reasons[key]) if key in reasons else fact
         for key, fact in facts.items()
     }
+
+
+def _stale_reasons(asset: Asset, keys: Sequence[str]) -> dict[str, str]:
+    """Return the reasons of the stale partitions by key, empty where there are too many."""
+    changed = changed_inputs(asset, keys)
+    stale_keys = changed.stale_keys()
+    if len(stale_keys) > _MOST_EXPLAINED:
+        return dict.fromkeys(stale_keys, "")
+    return {key: newer.text for key, newer in changed.newer().items()}
 
 
 def _with_lateness(

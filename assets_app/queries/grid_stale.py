@@ -13,7 +13,7 @@ from django.db import connection
 from assets_app.models import Asset
 from assets_app.queries.keys import known_texts
 from assets_app.queries.outdated import outdated_statement
-from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.staleness import stale_among
 from partitions_app.grid.layouts import Layout
 from partitions_app.grid.periods import midnight
 from partitions_app.grid.tables import share_starts
@@ -106,7 +106,7 @@ def _counted(
 
 def _stale_among(asset: Asset, keys: Sequence[str]) -> frozenset[str]:
     """Return the stale partitions among partitions of runs of several."""
-    return frozenset(newer_inputs(asset, known_texts(asset.definition, keys)) if keys else ())
+    return stale_among(asset, known_texts(asset.definition, keys)) if keys else frozenset()
 
 
 def _rows(

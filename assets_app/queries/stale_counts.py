@@ -13,7 +13,7 @@ from django.db import connection
 from assets_app.models import Asset
 from assets_app.queries.keys import known_texts
 from assets_app.queries.outdated import outdated_statement
-from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.staleness import stale_among
 from partitions_app.rules import identity_of
 from slicewise_server.web.kept_counts import kept_count
 
@@ -88,7 +88,7 @@ def _counted(
         asset = by_id[candidates.asset_id]
         keys = known_texts(asset.definition, candidates.keys)
         if candidates.is_shared:
-            keys = list(newer_inputs(asset, keys))
+            keys = list(stale_among(asset, keys))
         number, is_cut = sums.get(asset.pk, (0, False))
         sums[asset.pk] = (number + len(keys), is_cut or candidates.number > MOST_COUNTED)
     return [

@@ -6,19 +6,19 @@ a higher version now. An upstream partition that was missing at that time does n
 partition stale, unless the schedule made the partition without waiting for it (a late input).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 import slicewise
 from assets_app.models import Asset, AssetDependency
-from assets_app.queries.clock import database_now
 from assets_app.queries.edges import edge_without_bounds
 from assets_app.queries.keys import still_known
 from assets_app.queries.late_inputs import come_since
+from partitions_app.edges import Edge
 from partitions_app.labels import label_of
 
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
@@ -32,7 +32,7 @@ WITH own_attempt AS (
       AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
     GROUP BY materialization.attempt_id
 )
-SELECT own_attempt.keys, partition.asset_id, min(partition.window_start),
+SELECT own_attempt.keys, partition.asset_id,
        array_agg(partition.key ORDER BY partition.window_start, partition.segment, partition.id),
        (SELECT run.partition_count FROM assets_app_runattempt AS attempt
         JOIN assets_app_run AS run ON run.id = attempt.run_id
@@ -43,7 +43,7 @@ JOIN assets_app_assetpartition AS partition
     ON partition.id = read.partition_id AND partition.version > read.version
 GROUP BY own_attempt.attempt_id, own_attempt.keys, partition.asset_id
 UNION ALL
-SELECT ARRAY[own.key], come.asset_id, min(come.window_start),
+SELECT ARRAY[own.key], come.asset_id,
        array_agg(come.key ORDER BY come.window_start, come.segment, come.id), 1
 FROM assets_app_assetpartition AS own
 JOIN assets_app_materialization AS materialization
@@ -79,16 +79,77 @@ class Newer:
         return f"{self.asset.name} {label}" if self.key else self.asset.name
 
 
-@dataclass(frozen=True, slots=True)
+class _Mapped(NamedTuple):
+    """The changed upstream partitions, the stale partitions that need some of these, and the edge
+    within the time of the changes.
+    """
+
+    edge: Edge
+    changed: slicewise.PartitionSet
+    stale: slicewise.PartitionSet
+
+
+@dataclass(frozen=True)
 class _Change:
-    """The changes of one upstream asset since an attempt for these keys had read the asset."""
+    """The changes of one upstream asset since an attempt for these keys had read the asset.
+
+    ``edge`` is the mapping that decides which changes concern each partition of the attempt's run;
+    None where all changes concern all partitions.
+    """
 
     keys: Sequence[str]
-    upstream_id: int
-    since: datetime | None
+    upstream: Asset
     changed_keys: Sequence[str]
-    # Whether the run of the attempt has several partitions.
-    shared: bool
+    edge: Edge | None
+
+    def stale_keys(self) -> Iterable[str]:
+        """Return the keys of the stale partitions, by arithmetic of sets."""
+        return self.keys if self.edge is None else (key.text for key in self._mapped.stale)
+
+    def newer(self, explained: Container[str]) -> Iterator[tuple[str, Newer]]:
+        """Yield the newer inputs of the stale partitions by key, without the explained keys."""
+        if self.edge is None:
+            newest = Newer(self.upstream, self.changed_keys[-1], len(self.changed_keys) - 1)
+            yield from ((key, newest) for key in self.keys)
+            return
+        edge, changed, stale = self._mapped
+        keys = [key for key in stale if key.text not in explained]
+        for key, concerned in _by_key(edge, keys, changed):
+            yield key.text, Newer(self.upstream, concerned[-1].text, len(concerned) - 1)
+
+    @cached_property
+    def _mapped(self) -> _Mapped:
+        edge = self.edge
+        assert edge is not None  # noqa: S101  (the callers have checked)
+        changed = _known(edge.upstream, self.changed_keys)
+        if hull := changed.hull:
+            # For needs of all of time.
+            edge = replace(edge, since=hull.start, until=hull.end)
+        stale = edge.needing(changed, _known(edge.downstream, self.keys))
+        return _Mapped(edge, changed, stale)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedInputs:
+    """The inputs of some partitions that changed since the partitions were materialized."""
+
+    _changes: Sequence[_Change]
+
+    def stale_keys(self) -> frozenset[str]:
+        """Return the keys of the stale partitions: however many there are, sets are mapped."""
+        return frozenset(key for change in self._changes for key in change.stale_keys())
+
+    def newer(self) -> dict[str, Newer]:
+        """Return the newer inputs of the stale partitions by key, which takes some arithmetic for
+        each stale partition.
+        """
+        newer_by_key: dict[str, Newer] = {}
+        for change in self._changes:
+            # Of several upstream assets the first one is named: the page of the partition names
+            # all.
+            for key, newer in change.newer(newer_by_key):
+                newer_by_key.setdefault(key, newer)
+        return newer_by_key
 
 
 def newer_inputs(asset: Asset, keys: Sequence[str]) -> dict[str, Newer]:
@@ -96,57 +157,81 @@ def newer_inputs(asset: Asset, keys: Sequence[str]) -> dict[str, Newer]:
 
     A second statement reads the upstream assets, where a partition is stale.
     """
-    changes = _changes(asset, keys)
-    if not changes:
-        return {}
+    return changed_inputs(asset, keys).newer()
+
+
+def stale_among(asset: Asset, keys: Sequence[str]) -> frozenset[str]:
+    """Return the stale partitions among these keys, by the statements of ``newer_inputs``."""
+    return changed_inputs(asset, keys).stale_keys()
+
+
+def changed_inputs(asset: Asset, keys: Sequence[str]) -> ChangedInputs:
+    """Return the changed inputs of the partitions of these keys: one statement for all, and a
+    second one for the upstream assets, where a partition is perhaps stale.
+    """
+    rows = _rows(asset, keys)
+    if not rows:
+        return ChangedInputs(())
     edges = AssetDependency.objects.filter(downstream=asset).select_related(
         "upstream__partition_definition"
     )
-    by_upstream = {edge.upstream_id: edge for edge in edges}
-    newer_by_key: dict[str, Newer] = {}
-    for change in changes:
-        edge = by_upstream.get(change.upstream_id)
-        if edge is not None:
-            # Of several upstream assets the first one is named: the page of the partition names
-            # all.
-            for key, newer in _explained(asset, edge, change):
-                newer_by_key.setdefault(key, newer)
-    return newer_by_key
+    by_upstream = {dependency.upstream_id: dependency for dependency in edges}
+    return ChangedInputs(
+        [
+            _Change(
+                own_keys,
+                by_upstream[upstream_id].upstream,
+                changed_keys,
+                _deciding_edge(by_upstream[upstream_id], asset) if count > 1 else None,
+            )
+            for own_keys, upstream_id, changed_keys, count in rows
+            if upstream_id in by_upstream
+        ]
+    )
 
 
-def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
+def _rows(asset: Asset, keys: Sequence[str]) -> list[tuple[list[str], int, list[str], int]]:
+    """Return keys of one attempt, the id of an upstream asset, the keys of the asset's changed
+    partitions, and the number of partitions of the attempt's run.
+    """
     with connection.cursor() as cursor:
         values: dict[str, Any] = {
             "asset": asset.pk, "identity": asset.identity, "keys": list(keys),
         }  # fmt: skip
         cursor.execute(_NEWER.format(come=come_since("materialization.attempt_id")), values)
-        return [
-            _Change(own_keys, upstream_id, since, changed_keys, count > 1)
-            for own_keys, upstream_id, since, changed_keys, count in cursor.fetchall()
-        ]
+        rows: list[tuple[list[str], int, list[str], int]] = cursor.fetchall()
+        return rows
 
 
-def _explained(
-    asset: Asset, dependency: AssetDependency, change: _Change
-) -> Iterator[tuple[str, Newer]]:
-    """Yield the newer inputs by key.
+def _deciding_edge(dependency: AssetDependency, asset: Asset) -> Edge | None:
+    """Return the edge if partitions of one run have different inputs by the mapping."""
+    if asset.definition is None or dependency.upstream.definition is None:
+        return None
+    edge = edge_without_bounds(dependency, asset)
+    return edge if edge.depends_on_own_window else None
 
-    Of a run of several partitions, the mapping decides which inputs concern each partition, unless
-    all need the same.
+
+def _known(
+    definition: slicewise.PartitionDefinition | None, texts: Sequence[str]
+) -> slicewise.PartitionSet:
+    assert definition is not None  # noqa: S101  (an edge that decides has both definitions)
+    return slicewise.PartitionSet.of(definition, list(still_known(definition, texts)))
+
+
+def _by_key(
+    edge: Edge, keys: Sequence[slicewise.PartitionKey], changed: slicewise.PartitionSet
+) -> Iterator[tuple[slicewise.PartitionKey, slicewise.PartitionSet]]:
+    """Yield the changed upstream partitions that each key needs, where there are any.
+
+    The keys are halved again and again, so that a set of scattered changes is not compared as a
+    whole with the need of each key.
     """
-    changed_keys = change.changed_keys
-    upstream = dependency.upstream.definition
-    downstream = asset.definition
-    is_one = downstream is None or upstream is None
-    edge = None if is_one or not change.shared else edge_without_bounds(dependency, asset)
-    if edge is None or not edge.depends_on_own_window or downstream is None or upstream is None:
-        newest = Newer(dependency.upstream, changed_keys[-1], len(changed_keys) - 1)
-        yield from ((key, newest) for key in change.keys)
+    concerned = changed & edge.needed(keys)
+    if not concerned:
         return
-    now = database_now()
-    edge = replace(edge, since=change.since or now, until=now)
-    changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
-    for key in still_known(downstream, change.keys):
-        concerned = changed & edge.needed([key])
-        if concerned:
-            yield key.text, Newer(dependency.upstream, concerned[-1].text, len(concerned) - 1)
+    if len(keys) == 1:
+        yield keys[0], concerned
+        return
+    half = len(keys) // 2
+    for half_of_keys in (keys[:half], keys[half:]):
+        yield from _by_key(edge, half_of_keys, concerned)

@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from assets_app.models import Asset, AssetDependency, Gateway, ProducerVersion
 from assets_app.queries.staleness import newer_inputs
+from partitions_app.edges import Edge
 from partitions_app.models import PartitionDefinition
 from slicewise import (
     Offset,
@@ -18,7 +19,9 @@ from slicewise import (
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
+    PartitionSet,
 )
+from slicewise_server.web import kept_counts
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
 from tests.scheduling.scheduled_assets import at, by, scheduled, write
@@ -170,6 +173,70 @@ def test_a_grid_costs_the_same_for_one_stale_day_and_for_many(
             assert ": stale" in browser.get(address).content.decode()
         counted.append(len(statements))
     assert counted[0] == counted[1]
+
+
+def test_many_stale_days_are_mapped_as_a_set(
+    browser: Client, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07-01..2024-07-05", gateway, alice)
+    write(daily, "2024-07-01..2024-07-05", gateway, alice)
+    write(hourly, "2024-07-02T01:00Z..2024-07-04T01:00Z", gateway, alice)
+    monkeypatch.setattr("assets_app.queries.grid._MOST_EXPLAINED", 2)
+    mapped: list[object] = []
+    needed = Edge.needed
+
+    def counted_needed(edge: Edge, keys: object) -> PartitionSet:
+        mapped.append(keys)
+        return needed(edge, keys)
+
+    monkeypatch.setattr(Edge, "needed", counted_needed)
+    text = browser.get("/assets/daily/?zoom=month&at=2024-07-01").content.decode()
+    assert len(re.findall(r'aria-label="2024-07-0[234]: stale"', text)) == 3
+    text = browser.get("/assets/daily/?select=stale").content.decode()
+    assert 'value="2024-07-02..2024-07-04"' in text
+    assert mapped == []
+
+
+def test_of_scattered_changes_each_day_is_compared_with_the_changes_of_the_day(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07", gateway, alice)
+    write(daily, "2024-07", gateway, alice)
+    days = [f"2024-07-{day:02}" for day in range(1, 32)]
+    hours = ",".join(f"{day}T{hour}:00Z" for day in days for hour in (10, 20))
+    write(hourly, hours, gateway, alice)
+    compared: list[int] = []
+    intersection = PartitionSet.__and__
+
+    def counted_intersection(left: PartitionSet, right: PartitionSet) -> PartitionSet:
+        compared.append(len(left.window_ranges))
+        return intersection(left, right)
+
+    monkeypatch.setattr(PartitionSet, "__and__", counted_intersection)
+    assert stale(daily, *days) == {day: f"hourly {day}T20:00Z and 1 more are newer" for day in days}
+    # All 62 changes for each of the 31 days would be 1,922.
+    assert sum(compared) < 800
+
+
+def test_a_result_that_took_long_is_kept_for_the_next_polls(
+    browser: Client, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07-01..2024-07-03", gateway, alice)
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
+    write(hourly, "2024-07-02T01:00Z", gateway, alice)
+    monkeypatch.setattr(kept_counts, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(kept_counts, "RESTS", 1_000_000)
+    counted = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as statements:
+            text = browser.get("/assets/daily/?zoom=month&at=2024-07-01").content.decode()
+        assert "2024-07-02: stale: hourly 2024-07-02T01:00Z is newer" in text
+        counted.append(sum("own_attempt" in statement["sql"] for statement in statements))
+    # The cells, and the number in the head.
+    assert counted == [2, 0]
 
 
 def test_the_api_says_which_partitions_are_stale(alice: User, gateway: Gateway) -> None:
