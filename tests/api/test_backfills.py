@@ -9,6 +9,7 @@ from backfills_app.models import Backfill
 from backfills_app.services import request_from_text
 from backfills_app.services.request import nothing_to_run
 from backfills_app.services.request.creation import create_backfill_once
+from slicewise import PartitionByInterval
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.driven_backfills import following
 from tests.factories import DAILY_2013
@@ -100,6 +101,20 @@ def test_a_request_of_many_partitions_is_accepted_without_a_look_at_their_record
     assert api.post(ADDRESS, REQUEST, format="json").status_code == 201
     monkeypatch.setattr(nothing_to_run, "_MOST_EXAMINED", 31)
     assert api.post(ADDRESS, REQUEST, format="json").status_code == 409
+
+
+def test_a_request_that_needs_many_upstream_partitions_is_accepted_without_a_look_at_these(
+    api: APIClient, raw_flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yearly = PartitionByInterval("@yearly", start="2013-01-01")
+    following("delays", yearly, of={"raw_flights": None})
+    request = {"asset": "delays", "start": "2013", "end": "2013"}
+    monkeypatch.setattr(nothing_to_run, "_MOST_UPSTREAM_ROWS", 364)
+    assert api.post(ADDRESS, request, format="json").status_code == 201
+    monkeypatch.setattr(nothing_to_run, "_MOST_UPSTREAM_ROWS", 365)
+    answer = api.post(ADDRESS, request, format="json")
+    assert answer.status_code == 409
+    assert "1 partition needs missing upstream partitions" in answer.content.decode()
 
 
 def test_an_unchanged_backfill_is_not_sent_again(api: APIClient) -> None:

@@ -1,9 +1,12 @@
 """Requests that would materialize no partition: the reasons, and the refusal."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounts_app.models import User
+from assets_app.queries.partition_spans import most_rows
 from backfills_app.models import Backfill, ExistingPolicy
+from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
 from backfills_app.services.request.creation import create_backfill, create_backfill_once
@@ -14,6 +17,8 @@ from slicewise_server.web.request_errors import ConflictingRequest
 _MOST_HOLDERS_NAMED = 3
 # A plan of so many partitions takes a tenth of a second.
 _MOST_EXAMINED = 20_000
+# The plan also reads the needed upstream partitions: so many rows take another tenth.
+_MOST_UPSTREAM_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +37,15 @@ def request_backfill(
 ) -> Backfill:
     """Create the backfill of a request of a person or a program, unless nothing would run.
 
-    Of a request of many partitions nothing is read, so that a backfill of any size is accepted at
-    once; a backfill with nothing to run succeeds. ``submission`` is a digest of the form, if a form
-    sent the request. Raises the errors of create_backfill, and ConflictingRequest with the
-    obstacles.
+    Of a request that has or needs many partitions nothing is read, so that a backfill of any size
+    is accepted at once; a backfill with nothing to run succeeds. ``submission`` is a digest of the
+    form, if a form sent the request. Raises the errors of create_backfill, and ConflictingRequest
+    with the obstacles.
     """
     checked_request = checked(request, user=user)
-    partition_count = sum(len(scope.whole) for scope in checked_request.scopes)
-    is_small = partition_count <= _MOST_EXAMINED
-    obstacles = obstacles_of(plan_of(request, checked_request), request) if is_small else []
+    obstacles: list[Obstacle] = []
+    if _is_small(checked_request.scopes):
+        obstacles = obstacles_of(plan_of(request, checked_request), request)
     if obstacles and (earlier := _created_meanwhile(submission)):
         return earlier
     if obstacles:
@@ -55,6 +60,21 @@ def request_backfill(
     return create_backfill_once(
         request, user=user, submission=submission, checked_request=checked_request
     )
+
+
+def _is_small(scopes: Sequence[AssetScope]) -> bool:
+    """Return whether a plan reads few rows: of the partitions of the request, and of the upstream
+    partitions that these need.
+    """
+    if sum(len(scope.whole) for scope in scopes) > _MOST_EXAMINED:
+        return False
+    room = _MOST_UPSTREAM_ROWS
+    for scope in scopes:
+        for edge in scope.edges:
+            room -= most_rows(edge.needed(scope.whole))
+            if room < 0:
+                return False
+    return True
 
 
 def _created_meanwhile(submission: str | None) -> Backfill | None:
