@@ -17,7 +17,7 @@ from slicewise_server.web.request_errors import ConflictingRequest
 _MOST_HOLDERS_NAMED = 3
 # A plan of so many partitions takes a tenth of a second.
 _MOST_EXAMINED = 20_000
-# The plan also reads the needed upstream partitions: so many rows take another tenth.
+# The plan also reads the needed upstream partitions: so many rows take two more tenths.
 _MOST_UPSTREAM_ROWS = 100_000
 
 
