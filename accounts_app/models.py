@@ -1,6 +1,7 @@
 """Models of accounts: people, grants, the audit trail, and answers kept for repeated requests."""
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -233,6 +234,9 @@ class IdempotentRequest(models.Model):
     The row is inserted before the write and committed with the write. So the unique key makes a
     second request wait for the first, and a failed first request leaves no row.
     """
+
+    # How long the answer is repeated.
+    KEPT_FOR = timedelta(hours=24)
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False

@@ -12,7 +12,6 @@ from rest_framework.response import Response
 
 from accounts_app.api.base import signed_in
 from accounts_app.models import IdempotentRequest, User
-from accounts_app.services.expiry import ANSWERS_KEPT_FOR
 from slicewise_server.web.api.problems import KeyReused
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -44,13 +43,10 @@ def execute_once(request: Request, act: Callable[[], Response]) -> Response:
 
 
 def _claim(user: User, key: str, fingerprint: str) -> bool:
-    now = timezone.now()
+    old = timezone.now() - IdempotentRequest.KEPT_FOR
     # Of this key alone: a transaction that deletes rows of other keys keeps the requests with
     # these keys waiting. A task deletes the other rows.
-    expired = IdempotentRequest.objects.filter(
-        user=user, key=key, created_at__lt=now - ANSWERS_KEPT_FOR
-    )
-    expired.delete()
+    IdempotentRequest.objects.filter(user=user, key=key, created_at__lt=old).delete()
     row = IdempotentRequest(user=user, key=key, fingerprint=fingerprint)
     # Waits here while another transaction holds the same key.
     IdempotentRequest.objects.bulk_create([row], ignore_conflicts=True)

@@ -2,7 +2,7 @@
 more.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from axes.models import AccessLog
@@ -12,9 +12,6 @@ from knox.models import AuthToken
 
 from accounts_app.models import IdempotentRequest
 from accounts_app.services.sign_in_limits import KNOWN_FOR
-
-# How long the answer to a request with an idempotency key is repeated.
-ANSWERS_KEPT_FOR = timedelta(hours=24)
 
 # A step is a transaction. A call takes at most so many steps per table; the next call goes on.
 _ROWS_PER_STEP = 1000
@@ -28,7 +25,8 @@ def delete_expired_rows(now: datetime) -> None:
     _delete_in_steps(Session.objects.filter(expire_date__lt=now))
     _delete_in_steps(AuthToken.objects.filter(expiry__lt=now))
     _delete_in_steps(AccessLog.objects.filter(attempt_time__lt=now - KNOWN_FOR))
-    _delete_in_steps(IdempotentRequest.objects.filter(created_at__lt=now - ANSWERS_KEPT_FOR))
+    old = now - IdempotentRequest.KEPT_FOR
+    _delete_in_steps(IdempotentRequest.objects.filter(created_at__lt=old))
 
 
 def _delete_in_steps(rows: "QuerySet[Any]") -> None:

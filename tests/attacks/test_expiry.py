@@ -50,8 +50,8 @@ def test_only_expired_rows_are_deleted(vera: User) -> None:
     AuthToken.objects.create(user=vera, expiry=None)
     log("old", KNOWN_FOR + HOUR)
     log("new", KNOWN_FOR - HOUR)
-    answer("old", vera, expiry.ANSWERS_KEPT_FOR + HOUR)
-    answer("new", vera, expiry.ANSWERS_KEPT_FOR - HOUR)
+    answer("old", vera, IdempotentRequest.KEPT_FOR + HOUR)
+    answer("new", vera, IdempotentRequest.KEPT_FOR - HOUR)
     delete_expired()
     assert [row.key for row in IdempotentRequest.objects.all()] == ["new"]
     assert [row.session_key for row in Session.objects.all()] == ["new"]
