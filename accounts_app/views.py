@@ -73,10 +73,10 @@ def account(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @never_cache
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def create_token(request: HttpRequest) -> HttpResponse:
     """Create a token for the user, and show the token in this answer alone."""
-    if request.method == "GET":
+    if request.method != "POST":
         # After a sign-in, or from the address bar: the form is on the page of the account.
         return redirect("accounts:account")
     person = person_of(request)

@@ -265,7 +265,10 @@ PAGES_ACCOUNTS: Rules = {
     ),
     "account/": asked("", Write(who=READERS, changes=False)),
     "account/sign-out-everywhere/": written("", Write(who=READERS)),
-    "account/tokens/": written("", Write(who=READERS, changes=False)),
+    # A GET leads to the page of the account, where the form is.
+    "account/tokens/": Rule(
+        writes={"POST": Write(who=READERS, changes=False)}, answers=frozenset({302})
+    ),
     # The token of `operator`: an admin revokes others on the admin site.
     "account/tokens/<str:key>/revoke/": written(
         "own_token", Write(who=frozenset({"operator"}), refusal=404)
