@@ -40,7 +40,11 @@ CLICKS = [
     ("/", "summary[title^='Menu']", ".sw-menu-items"),
     ("/assets/{asset}/", ".partition-grid td a", "#drawer-title"),
     ("/assets/graph/all/", "[data-node]:has(title)", "#graph-panel h2"),
-    ("/backfills/new/?asset=flights", "#downstream-graph summary", "[data-drawn] [role=checkbox]"),
+    (
+        "/backfills/new/?asset={asset}",
+        "#downstream-graph summary",
+        "[data-drawn] [role=checkbox]",
+    ),
     ("/backfills/new/?asset=delays", "[aria-label='Pick a date: From']", ".flatpickr-day"),
 ]
 # The script waits for the theme. No page has audio or video, for which axe would load files again.
