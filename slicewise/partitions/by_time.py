@@ -9,8 +9,6 @@ from typing import Any, Self, TypedDict
 from slicewise.calendar.cadence import CalendarUnit, calendar_unit, read_cron
 from slicewise.calendar.ticks import Ticks
 from slicewise.calendar.time_text import (
-    FIRST_YEAR,
-    LAST_YEAR,
     Moment,
     read_iso,
     read_moment,
@@ -26,8 +24,6 @@ from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Excluded, J
 from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.segments import Segments
 from slicewise.partitions.windows import Bound, Exclusions, Windows, WindowSequence
-
-_AFTER_LAST_YEAR = datetime(LAST_YEAR + 1, 1, 1)
 
 
 class TimeOptions(TypedDict, total=False):
@@ -50,8 +46,8 @@ class PartitionByTime(TimeDefinition):
     `timezone` is an IANA name. `start` and `end` bound the windows: naive values are wall time in
     the zone, a date means midnight, aware values are instants. `exclude` leaves out the windows
     that start at the ticks of a cron text, on a date, or at a datetime. `name` is the dimension's
-    name. Raises DefinitionError for an unknown zone, a bound outside the years 1000 to 9998, end
-    before start, and naive mixed with aware bounds.
+    name. Raises DefinitionError for an unknown zone, end before start, and naive mixed with aware
+    bounds.
     """
 
     timezone: str
@@ -78,8 +74,6 @@ class PartitionByTime(TimeDefinition):
         bounds = [
             None if bound is None else read_moment(bound, time_zone) for bound in (start, end)
         ]
-        for bound in bounds:
-            _check_year(bound)
         if isinstance(exclude, str | date) or not isinstance(exclude, Iterable):
             exclude = (exclude,)
         vars(self).update(
@@ -249,17 +243,6 @@ class PartitionByTime(TimeDefinition):
 
     def _shown(self) -> list[str]:
         return [f"{name}={value!r}" for name, value in self._own.items()]
-
-
-def _check_year(bound: datetime | None) -> None:
-    """Refuse a bound of a year that key texts do not name."""
-    if bound is not None and not (
-        FIRST_YEAR <= bound.year <= LAST_YEAR or bound.replace(tzinfo=None) == _AFTER_LAST_YEAR
-    ):
-        raise DefinitionError(
-            f"the bound {bound} is not between the years {FIRST_YEAR} and {LAST_YEAR}: keys name"
-            " no other years"
-        )
 
 
 def _check_not_mixed(start: date | None, end: date | None) -> None:

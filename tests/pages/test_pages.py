@@ -139,7 +139,8 @@ def test_a_zoomed_out_grid_reads_counts_and_no_partitions(browser: Client) -> No
         text = browser.get("/assets/hourly/?zoom=year").content.decode()
     assert "2024-02-01: 23 materialized, 1 failed" in text
     assert "2024-02-02: 24 materialized" in text
-    assert len(statements) <= 10
+    # One of these finds stale partitions.
+    assert len(statements) <= 11
 
 
 def test_the_list_of_assets_takes_as_many_statements_for_one_as_for_many(browser: Client) -> None:
