@@ -105,10 +105,12 @@ def test_actions_of_a_backfill_have_words_and_room_for_a_finger(phone: Page, ver
         runs_of(january, "failed", 1)
     phone.goto("/backfills/")
     actions = phone.locator(f"#backfill-{january.pk} .row-actions > *")
-    assert actions.all_inner_texts() == ["Pause", "Retry failed…", "Clone…", "Cancel…"]
+    assert actions.all_inner_texts() == [
+        "Pause", "Retry failed…", "Edit…", "Clone…", "Cancel…",
+    ]  # fmt: skip
     boxes = [action.bounding_box() for action in actions.all()]
     assert all(box and box["height"] >= 40 for box in boxes)
-    for name in ("Pause", "Retry failed partitions of", "Clone", "Cancel"):
+    for name in ("Pause", "Retry failed partitions of", "Edit", "Clone", "Cancel"):
         expect(phone.get_by_label(f"{name} {january.name}", exact=True)).to_be_visible()
     phone.set_viewport_size({"width": WIDE, "height": 900})
     assert not any(text.strip() for text in actions.all_inner_texts())
