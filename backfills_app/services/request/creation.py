@@ -19,6 +19,11 @@ from backfills_app.services.request.backfill_request import NONE, BackfillReques
 from backfills_app.services.request.checking import Checked, checked
 
 
+def backfill_of(submission: str) -> Backfill | None:
+    """Return the backfill that a submission of a form has created; None if there is none."""
+    return Backfill.objects.filter(submission=submission).first()
+
+
 def create_backfill_once(
     request: BackfillRequest,
     *,
@@ -31,7 +36,7 @@ def create_backfill_once(
     ``submission`` is a digest of the form. Of two requests at once, the later one waits for the
     earlier one, and returns the same backfill.
     """
-    earlier = Backfill.objects.filter(submission=submission).first()
+    earlier = backfill_of(submission)
     if earlier is not None:
         return earlier
     try:
@@ -40,7 +45,7 @@ def create_backfill_once(
                 request, user=user, submission=submission, checked_request=checked_request
             )
     except IntegrityError:
-        earlier = Backfill.objects.filter(submission=submission).first()
+        earlier = backfill_of(submission)
         if earlier is None:
             raise
         return earlier

@@ -9,7 +9,11 @@ from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
-from backfills_app.services.request.creation import create_backfill, create_backfill_once
+from backfills_app.services.request.creation import (
+    backfill_of,
+    create_backfill,
+    create_backfill_once,
+)
 from backfills_app.services.request.planning import plan_of
 from backfills_app.services.request.plans import BackfillPlan
 from slicewise_server.web.request_errors import ConflictingRequest
@@ -46,7 +50,8 @@ def request_backfill(
     obstacles: list[Obstacle] = []
     if _is_small(checked_request.scopes):
         obstacles = obstacles_of(plan_of(request, checked_request), request)
-    if obstacles and (earlier := _created_meanwhile(submission)):
+    # The same form, sent at the same time, may have created the backfill meanwhile.
+    if obstacles and submission and (earlier := backfill_of(submission)):
         return earlier
     if obstacles:
         raise ConflictingRequest(
@@ -75,13 +80,6 @@ def _is_small(scopes: Sequence[AssetScope]) -> bool:
             if room < 0:
                 return False
     return True
-
-
-def _created_meanwhile(submission: str | None) -> Backfill | None:
-    """Return the backfill that the same form created at the same time, whose partitions are in
-    progress now.
-    """
-    return Backfill.objects.filter(submission=submission).first() if submission else None
 
 
 def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]:
