@@ -78,7 +78,7 @@ def neighbourhood(asset: Asset, depth: int) -> AssetGraph:
     or downstream: four statements.
     """
     pairs = edge_ids()
-    upstream_ids, downstream_ids = _by_end(pairs)
+    upstream_ids, downstream_ids = by_end(pairs)
     near = within_reach(asset.pk, upstream_ids, depth) | within_reach(
         asset.pk, downstream_ids, depth
     )
@@ -120,7 +120,7 @@ def within_reach(start: int, next_ids: Mapping[int, list[int]], depth: int) -> d
 def reachable_ids(asset: Asset, direction: str = "") -> set[int]:
     """Return the asset with all assets upstream, downstream, or both: one statement."""
     pairs = edge_ids()
-    upstream_ids, downstream_ids = _by_end(pairs)
+    upstream_ids, downstream_ids = by_end(pairs)
     ids = {asset.pk}
     if direction != "downstream":
         ids |= within_reach(asset.pk, upstream_ids, len(pairs) + 1).keys()
@@ -142,7 +142,7 @@ class ReachCounts:
 def reach_counts(asset: Asset) -> ReachCounts:
     """Return the numbers of assets upstream and downstream of an asset: one statement."""
     pairs = edge_ids()
-    upstream_ids, downstream_ids = _by_end(pairs)
+    upstream_ids, downstream_ids = by_end(pairs)
     upstream = within_reach(asset.pk, upstream_ids, len(pairs) + 1)
     downstream = within_reach(asset.pk, downstream_ids, len(pairs) + 1)
     return ReachCounts(
@@ -201,7 +201,7 @@ def _direct(distances: Iterable[int]) -> int:
     return sum(distance == 1 for distance in distances)
 
 
-def _by_end(
+def by_end(
     pairs: Iterable[tuple[int, int]],
 ) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Return (upstream ids by downstream id, downstream ids by upstream id)."""

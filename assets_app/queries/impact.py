@@ -15,12 +15,12 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
-from assets_app.queries.asset_graph import edge_ids, within_reach
+from assets_app.queries.asset_graph import by_end, edge_ids
+from assets_app.queries.asset_walk import ReachedAsset, walk_from
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from assets_app.queries.keys import still_known
 from assets_app.queries.mapping_words import Side, mapping_words
 
-MOST_ASSETS = 100
 # So many keys are compared with sets one by one, for all assets together.
 _MOST_KEYS = 50_000
 
@@ -38,30 +38,16 @@ FROM unnest(%s::bigint[], %s::text[]) AS requested(id, identity)
 Span = tuple[datetime | None, datetime | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ImpactedAsset:
-    """A downstream asset: the number of edges that lead to it, the upstream assets that it reads on
-    the way, each with the mapping in words, and its partitions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactedAsset(ReachedAsset):
+    """A downstream asset with its partitions that become stale, and the upstream assets that it
+    reads on the way, each with the mapping in words.
     """
 
-    asset: Asset
-    distance: int
     reads: list[tuple[str, str]]
-    # The partitions that become stale; None if only the assets were asked for.
-    partitions: slicewise.PartitionSet | None
-    # Whether all of these are materialized. Otherwise there were too many to compare, and some of
-    # these may be missing.
+    # Whether all of the partitions are materialized. Otherwise there were too many to compare, and
+    # some of these may be missing.
     is_exact: bool
-
-    @property
-    def text(self) -> str:
-        """The partitions as a selection."""
-        return "" if self.partitions is None else self.partitions.text
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the asset reads the changed asset itself."""
-        return self.distance == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +60,10 @@ class Impact:
 
 def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime) -> Impact:
     """Return the impact of a change of the chosen partitions; None stands for the assets alone."""
-    pairs = edge_ids(only_inlets=True)
-    next_ids: dict[int, list[int]] = defaultdict(list)
-    for upstream, downstream in pairs:
-        next_ids[upstream].append(downstream)
-    distances = within_reach(asset.pk, next_ids, len(pairs) + 1)
-    nearest = list(distances)[:MOST_ASSETS]
-    ordered = in_order(asset.pk, set(nearest), next_ids)
-    rows_by_id = Asset.objects.declared().in_bulk(ordered)
-    # In the order in which partitions follow.
-    rows = {pk: rows_by_id[pk] for pk in ordered if pk in rows_by_id}
-    edges = edges_by_downstream([asset.pk, *ordered], ordered)
+    _, downstream_ids = by_end(edge_ids(only_inlets=True))
+    walk = walk_from(asset.pk, downstream_ids)
+    rows = walk.rows
+    edges = edges_by_downstream([asset.pk, *walk.ids], walk.ids)
     sets = {} if chosen is None else _partitions_by_asset(asset, chosen, edges, rows, now)
     # A sync may have changed a definition after the rows of the assets were read.
     upstream_assets = [edge.upstream for of_asset in edges.values() for edge in of_asset]
@@ -92,9 +71,9 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
     return Impact(
         [
             ImpactedAsset(
-                rows[pk],
-                distances[pk],
-                [
+                asset=rows[pk],
+                distance=walk.distances[pk],
+                reads=[
                     (
                         edge.upstream.name,
                         mapping_words(
@@ -105,31 +84,12 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
                     )
                     for edge in edges[pk]
                 ],
-                *sets.get(pk, _NOT_ASKED),
+                **sets.get(pk, _NOT_ASKED)._asdict(),
             )
             for pk in rows
         ],
-        len(distances) - len(nearest),
+        walk.further,
     )
-
-
-def in_order(start: int, ids: set[int], next_ids: Mapping[int, list[int]]) -> list[int]:
-    """Return the assets with these ids that edges lead to from the start, each after the assets
-    before it on the way, except in a circle.
-    """
-    ordered: list[int] = []
-    visited = {start}
-    stack = [(start, iter(next_ids[start]))]
-    while stack:
-        asset_id, following = stack[-1]
-        next_id = next(following, None)
-        if next_id is None:
-            stack.pop()
-            ordered.append(asset_id)
-        elif next_id in ids and next_id not in visited:
-            visited.add(next_id)
-            stack.append((next_id, iter(next_ids[next_id])))
-    return ordered[-2::-1]
 
 
 def edges_by_downstream(

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import slicewise
 from assets_app.models import Asset, AssetDependency
-from assets_app.queries.asset_graph import edge_ids, within_reach
+from assets_app.queries.asset_graph import by_end, edge_ids
+from assets_app.queries.asset_walk import ReachedAsset, walk_from
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from assets_app.queries.graph_states import COMPLETE, NumberedState
-from assets_app.queries.impact import MOST_ASSETS, edges_by_downstream, in_order, sides_of
+from assets_app.queries.impact import edges_by_downstream, sides_of
 from assets_app.queries.mapping_words import mapping_words
 from assets_app.queries.partition_spans import most_rows, spans
 from partitions_app.rules import UpstreamGap
@@ -32,31 +33,17 @@ CASE WHEN partition.held_by_id IS NULL THEN partition.state
 _HOLDER = "LEFT JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAsset:
-    """An upstream asset: the number of edges that lead there, the assets on the way that read the
-    asset, each with the mapping in words, and the partitions that are read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAsset(ReachedAsset):
+    """An upstream asset with its partitions that are read, and the assets on the way that read the
+    asset, each with the mapping in words.
     """
 
-    asset: Asset
-    distance: int
     readers: list[tuple[str, str]]
-    # None if only the assets were asked for.
-    partitions: slicewise.PartitionSet | None
     # Empty if the partitions are too many to count their states.
     states: list[NumberedState]
     # Needed partitions that the definition does not have.
     gaps: list[UpstreamGap]
-
-    @property
-    def text(self) -> str:
-        """The partitions as a selection."""
-        return "" if self.partitions is None else self.partitions.text
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the selected partitions themselves read the asset."""
-        return self.distance == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +62,18 @@ def upstream_reads(
     Four statements for all assets, and for each asset a statement that counts, and a further one if
     all of the time is read.
     """
-    pairs = edge_ids(only_inlets=True)
-    upstream_ids: dict[int, list[int]] = defaultdict(list)
-    for upstream_id, downstream_id in pairs:
-        upstream_ids[downstream_id].append(upstream_id)
-    distances = within_reach(asset.pk, upstream_ids, len(pairs) + 1)
-    nearest = list(distances)[:MOST_ASSETS]
-    ordered = in_order(asset.pk, set(nearest), upstream_ids)
-    rows_by_id = Asset.objects.declared().in_bulk(ordered)
-    rows = {pk: rows_by_id[pk] for pk in ordered if pk in rows_by_id}
+    upstream_ids, _ = by_end(edge_ids(only_inlets=True))
+    walk = walk_from(asset.pk, upstream_ids)
+    rows = walk.rows
     edges = _edges_by_upstream(asset, rows)
     reads = {} if chosen is None else _reads_by_asset(asset, chosen, edges, rows, now)
     states = _states_by_asset(rows, reads)
     sides = sides_of([asset, *rows.values()])
     lines = [
         ReadAsset(
-            row,
-            distances[pk],
-            [
+            asset=row,
+            distance=walk.distances[pk],
+            readers=[
                 (
                     edge.downstream.name,
                     mapping_words(
@@ -103,14 +84,14 @@ def upstream_reads(
                 )
                 for edge in edges[pk]
             ],
-            reads[pk].partitions if pk in reads else None,
-            states.get(pk, []),
-            reads[pk].gaps if pk in reads else [],
+            partitions=reads[pk].partitions if pk in reads else None,
+            states=states.get(pk, []),
+            gaps=reads[pk].gaps if pk in reads else [],
         )
         for pk, row in rows.items()
     ]
     lines.sort(key=lambda line: line.distance)
-    return UpstreamReads(lines, len(distances) - len(nearest))
+    return UpstreamReads(lines, walk.further)
 
 
 class _Read(NamedTuple):
