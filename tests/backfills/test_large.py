@@ -30,8 +30,12 @@ FROM backfills_app_backfillasset AS backfill_asset WHERE backfill_asset.backfill
 _ADD_PARTITIONS = """
 INSERT INTO backfills_app_backfillpartition
     (backfill_asset_id, position, key, segment, state, reason, run_id)
-SELECT backfill_asset.id, %s + place, 'key ' || place, '', (%s::text[])[place], '', %s
-FROM backfills_app_backfillasset AS backfill_asset, generate_series(1, %s) AS place
+SELECT backfill_asset.id, last_position.position + place,
+    'key ' || place, '', (%s::text[])[place], '', %s
+FROM backfills_app_backfillasset AS backfill_asset,
+    (SELECT coalesce(max(position), 0) AS position FROM backfills_app_backfillpartition)
+        AS last_position,
+    generate_series(1, %s) AS place
 WHERE backfill_asset.backfill_id = %s
 """
 
@@ -42,7 +46,7 @@ def add_run(backfill: Backfill, state: str, partition_states: Sequence[str], err
         number = len(partition_states)
         cursor.execute(_ADD_RUN, [backfill.group_id, state, number, error, backfill.pk])
         (run_id,) = cursor.fetchone()
-        parameters = [1000 * run_id, list(partition_states), run_id, number, backfill.pk]
+        parameters = [list(partition_states), run_id, number, backfill.pk]
         cursor.execute(_ADD_PARTITIONS, parameters)
     return int(run_id)
 

@@ -119,6 +119,7 @@ LEFT_OUT: dict[str, str] = {
     "runs/<int:pk>/log/file/": "Sends a file of text.",
     "backfills/<int:pk>/pause/": _SAME_QUESTION,
     "backfills/<int:pk>/resume/": _SAME_QUESTION,
+    "account/tokens/": _LEADS_ON,
     "metrics": "Answers Prometheus in its own format.",
     r"api/^[\s\S]*\Z": "Answers with problem details, as JSON.",
     "admin/password_change/": _LEADS_ON,

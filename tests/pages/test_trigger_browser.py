@@ -1,6 +1,7 @@
 """The trigger form in a real browser: clicks, the address, keys of the picker, and no script."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from django.test import Client
@@ -179,6 +180,19 @@ def test_the_picker_can_be_read_and_has_the_theme_of_the_page(
         ):  # fmt: skip
             assert calendar.locator(selector).evaluate(_CONTRAST) >= 4.5, selector
         assert (calendar.evaluate(_BRIGHTNESS) < 3 * 128) is dark
+
+
+@pytest.mark.parametrize(
+    ("motion", "animation"), [("no-preference", "fpFadeInDown"), ("reduce", "none")]
+)
+def test_the_picker_moves_only_where_the_person_allows_motion(
+    page: Page, motion: Literal["no-preference", "reduce"], animation: str
+) -> None:
+    declare()
+    page.emulate_media(reduced_motion=motion)
+    page.goto("/backfills/new/?asset=delays")
+    page.get_by_role("button", name="Pick a date: From").click()
+    expect(page.locator(".flatpickr-calendar.open")).to_have_css("animation-name", animation)
 
 
 def test_downstream_assets_are_chosen_in_the_graph(page: Page) -> None:
