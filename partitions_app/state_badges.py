@@ -73,7 +73,8 @@ _LOOKS: dict[str, StateBadge] = {look.name: look for look in PARTITION_LOOKS} | 
     "not_evaluated_warned": StateBadge("warned", "Not evaluated (warning)", "help-circle", "warn"),
     "partially_failed": StateBadge("failed", "Partially failed", "alert-triangle", "bad"),
 }
-_HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})
+# Of runs that have not begun: the partitions that such a run holds are queued.
+NOT_BEGUN_STATES = ("waiting", "queued", "dispatched")
 
 
 def badge_of(state: str) -> StateBadge:
@@ -83,7 +84,7 @@ def badge_of(state: str) -> StateBadge:
 
 def waits_for_slot(run_state: str) -> bool:
     """Return whether a run in this state has not begun, so that its partitions are queued."""
-    return run_state in _HELD_AS_QUEUED
+    return run_state in NOT_BEGUN_STATES
 
 
 def badge_of_backfill_partition(state: str, run_state: str | None) -> StateBadge:

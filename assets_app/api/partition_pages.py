@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from assets_app.models import Asset, AssetPartition, PartitionState, RunState
+from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.keys import still_known
 from assets_app.queries.late_inputs import LateInputFact, late_inputs_of
 from assets_app.queries.lookups import not_partitioned_sentence
@@ -20,6 +20,7 @@ from assets_app.queries.overdue import late_marks, overdue_partitions
 from assets_app.queries.reasons import reasons_of
 from assets_app.queries.staleness import stale_among
 from partitions_app.labels import label_of
+from partitions_app.state_badges import NOT_BEGUN_STATES, waits_for_slot
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
 from slicewise.partitions import PartitionRow, partition_rows
@@ -29,7 +30,6 @@ CHUNK = 1000
 # Partitions that are not there in time, whatever the last run did.
 OVERDUE = "overdue"
 CHUNKS_PER_PAGE = 20
-_QUEUED = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED)
 STATES = ("missing", "queued", "running", "materialized", "failed", "canceled", "skipped", OVERDUE)
 Position = int | None
 
@@ -209,7 +209,7 @@ def _line_of_row(asset: Asset, row: AssetPartition) -> PartitionLine:
 def _state(row: AssetPartition) -> str:
     if row.held_by is None:
         return row.state
-    return "queued" if row.held_by.state in _QUEUED else "running"
+    return "queued" if waits_for_slot(row.held_by.state) else "running"
 
 
 def _rows(asset: Asset) -> QuerySet[AssetPartition]:
@@ -253,9 +253,9 @@ def _is_chosen(asset: Asset, row: AssetPartition, chosen: Sequence[Any] | Partit
 
 def _in_state(rows: QuerySet[AssetPartition], state: str) -> QuerySet[AssetPartition]:
     if state == "queued":
-        return rows.filter(held_by__state__in=_QUEUED)
+        return rows.filter(held_by__state__in=NOT_BEGUN_STATES)
     if state == "running":
-        return rows.filter(held_by__isnull=False).exclude(held_by__state__in=_QUEUED)
+        return rows.filter(held_by__isnull=False).exclude(held_by__state__in=NOT_BEGUN_STATES)
     return rows.filter(held_by__isnull=True, state=PartitionState(state))
 
 

@@ -16,6 +16,7 @@ from assets_app.models import (
 from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
+from partitions_app.state_badges import waits_for_slot
 from slicewise import Interval
 from slicewise.texts import masked_text
 
@@ -100,7 +101,7 @@ def _settled_reason(row: AssetPartition, stale_text: str) -> Reason:
     number = run.pk if run else None
     name = f"Run {number}" if number else "A run"
     if row.held_by is not None:
-        words = "is queued" if row.held_by.state in ("queued", "dispatched") else "is running"
+        words = "is queued" if waits_for_slot(row.held_by.state) else "is running"
         return Reason(row.held_by.state, f"{name} {words}.", number)
     match row.state:
         case PartitionState.MATERIALIZED if stale_text:

@@ -20,14 +20,22 @@ from assets_app.queries.impact import edges_by_downstream, sides_of
 from assets_app.queries.mapping_words import mapping_words
 from assets_app.queries.partition_spans import most_rows, spans
 from partitions_app.rules import UpstreamGap
-from partitions_app.state_badges import CANCELED, FAILED, MISSING, QUEUED, RUNNING, SKIPPED
+from partitions_app.state_badges import (
+    CANCELED,
+    FAILED,
+    MISSING,
+    NOT_BEGUN_STATES,
+    QUEUED,
+    RUNNING,
+    SKIPPED,
+)
 
 # So many rows are read to count states, for all assets together.
 _MOST_COUNTED = 200_000
 _LOOKS = (FAILED, RUNNING, QUEUED, MISSING, CANCELED, SKIPPED, COMPLETE)
 _LABEL = f"""
 CASE WHEN partition.held_by_id IS NULL THEN partition.state
-     WHEN holder.state IN ('waiting', 'queued', 'dispatched') THEN '{QUEUED.name}'
+     WHEN holder.state IN {NOT_BEGUN_STATES} THEN '{QUEUED.name}'
      ELSE '{RUNNING.name}' END
 """
 _HOLDER = "LEFT JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"

@@ -12,7 +12,7 @@ from accounts_app.policy import Action, may
 from assets_app.execution.request.retrying import can_retry
 from assets_app.models import Run, RunState, Trigger
 from assets_app.queries.grouped_runs import MOST_RUNS, grouped_runs
-from assets_app.queries.run_waits import marks_of, past_waits
+from assets_app.queries.run_waits import awaited_by_run, values_of
 from assets_app.views.run_filters import (
     FILTERS,
     MOST_SORTED,
@@ -58,7 +58,7 @@ def runs_listed(request: HttpRequest) -> HttpResponse:
 
 def _listed(request: HttpRequest) -> dict[str, Any]:
     page = page_of_rows(request, sorted_runs(request.GET))
-    waits = past_waits(page.items)
+    awaited = awaited_by_run(page.items)
     may_make = may(request.user, Action.MATERIALIZE)
     retryable = [run for run in page.items if can_retry(run)] if may_make else []
     # Runs that a person canceled are retried where a person asks for such runs.
@@ -70,8 +70,8 @@ def _listed(request: HttpRequest) -> dict[str, Any]:
         "again_runs": [run.pk for run in retryable if run.state == asked_state],
         "again_group": group if retryable and is_id(group) else "",
         "page": page,
-        "waits": waits,
-        "version": _version(page.items, page.has_next, marks_of(waits)),
+        "awaited": awaited,
+        "version": _version(page.items, page.has_next, values_of(awaited)),
         "filtered": any(request.GET.get(name) for name in FILTERS),
         "again": address_of(request, (*FILTERS, "sort", "page")),
     }

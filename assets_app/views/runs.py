@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts_app.models import AuditEntry
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
-from assets_app.execution.queue.control import cancel_run
+from assets_app.execution.queue.control import CANCELABLE_STATES, cancel_run
 from assets_app.execution.request.retrying import can_retry
 from assets_app.models import (
     TERMINAL_STATES,
@@ -27,6 +27,7 @@ from assets_app.queries.log_attempts import chunks_with_attempts
 from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.queue_waits import queue_wait_of
 from assets_app.queries.run_logs import LEVELS, cursor_text, log_tail
+from assets_app.queries.run_waits import awaited_by_run, values_of
 from assets_app.views.declared_limits import declared_limits
 from slicewise.texts import is_web_address
 from slicewise_server.web.listing import (
@@ -42,7 +43,6 @@ MOST_PARTITIONS = 20
 _PARTITIONS_AT_ONCE = 100
 MOST_ENTRIES = 20
 MOST_VALIDATIONS = 200
-_CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
 
 
 @login_required
@@ -147,7 +147,8 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         application.number if application else 0,
     ]
     queue_wait = queue_wait_of(run, database_now())
-    marks.append(queue_wait)
+    awaited = awaited_by_run([run])
+    marks += [queue_wait, values_of(awaited)]
     published_count = _published_count(run)
     stopped_by_data = any(
         result.blocks and result.attempt_id == last_attempt_id
@@ -164,8 +165,9 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "limits": declared_limits(run.producer_version.spec),
         "ended": run.state in TERMINAL_STATES,
         "queue_wait": queue_wait,
+        "awaited": awaited.get(run.pk),
         "version": version_of(marks),
-        "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
+        "may_cancel": may(request.user, Action.CANCEL) and run.state in CANCELABLE_STATES,
         **_retry_context(request, run),
     }
 

@@ -30,7 +30,7 @@ from slicewise import PartitionByInterval
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
 from tests.gateways import record_attempt, record_gateway, record_gateway_of_each_queue
-from tests.pages.backfill_records import runs_of, written_backfill
+from tests.pages.backfill_records import hold_partitions, runs_of, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
 from tests.pages.run_records import failed_partition, recorded_run
 from tests.partition_records import record
@@ -152,14 +152,22 @@ def test_waiting_runs_have_a_tile_that_leads_to_the_reasons(
     assert "Waiting" not in tiles(browser)
     record(flights, "2013-01-04", lambda place: "failed")
     failed = failed_partition(flights, "2013-01-05")
-    waiting = [recorded_run(flights, RunState.WAITING, f"2013-01-0{day}") for day in (5, 6, 7)]
-    for run, keys in zip(waiting, (["2013-01-04"], ["2013-01-06", "2013-01-05"], []), strict=True):
+    holders = queued, running = [
+        recorded_run(flights, state) for state in (RunState.QUEUED, RunState.RUNNING)
+    ]
+    for holder, key in zip(holders, ("2013-01-08", "2013-01-09"), strict=True):
+        hold_partitions(holder, [key])
+    waiting = [recorded_run(flights, RunState.WAITING, f"2013-01-{day}") for day in range(15, 20)]
+    awaited: tuple[list[str], ...] = (
+        ["2013-01-04"], ["2013-01-06", "2013-01-05"], [], ["2013-01-08"], ["2013-01-09"],
+    )  # fmt: skip
+    for run, keys in zip(waiting, awaited, strict=True):
         for key in keys:
             AwaitedPartition.objects.create(
                 run=run, asset=flights, identity=flights.identity, key=key
             )
     number, address = tiles(browser)["Waiting"]
-    assert (number, address) == ("3", "/runs/?state=waiting")
+    assert (number, address) == ("5", "/runs/?state=waiting")
     rows = compact(page_at(browser, address)).split('<tr id="run-')
     told = {row.split('"')[0]: row.partition("Waits for")[2].split("</div>")[0] for row in rows}
     words = {pk: re.sub("<[^>]*>", " ", text).split() for pk, text in told.items()}
@@ -168,6 +176,11 @@ def test_waiting_runs_have_a_tile_that_leads_to_the_reasons(
         "2013-01-05", ":", "failed,", "run", str(failed.pk), "and", "1", "more",
     ]  # fmt: skip
     assert words[str(waiting[2].pk)] == []
+    assert words[str(waiting[3].pk)] == ["2013-01-08", ":", "queued,", "run", str(queued.pk)]
+    assert words[str(waiting[4].pk)] == ["2013-01-09", ":", "running,", "run", str(running.pk)]
+    facts = compact(page_at(browser, f"/runs/{waiting[3].pk}/")).split("<dt>Waiting for</dt>")[1]
+    told_by_run = re.sub("<[^>]*>", " ", facts.split("</dd>")[0]).split()
+    assert told_by_run == ["previous", "partition", *words[str(waiting[3].pk)]]
     assert f'href="/runs/{failed.pk}/"' in told[str(waiting[1].pk)]
 
 
