@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts_app import audit, policy
 from accounts_app.models import User
@@ -30,7 +30,6 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> list[str]:
             if current.active:
                 pause_schedule(current, paused=paused, now=database_now())
             audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
-    asset.paused = paused
     return sorted(changing.values())
 
 
@@ -42,16 +41,17 @@ def _locked_together(asset_id: int) -> list[Asset]:
     schedule would otherwise wait at its end for a pause that waits for the schedule.
     """
     while True:
-        producer_id = Asset.objects.values_list("producer", flat=True).get(pk=asset_id)
-        wanted = Q(pk=asset_id)
-        if producer_id is not None:
-            declared_too = Exists(Asset.objects.filter(pk=asset_id, active=True))
-            wanted |= Q(declared_too, producer=producer_id, active=True)
-        rows = Asset.objects.filter(wanted).order_by("pk")
+        rows = _made_together(asset_id).order_by("pk")
         locked = list(rows.select_for_update(of=("self",), no_key=True))
-        # A sync may have given the asset to another function before the lock.
-        if any(row.pk == asset_id and row.producer_id == producer_id for row in locked):
+        # A sync for which the lock waited may have changed which assets the function has.
+        if [row.pk for row in locked] == list(rows.values_list("pk", flat=True)):
             return locked
+
+
+def _made_together(asset_id: int) -> QuerySet[Asset]:
+    """Return the asset and, if a file declares the asset, all declared assets of the function."""
+    function = Asset.objects.filter(pk=asset_id, active=True).values("producer")
+    return Asset.objects.filter(Q(pk=asset_id) | Q(producer__in=function, active=True))
 
 
 def pause_together(producers: Iterable[Producer]) -> None:

@@ -15,7 +15,7 @@ from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle, load, snapshot
 from assets_app.catalogue.refusals import OTHERS, is_outdated
-from assets_app.catalogue.storing import store
+from assets_app.catalogue.storing import lock_assets, store
 from assets_app.catalogue.timetables import stop_schedules
 from assets_app.models import Bundle, BundleVersion
 from assets_app.queries.clock import database_now
@@ -76,6 +76,7 @@ def retire_bundles(configured: Collection[str]) -> None:
         with transaction.atomic():
             retired = Bundle.objects.select_for_update().get(pk=bundle.pk)
             errors_before = _errors_of(retired)
+            lock_assets(retired)
             retired.assets.filter(active=True).update(active=False)
             stop_schedules(retired, now=database_now())
             Bundle.objects.filter(pk=retired.pk).update(

@@ -1,9 +1,10 @@
 """Storage of the report of the loader in the catalogue, set by set."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from django.db.models import Q
 
 from assets_app.catalogue.declared import DeclaredBundle, declared_bundle
 from assets_app.catalogue.freshness_watches import store_watches
@@ -49,18 +50,30 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     specs = [producer.spec for producer in producers]
     external = [spec for spec in declared.external if spec.name not in names]
     versions = store_producers(bundle, version, producers)
+    lock_assets(bundle, [name for spec in declared.specs for name in spec.outlet_names])
     new_names = _store_assets(bundle, specs, external, versions)
     _deactivate_undeclared(bundle, declared)
+    # Before rows of watches and schedules are locked (docs/internals/locks.md).
+    pause_together(versions.values())
     _store_dependencies([*specs, *_specs_naming(new_names, bundle)], external)
     now = database_now()
     store_watches(bundle, specs, external, now=now)
-    pause_together(versions.values())
     # At the end: as long as the rows of schedules are locked, no schedule ticks.
     store_schedules(versions.values(), now=now)
     stop_schedules(bundle, now=now)
     Bundle.objects.filter(pk=bundle.pk).update(current_version=version, error="", checked_at=now)
     bundle.refresh_from_db()
     return version
+
+
+def lock_assets(bundle: Bundle, names: Sequence[str] = ()) -> None:
+    """Lock the assets of a bundle and the assets with these names, in the order of ids.
+
+    A pause locks the assets of a function in the same order, and waits: else it would miss an asset
+    that joins the function.
+    """
+    rows = Asset.objects.filter(Q(bundle=bundle) | Q(name__in=names)).order_by("pk")
+    list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
 def _store_assets(
@@ -78,18 +91,14 @@ def _store_assets(
     ]
     rows += [_external_asset(bundle, spec, definition_rows) for spec in external]
     names = [row.name for row in rows]
-    stored = Asset.objects.filter(name__in=names).values_list("pk", "name", *_ASSET_COLUMNS)
-    stored_facts, order = {}, {}
-    for pk, name, *facts in stored:
-        stored_facts[name], order[name] = facts, pk
+    stored = Asset.objects.filter(name__in=names).values_list("name", *_ASSET_COLUMNS)
+    stored_facts = {name: facts for name, *facts in stored}
     paused = {name for spec in producers if spec.paused for name in spec.outlet_names}
     for row in rows:
         # `paused=` in the file is the initial state of an asset; afterwards people decide on the
         # page of the asset.
         row.paused = row.name in paused and row.name not in stored_facts
     changed = [row for row in rows if stored_facts.get(row.name) != _stored_columns(row)]
-    # A pause locks the assets of a function in the order of ids too.
-    changed.sort(key=lambda row: order.get(row.name, math.inf))
     Asset.objects.bulk_create(
         changed,
         update_conflicts=True,

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +14,7 @@ import pytest
 from django.db import connection, transaction
 
 from accounts_app.models import AuditEntry
-from assets_app.catalogue import storing, timetables
+from assets_app.catalogue import freshness_watches, storing, timetables
 from assets_app.catalogue.pausing import set_paused
 from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.queue.settling import _write_outbox
@@ -111,6 +112,57 @@ def test_pauses_of_two_assets_of_one_function_are_made_one_after_the_other() -> 
     pause.join()
     assert not Asset.objects.filter(paused=False).exists()
     assert AuditEntry.objects.filter(action="pause").count() == 1
+
+
+SPLIT = """
+from slicewise import *
+@asset.multi(outlets=[{outlets}], schedule="@daily", partition=PartitionByInterval("@daily"))
+def split(): ...
+"""
+
+
+def sync_during(folder: Path, meanwhile: Callable[[], Any]) -> None:
+    """Sync the folder, with an act on another thread once the sync has stored the assets."""
+    threads: list[threading.Thread] = []
+    store = freshness_watches.store_watches
+
+    def act_and_store(*args: Any, **options: Any) -> None:
+        threads.append(elsewhere(meanwhile))
+        wait_for_end_or_lock(threads[0])
+        store(*args, **options)
+
+    with patch.object(storing, "store_watches", act_and_store):
+        assert sync_bundle("trials", folder).errors == []
+    threads[0].join()
+
+
+@pytest.mark.parametrize("paused", ["train", "test"])
+def test_a_pause_during_a_sync_pauses_the_assets_that_join_the_function(
+    bundle: Bundle, paused: str
+) -> None:
+    alice = person("alice", is_superuser=True)
+    folder = bundle(a=SPLIT.format(outlets="Asset('train'), Asset('test', description='Old')"))
+    assert sync_bundle("trials", folder).errors == []
+    of = Asset.objects.get(name=paused)
+    (folder / "a.py").write_text(
+        SPLIT.format(outlets="Asset('train'), Asset('test'), Asset('new')")
+    )
+    sync_during(folder, lambda: set_paused(of, True, user=alice))
+    assert Schedule.objects.get().is_in_pause
+    assert set(Asset.objects.values_list("name", "paused")) == {
+        ("train", True), ("test", True), ("new", True),
+    }  # fmt: skip
+
+
+def test_a_pause_during_a_sync_pauses_no_asset_that_leaves_the_function(bundle: Bundle) -> None:
+    alice = person("alice", is_superuser=True)
+    folder = bundle(a=SPLIT.format(outlets="Asset('train'), Asset('test')"))
+    assert sync_bundle("trials", folder).errors == []
+    train = Asset.objects.get(name="train")
+    (folder / "a.py").write_text(SPLIT.format(outlets="Asset('train')"))
+    sync_during(folder, lambda: set_paused(train, True, user=alice))
+    assert Asset.objects.get(name="train").paused
+    assert not Asset.objects.get(name="test").paused
 
 
 def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_are_evaluated() -> (
