@@ -19,7 +19,6 @@ from accounts_app.admin import (
 from accounts_app.models import Grant
 from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, may
-from assets_app.catalogue.pausing import set_paused
 from assets_app.execution.queue.control import cancel_run
 from assets_app.models import (
     Asset,
@@ -30,6 +29,7 @@ from assets_app.models import (
     Run,
     RunAttempt,
 )
+from assets_app.views.pausing import set_paused_and_report
 from slicewise.texts import masked_uri
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -66,10 +66,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
         self._set_paused(request, assets, False)
 
     def _set_paused(self, request: HttpRequest, assets: QuerySet[Asset], paused: bool) -> None:
-        for asset in assets:
-            set_paused(asset, paused, user=person_of(request))
-        state = "paused" if paused else "unpaused"
-        messages.success(request, f"{', '.join(asset.name for asset in assets)}: {state}.")
+        set_paused_and_report(request, assets.values_list("pk", flat=True), paused)
 
 
 class GrantForm(forms.ModelForm[Grant]):

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from django.db import OperationalError
+
 from accounts_app import policy
 from accounts_app.models import User
 from assets_app.catalogue.pausing import set_paused
@@ -10,6 +12,8 @@ from assets_app.models import Asset
 from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_AT_ONCE = 200
+# Why an asset stays that is in the asked state, by whether a pause is asked for.
+_UNCHANGED = {True: "already paused", False: "not paused"}
 
 
 @dataclass(slots=True)
@@ -39,7 +43,15 @@ def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> Bul
         if reason := _reason_to_stay(asset, paused):
             result.unchanged[asset.name] = reason
             continue
-        result.changed += set_paused(asset, paused, user=user)
+        try:
+            changed = set_paused(asset, paused, user=user)
+        except OperationalError:
+            result.unchanged[asset.name] = "in use by another request: try again"
+            continue
+        result.changed += changed
+        if not changed:
+            # Another person was quicker.
+            result.unchanged[asset.name] = _UNCHANGED[paused]
     for pk in sorted(asset_ids - {asset.pk for asset in assets}):
         result.unchanged[f"asset {pk}"] = "no such asset"
     return result
@@ -48,7 +60,7 @@ def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> Bul
 def _reason_to_stay(asset: Asset, paused: bool) -> str:
     """Return why the asset stays unchanged; empty for an asset to pause or unpause."""
     if asset.paused == paused:
-        return "already paused" if paused else "not paused"
+        return _UNCHANGED[paused]
     schedule = getattr(asset.producer, "schedule", None)
     has_schedule = asset.active and schedule is not None and schedule.rule is not None
     # A pause that began under an earlier schedule can end without one.

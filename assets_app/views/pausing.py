@@ -1,5 +1,7 @@
 """Pausing and unpausing the schedules of one asset or of several."""
 
+from collections.abc import Collection
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -57,14 +59,19 @@ def unpause_several(request: HttpRequest) -> HttpResponse:
 
 def _set_several(request: HttpRequest, paused: bool) -> HttpResponse:
     ids = [int(text) for text in request.POST.getlist("id") if is_id(text)]
-    if not ids:
+    if ids:
+        set_paused_and_report(request, ids, paused)
+    else:
         messages.error(request, "No asset selected.")
-        return _back_to_list(request)
+    return _back_to_list(request)
+
+
+def set_paused_and_report(request: HttpRequest, ids: Collection[int], paused: bool) -> None:
+    """Pause or unpause the assets, and tell the person on the next page what changed."""
     try:
         _report(request, set_paused_in_bulk(ids, paused, user=person_of(request)), paused)
     except InvalidRequest as refusal:
         messages.error(request, str(refusal))
-    return _back_to_list(request)
 
 
 def _report(request: HttpRequest, result: BulkPause, paused: bool) -> None:

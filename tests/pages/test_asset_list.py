@@ -1,9 +1,11 @@
 """The list of assets: declared facts with filters, schedules in words, and pauses of several."""
 
 from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -128,6 +130,40 @@ def test_assets_of_one_function_are_paused_once(editor: Client) -> None:
     # All changed assets are named, also those that were not selected.
     answer = editor.post("/unpause-assets/", {"id": [second.pk]}, follow=True)
     assert "2 assets unpaused: daily, other." in compact(answer.content.decode())
+
+
+def test_the_admin_site_pauses_as_the_list_does() -> None:
+    daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    other = Asset.objects.create(name="other", bundle=daily.bundle, producer=daily.producer)
+    held = scheduled("held", cron("@daily"), DAILY, since=BEGAN)
+    Asset.objects.filter(pk=held.pk).update(paused=True)
+    admin = browser_of(person("ann", Role.ADMIN, is_staff=True))
+    chosen = {"action": "pause", "_selected_action": [daily.pk, held.pk]}
+    answer = admin.post("/admin/assets_app/asset/", chosen, follow=True)
+    text = compact(answer.content.decode())
+    assert "2 assets paused: daily, other. Manual runs and backfills still work." in text
+    assert "Not paused: held (already paused)." in text
+    other.refresh_from_db()
+    assert other.paused
+    assert [entry.subject for entry in AuditEntry.objects.filter(action="pause")] == ["daily"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"return_value": []}, "already paused"),
+        ({"side_effect": [OperationalError("deadlock detected"), ["weekly"]]}, "in use by"),
+    ],
+)
+def test_an_asset_that_stays_in_the_end_is_told_with_the_reason(
+    editor: Client, answer: dict[str, Any], reason: str
+) -> None:
+    rows = [scheduled(name, cron("@daily"), DAILY, since=BEGAN) for name in ("daily", "weekly")]
+    with patch("assets_app.catalogue.bulk_pausing.set_paused", **answer):
+        shown = editor.post("/pause-assets/", {"id": [row.pk for row in rows]}, follow=True)
+    text = compact(shown.content.decode())
+    assert f"Not paused: daily ({reason}" in text
+    assert ("1 asset paused: weekly." in text) is ("side_effect" in answer)
 
 
 def test_who_may_not_pause_sees_no_boxes_and_is_refused(browser: Client) -> None:
