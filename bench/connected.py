@@ -30,7 +30,8 @@ from slicewise_server.stack.stack import Stack
 _QUEUED_RUNS = 200_000
 _LOOKS = 15
 _TICKS = 5
-_SCRAPE_SECONDS = 1.0
+# As the guide of metrics and Prometheus' own documentation scrape.
+_SCRAPE_SECONDS = 15.0
 # Events, messages and spans of the last runs are sent after these have ended.
 _SENT_WITHIN = 10.0
 _HOOK = "/hook"
