@@ -13,8 +13,8 @@ from accounts_app.policy import Action
 from assets_app.catalogue.bulk_pausing import BulkPause, set_paused_in_bulk
 from assets_app.catalogue.pausing import set_paused
 from assets_app.views.assets import asset_for_page
-from assets_app.views.run_filters import is_id
 from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.typed_ids import ids_of
 
 _MOST_NAMED = 10
 
@@ -58,7 +58,7 @@ def unpause_several(request: HttpRequest) -> HttpResponse:
 
 
 def _set_several(request: HttpRequest, paused: bool) -> HttpResponse:
-    ids = [int(text) for text in request.POST.getlist("id") if is_id(text)]
+    ids = ids_of(request.POST.getlist("id"))
     if ids:
         set_paused_and_report(request, ids, paused)
     else:

@@ -19,6 +19,7 @@ from assets_app.models import Run, RunState
 from assets_app.queries.error_groups import runs_failed_alike, unresolved_failures
 from assets_app.views.run_filters import read_instant
 from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.typed_ids import ids_of, is_id
 
 MOST_SHOWN = 50
 MOST_SAID = 5
@@ -98,7 +99,7 @@ def _list_of(request: HttpRequest, run_ids: Sequence[int]) -> str:
     """
     group = request.GET.get("group", "")
     runs = reverse("assets:runs")
-    if _is_id(group):
+    if is_id(group):
         return f"{runs}?group={group}"
     if not run_ids or len(run_ids) > MOST_LISTED:
         return runs
@@ -107,11 +108,11 @@ def _list_of(request: HttpRequest, run_ids: Sequence[int]) -> str:
 
 def _requested_ids(request: HttpRequest) -> list[int]:
     source = request.POST if request.method == "POST" else request.GET
-    named_ids = [int(text) for text in source.getlist("run") if _is_id(text)]
+    named_ids = ids_of(source.getlist("run"))
     group, since = request.GET.get("group", ""), read_instant(request.GET.get("failed_since", ""))
     if not named_ids and since is not None:
         return _unresolved_ids(request.GET.get("like", ""), since)
-    if named_ids or not _is_id(group):
+    if named_ids or not is_id(group):
         return named_ids
     failed = Run.objects.filter(group=int(group), state=RunState.FAILED).order_by("id")
     return list(failed.values_list("id", flat=True))
@@ -122,7 +123,7 @@ def _unresolved_ids(like: str, since: datetime) -> list[int]:
     named run.
     """
     if like:
-        return runs_failed_alike(int(like), since) if _is_id(like) else []
+        return runs_failed_alike(int(like), since) if is_id(like) else []
     return [run.pk for group in unresolved_failures(since) for run in group.runs]
 
 
@@ -141,7 +142,3 @@ def _versions(run: Run) -> dict[str, Any]:
 
 def _code(request: HttpRequest) -> str:
     return request.POST.get("code", Code.SAME.value)
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 19

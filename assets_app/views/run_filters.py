@@ -10,6 +10,7 @@ from django.http import HttpRequest, QueryDict
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
 from slicewise_server.web.storable import is_storable
+from slicewise_server.web.typed_ids import ids_of, is_id
 
 # The columns that an instant of the address bounds, by the name in the address.
 _BOUNDS = {
@@ -164,11 +165,6 @@ def read_instant(text: str) -> datetime | None:
     return instant if instant.year in range(1000, 9000) else None
 
 
-def is_id(text: str) -> bool:
-    """Return whether a text is a number that a row may have."""
-    return text.isascii() and text.isdecimal() and len(text) < 19
-
-
 def _times(text: dict[str, str]) -> dict[str, Any]:
     bounds: dict[str, Any] = {
         column: instant for name, column in _BOUNDS.items() if (instant := read_instant(text[name]))
@@ -180,8 +176,7 @@ def _times(text: dict[str, str]) -> dict[str, Any]:
 
 
 def _ids(text: str) -> list[int]:
-    numbers = text.replace(",", " ").split()
-    return [int(number) for number in numbers[:_MOST_IDS] if is_id(number)]
+    return ids_of(text.replace(",", " ").split()[:_MOST_IDS])
 
 
 def _making(rows: QuerySet[Run], asset: str, key: str) -> QuerySet[Run]:

@@ -20,11 +20,11 @@ from assets_app.views.run_filters import (
     SPANS,
     filters_of,
     is_cut,
-    is_id,
     matching_runs,
     sorted_runs,
 )
 from slicewise_server.web.listing import address_of, page_of_rows, unchanged, version_of
+from slicewise_server.web.typed_ids import is_id
 
 
 @login_required

@@ -14,10 +14,10 @@ from assets_app.queries import pages
 from assets_app.queries.log_attempts import AttemptLines, chunks_with_attempts
 from assets_app.queries.log_search import AROUND, DEFAULT_AROUND, search_log
 from assets_app.queries.run_logs import LEVELS, Cursor, cursor_text, log_after
-from assets_app.views.run_filters import is_id
 from assets_app.views.runs import run_for_page
 from slicewise.texts import masked_blocks
 from slicewise_server.web.listing import STOP_POLLING, address_of
+from slicewise_server.web.typed_ids import is_id
 
 # A few rows at a time, each masked in blocks: the first bytes need not wait for the whole log.
 _ROWS_AT_ONCE = 8

@@ -29,6 +29,7 @@ from backfills_app.services.control.retrying_failed import retryable_counts
 from backfills_app.views.allowed import Allowed, reaches_of
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.typed_ids import ids_of
 
 MOST_SAID = 5
 
@@ -118,7 +119,7 @@ def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
     """Apply an action to all selected backfills."""
     operation = OPERATIONS[action]
     require_for_some(person_of(request), operation.needs)
-    ids = [int(text) for text in request.POST.getlist("id") if text.isdecimal() and len(text) < 19]
+    ids = ids_of(request.POST.getlist("id"))
     if not ids:
         messages.error(request, "No backfill selected.")
         return _redirect_back(request)

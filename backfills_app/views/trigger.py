@@ -34,6 +34,7 @@ from backfills_app.services import (
 from backfills_app.views.plans import planned_page
 from backfills_app.views.ways_out import ways_out
 from slicewise_server.web.request_errors import InvalidRequest
+from slicewise_server.web.typed_ids import is_id
 
 TEMPLATE = "backfills_app/backfill_new.html"
 _MOST_SUGGESTED = 30
@@ -202,7 +203,7 @@ def _preset(text: str | None) -> str | None:
 def _initial(request: HttpRequest) -> dict[str, Any]:
     """Return the values that a link fills in, or the request of a backfill to clone."""
     clone = request.GET.get("clone", "")
-    if clone.isdecimal() and len(clone) < 19:
+    if is_id(clone):
         backfill = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
         return completed(clone_fields(backfill))
     return completed(values_in(request.GET))

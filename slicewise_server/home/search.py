@@ -16,6 +16,7 @@ from backfills_app.models import Backfill
 from partitions_app.labels import label_of_key
 from partitions_app.templatetags.slicewise_pages import partition_url
 from slicewise_server.web.storable import is_storable
+from slicewise_server.web.typed_ids import is_id
 
 _MOST = 10
 _KEYS_TRIED = 20
@@ -105,7 +106,7 @@ def _partitions(text: str) -> list[Hit]:
 
 def _runs(text: str) -> list[Hit]:
     number = text.removeprefix("run").strip(" #")
-    if not number.isascii() or not number.isdecimal() or len(number) > 18:
+    if not is_id(number):
         return []
     rows = Run.objects.listed().filter(pk=int(number))
     return [

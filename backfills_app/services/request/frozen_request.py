@@ -30,6 +30,7 @@ from backfills_app.services.request.ordering import circle_of, in_order
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import identity_of
 from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
+from slicewise_server.web.typed_ids import is_id
 
 _SHORTEST_DIGEST = 4
 
@@ -175,7 +176,7 @@ def _code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
         return None
     bundles = {asset.bundle_id for asset in assets}
     versions = BundleVersion.objects.filter(bundle__in=bundles).defer("archive")
-    version = versions.filter(pk=int(text)).first() if _is_number(text) else None
+    version = versions.filter(pk=int(text)).first() if is_id(text) else None
     if version is None and len(text) >= _SHORTEST_DIGEST:
         similar_versions = list(versions.filter(digest__startswith=text.lower())[:2])
         if len(similar_versions) > 1:
@@ -194,10 +195,6 @@ def _code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
             }
         )
     return version
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) < 19
 
 
 def freeze_asset(
