@@ -8,7 +8,7 @@ from django.db import OperationalError
 from accounts_app import policy
 from accounts_app.models import User
 from assets_app.catalogue.pausing import set_paused
-from assets_app.models import Asset
+from assets_app.models import Asset, Schedule
 from slicewise_server.web.request_errors import InvalidRequest
 
 MOST_AT_ONCE = 200
@@ -61,7 +61,7 @@ def _reason_to_stay(asset: Asset, paused: bool) -> str:
     """Return why the asset stays unchanged; empty for an asset to pause or unpause."""
     if asset.paused == paused:
         return _UNCHANGED[paused]
-    schedule = getattr(asset.producer, "schedule", None)
+    schedule = Schedule.of(asset)
     has_schedule = asset.active and schedule is not None and schedule.rule is not None
     # A pause that began under an earlier schedule can end without one.
     return "no schedule" if paused and not has_schedule else ""

@@ -57,6 +57,13 @@ class Schedule(models.Model):
     def __str__(self) -> str:
         return f"schedule of {self.producer_id}"
 
+    @classmethod
+    def of(cls, asset: Asset) -> "Schedule | None":
+        """Return the schedule of the asset's function, perhaps one without a rule that an earlier
+        version left; None if the function never had a schedule.
+        """
+        return None if asset.producer is None else getattr(asset.producer, "schedule", None)
+
     @property
     def joins_times(self) -> bool:
         """Whether the schedule is an expression with a time in it."""

@@ -147,7 +147,7 @@ def _missing_reason(
         return Reason("external", text, needs=needs)
     if ended_at is not None and ended_at > now:
         return Reason("not_yet_due", f"The time window ends at {_utc(ended_at)}.", needs=needs)
-    return _schedule_reason(asset, getattr(producer, "schedule", None), ended_at, needs)
+    return _schedule_reason(asset, Schedule.of(asset), ended_at, needs)
 
 
 def _schedule_reason(

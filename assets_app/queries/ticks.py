@@ -11,8 +11,8 @@ from assets_app.models import Asset, Run, Schedule, ScheduleTick, ScheduleTrunca
 # The first page shows a truncation for so long.
 _NEWS = timedelta(days=7)
 
-# A tick that was to be handled so long ago is late; pages of assets say "overdue" then.
-LATE_AFTER = timedelta(minutes=1)
+# A tick that was to be handled so long ago is overdue.
+OVERDUE_AFTER = timedelta(minutes=1)
 
 # Almost none is without an asset that ticks: a pause takes away the next tick.
 _SCHEDULES_TRIED = 50
@@ -26,9 +26,14 @@ class AssetTick:
     at: datetime
 
 
-def late_schedules(now: datetime) -> QuerySet[Schedule]:
-    """Select the schedules with a tick that should have been handled."""
-    return Schedule.objects.filter(next_at__lt=now - LATE_AFTER)
+def overdue_schedules(now: datetime) -> QuerySet[Schedule]:
+    """Select the schedules with an overdue tick."""
+    return Schedule.objects.filter(next_at__lt=now - OVERDUE_AFTER)
+
+
+def is_tick_overdue(next_at: datetime | None, now: datetime) -> bool:
+    """Return whether a next tick should have been handled long ago; False without a tick."""
+    return next_at is not None and next_at < now - OVERDUE_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +63,17 @@ def schedule_problems(now: datetime) -> list[ScheduleProblem]:
     """Return the problem of each schedule of declared assets that has one, the oldest first: one
     statement.
     """
-    troubled = Q(producer__schedule__in=late_schedules(now)) | FAILING
+    troubled = Q(producer__schedule__in=overdue_schedules(now)) | FAILING
     assets = Asset.objects.filter(troubled, active=True)
     rows = assets.order_by("producer__schedule", "name").distinct("producer__schedule")
     columns = ("next_at", "failing_since", "error")
     problems = [
-        ScheduleProblem(name, next_at if _is_late(next_at, now) else None, since, error)
+        ScheduleProblem(name, next_at if is_tick_overdue(next_at, now) else None, since, error)
         for name, next_at, since, error in rows.values_list(
             "name", *(f"producer__schedule__{column}" for column in columns)
         )
     ]
     return sorted(problems, key=_oldest_first)
-
-
-def _is_late(next_at: datetime | None, now: datetime) -> bool:
-    return next_at is not None and next_at < now - LATE_AFTER
 
 
 def _oldest_first(problem: ScheduleProblem) -> tuple[list[datetime], str]:
@@ -84,7 +85,7 @@ def next_ticks(now: datetime, most: int) -> list[AssetTick]:
     """Return the next ticks of schedules, the earliest first, without paused assets and without
     overdue ticks: two statements.
     """
-    schedules = Schedule.objects.filter(next_at__gte=now - LATE_AFTER).order_by("next_at", "pk")
+    schedules = Schedule.objects.filter(next_at__gte=now - OVERDUE_AFTER).order_by("next_at", "pk")
     earliest = list(schedules.values_list("producer", "next_at")[: most + _SCHEDULES_TRIED])
     assets = Asset.objects.filter(
         active=True, paused=False, producer__in=[producer_id for producer_id, _ in earliest]

@@ -95,7 +95,7 @@ def describe_schedule(asset: Asset) -> ScheduleDescription | None:
     """Describe the schedule of the asset's producer; return None for an asset without a
     schedule.
     """
-    row = None if asset.producer is None else getattr(asset.producer, "schedule", None)
+    row = Schedule.of(asset)
     return None if row is None or row.rule is None else ScheduleDescription(row, asset)
 
 

@@ -208,7 +208,7 @@ def _writes_of_locked(
         return {}
     writes: dict[Schedule, set[Write]] = {}
     for asset in Asset.objects.filter(pk__in=locked_assets).select_related("producer__schedule"):
-        schedule = None if asset.producer is None else getattr(asset.producer, "schedule", None)
+        schedule = Schedule.of(asset)
         if schedule is not None:
             writes.setdefault(schedule, set()).update(
                 partition.write
@@ -318,7 +318,7 @@ def _followers(new_partitions: Sequence[NewPartition]) -> list[_Follower]:
         upstream__in={partition.asset_id for partition in new_partitions}
     ):
         producer = edge.downstream.producer
-        schedule = None if producer is None else getattr(producer, "schedule", None)
+        schedule = Schedule.of(edge.downstream)
         # An asset stays in force while its own file is broken, even if its function no longer makes
         # the asset.
         if producer is None or edge.downstream.name not in producer.outlet_names:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 import slicewise
-from assets_app.models import Asset, AssetDependency, AssetPartition, Target
+from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target
 from assets_app.queries.edges import edge_of, edge_without_bounds
 from assets_app.queries.keys import still_known
 from assets_app.scheduling.evaluations import Evaluation
@@ -126,7 +126,7 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     edges = list(examined_edges().filter(downstream=asset))
     if not edges or not all(map(_is_countable, edges)):
         return []
-    schedule = None if asset.producer is None else getattr(asset.producer, "schedule", None)
+    schedule = Schedule.of(asset)
     schedule_times = None if schedule is None else tick_terms(schedule, now)
     newest = _newest(edges)
     under_way = _candidates(asset, edges, newest.under_way)

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from assets_app.models import Schedule
-from assets_app.queries.ticks import LATE_AFTER
+from assets_app.queries.ticks import is_tick_overdue
 from assets_app.scheduling.descriptions import cron_in_words, term_in_words
 from partitions_app.templatetags.slicewise_pages import duration
 
@@ -37,10 +37,11 @@ def after_assets(expression: Mapping[str, Any], timezone: str | None = None) -> 
 @register.simple_tag
 def schedule_in_words(schedule: Schedule) -> SafeString:
     """Render the schedule of a list in words: ``every day at 06:00 (Europe/Berlin)``; or as the
-    schedule is written, where words are no clearer.
+    schedule is written, where words are no clearer; empty without a rule.
     """
-    rule = schedule.rule or {}
-    timezone, term = rule.get("timezone") or "UTC", rule["schedule"]
+    if schedule.rule is None:
+        return SafeString("")
+    timezone, term = schedule.rule.get("timezone") or "UTC", schedule.rule["schedule"]
     if not schedule.by_time:
         return format_html("Triggered by {}", after_assets(term, timezone))
     if term["kind"] == "timedelta":
@@ -63,10 +64,7 @@ def from_now(moment: datetime | None, now: datetime) -> str:
     span = moment - now
     if span > timedelta():
         return f"in {duration(span)}"
-    return duration(-span) if is_overdue(moment, now) else "now"
+    return duration(-span) if is_tick_overdue(moment, now) else "now"
 
 
-@register.filter
-def is_overdue(moment: datetime, now: datetime) -> bool:
-    """Return whether a tick at this instant should have been handled long ago."""
-    return now - moment > LATE_AFTER
+register.filter("is_overdue", is_tick_overdue)

@@ -1,6 +1,6 @@
 """The list of assets, searched, filtered and sorted by the address."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from django.contrib.auth.decorators import login_required
@@ -10,30 +10,43 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts_app.policy import Action, may
-from assets_app.models import Asset
+from assets_app.models import Asset, Schedule
 from assets_app.queries.clock import database_now
 from assets_app.queries.counts import assets_in_progress, failed_counts
 from assets_app.queries.declared_facts import FACTS, having_facts, offered_facts
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.overview import AssetStatus, asset_statuses
 from assets_app.queries.stale_counts import stale_counts_of_all
-from assets_app.queries.ticks import FAILING, late_schedules
+from assets_app.queries.ticks import FAILING, overdue_schedules
 from assets_app.views.status_versions import version_of_statuses
 from slicewise_server.web.listing import address_of, page_of_rows, unchanged
 from slicewise_server.web.live_fragments import is_poll
 
+# The choice of assets that no file declares any more; all others select declared assets.
+_REMOVED = "gone"
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
+
+
+class Shown(NamedTuple):
+    """A choice of the form: the label, and the assets that the choice selects."""
+
+    label: str
+    matching: Callable[[], Q] = Q
+
+
 SHOWN = {
-    "": "All assets",
-    "failed": "Failed",
-    "overdue": "Overdue",
-    "stale": "Stale",
-    "queued": "Queued",
-    "running": "Running",
-    "paused": "Paused",
-    "late": "Overdue tick",
-    "failing": "Failing schedule",
-    "gone": "Removed",
+    "": Shown("All assets"),
+    "failed": Shown("Failed", lambda: Q(pk__in=list(failed_counts()))),
+    "overdue": Shown("Overdue", lambda: Q(pk__in=list(overdue_by_asset(database_now())))),
+    "stale": Shown("Stale", lambda: Q(pk__in=list(stale_counts_of_all()))),
+    "queued": Shown("Queued", lambda: Q(pk__in=assets_in_progress(queued=True))),
+    "running": Shown("Running", lambda: Q(pk__in=assets_in_progress(queued=False))),
+    "paused": Shown("Paused", lambda: Q(paused=True)),
+    "late": Shown(
+        "Overdue tick", lambda: Q(producer__schedule__in=overdue_schedules(database_now()))
+    ),
+    "failing": Shown("Failing schedule", lambda: FAILING),
+    _REMOVED: Shown("Removed"),
 }
 FILTERS = ("q", "show", *FACTS)
 _PAGE = 40
@@ -77,7 +90,7 @@ def _form_context(request: HttpRequest, listed: Sequence[Asset]) -> dict[str, ob
     facts = _fact_filters(request)
     return {
         "orders": ORDERS,
-        "shown": SHOWN,
+        "shown": {name: shown.label for name, shown in SHOWN.items()},
         "any_asset": bool(listed) or Asset.objects.exists(),
         "facts": facts,
         "shows_more": any(fact.value for fact in facts),
@@ -107,31 +120,18 @@ def _declared(statuses: Sequence[AssetStatus]) -> list[tuple[object, ...]]:
 
 
 def _rule_of(asset: Asset) -> object:
-    return getattr(getattr(asset.producer, "schedule", None), "rule", None)
+    return None if (row := Schedule.of(asset)) is None else row.rule
 
 
 def _declared_now(request: HttpRequest) -> QuerySet[Asset]:
     """Select the assets that a file declares, or where the address says so the removed ones."""
-    return Asset.objects.filter(active=request.GET.get("show") != "gone")
+    return Asset.objects.filter(active=request.GET.get("show") != _REMOVED)
 
 
 def _matching(request: HttpRequest) -> QuerySet[Asset]:
     rows = _declared_now(request).select_related("partition_definition", "producer__schedule")
-    show = request.GET.get("show", "")
-    if show == "paused":
-        rows = rows.filter(paused=True)
-    elif show == "failed":
-        rows = rows.filter(pk__in=list(failed_counts()))
-    elif show == "stale":
-        rows = rows.filter(pk__in=list(stale_counts_of_all()))
-    elif show == "late":
-        rows = rows.filter(producer__schedule__in=late_schedules(database_now()))
-    elif show == "failing":
-        rows = rows.filter(FAILING)
-    elif show in ("queued", "running"):
-        rows = rows.filter(pk__in=assets_in_progress(queued=show == "queued"))
-    elif show == "overdue":
-        rows = rows.filter(pk__in=list(overdue_by_asset(database_now())))
+    if shown := SHOWN.get(request.GET.get("show", "")):
+        rows = rows.filter(shown.matching())
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(
             Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)

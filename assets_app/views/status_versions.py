@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from assets_app.models import Schedule
 from assets_app.queries.overview import AssetStatus
-from assets_app.queries.ticks import LATE_AFTER
+from assets_app.queries.ticks import is_tick_overdue
 from slicewise_server.web.listing import version_of
 
 
 def version_of_statuses(statuses: Sequence[AssetStatus], now: datetime, *more: object) -> str:
     """Return a digest of the values that pages show of the assets."""
-    due_before = now - LATE_AFTER
     shown = [
         (
             status.asset.pk,
@@ -25,7 +25,7 @@ def version_of_statuses(statuses: Sequence[AssetStatus], now: datetime, *more: o
             status.warned,
             status.strip and [look.name for look in status.strip.looks],
             next_at := next_tick(status),
-            next_at is not None and next_at < due_before,
+            is_tick_overdue(next_at, now),
         )
         for status in statuses
     ]
@@ -34,4 +34,4 @@ def version_of_statuses(statuses: Sequence[AssetStatus], now: datetime, *more: o
 
 def next_tick(status: AssetStatus) -> datetime | None:
     """Return the next tick of the asset's schedule; None without a schedule, or in a pause."""
-    return getattr(getattr(status.asset.producer, "schedule", None), "next_at", None)
+    return None if (row := Schedule.of(status.asset)) is None else row.next_at

@@ -23,6 +23,7 @@ from assets_app.models import (
     ScheduleTruncation,
     TickReason,
 )
+from assets_app.queries import ticks
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.progress import progress_of
@@ -390,8 +391,7 @@ def test_open_pages_show_a_tick_that_becomes_overdue(
         "/assets/daily/?fragment=head&": browser.get("/assets/daily/").context["head_version"],
     }
     # In place of half a minute.
-    for module in ("views.status_versions", "templatetags.slicewise_schedules"):
-        monkeypatch.setattr(f"assets_app.{module}.LATE_AFTER", timedelta(seconds=10))
+    monkeypatch.setattr(ticks, "OVERDUE_AFTER", timedelta(seconds=10))
     for address, version in versions.items():
         polled = browser.get(f"{address}version={version}", headers={"hx-request": "true"})
         assert "Tick overdue" in polled.content.decode(), address
