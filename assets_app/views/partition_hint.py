@@ -1,17 +1,14 @@
 """The hint on a cell of the grid under the pointer: the look of a partition, and the last run."""
 
-from datetime import datetime
-from typing import Any
-
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.clock import database_now
-from assets_app.queries.overdue import LateMark, late_marks
+from assets_app.queries.overdue import late_marks
 from assets_app.queries.staleness import newer_inputs
+from assets_app.views.partition_looks import look_of, window_of
 from partitions_app.labels import label_of
-from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 
 
 def partition_hint(
@@ -32,32 +29,3 @@ def partition_hint(
         "run": row and (row.held_by or row.last_run),
     }
     return render(request, "assets_app/partition_hint.html", context)
-
-
-def window_of(asset: Asset, key: str) -> Any:
-    """Return the window of a key that has no row; None for a key without time.
-
-    Raise Http404 if the key names no partition.
-    """
-    definition = asset.definition
-    if definition is None:
-        if key:
-            raise Http404(f"{asset.name} is unpartitioned and has no partition {key}.")
-        return None
-    try:
-        parsed = definition.parse(key)
-    except ValueError as error:
-        raise Http404(f"{asset.name} has no partition {key}.") from error
-    return parsed.time
-
-
-def look_of(
-    row: AssetPartition | None, window: Any, now: datetime, *, is_stale: bool, mark: LateMark | None
-) -> Any:
-    """Return the look of a partition, of which ``row`` and ``window`` may be None."""
-    lateness = mark.word if mark else ""
-    if row is not None or lateness:
-        run_state = row.held_by.state if row is not None and row.held_by else None
-        state = MISSING.name if row is None else row.state
-        return badge_of_partition(state, run_state, is_stale=is_stale, lateness=lateness)
-    return NOT_YET_DUE if window is not None and window.end > now else MISSING

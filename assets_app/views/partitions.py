@@ -41,7 +41,8 @@ from assets_app.views.assets import (
     can_be_materialized,
     is_external,
 )
-from assets_app.views.partition_hint import look_of, partition_hint, window_of
+from assets_app.views.partition_hint import partition_hint
+from assets_app.views.partition_looks import look_of, window_of
 from partitions_app.labels import example_selection, key_named, label_of, label_of_key
 from slicewise.partitions import is_runtime
 from slicewise.texts import masked_text
