@@ -13,6 +13,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts_app.models import User
 from accounts_app.services.sign_in_limits import forget_failures
+from slicewise_server.web.forms import style_fields
 
 
 class BoundedSignInForm(AuthenticationForm):
@@ -29,8 +30,7 @@ class SignInForm(BoundedSignInForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            field.widget.attrs["class"] = "form-control"
+        style_fields(self)
 
 
 class OwnPasswordForm(PasswordChangeForm):
@@ -39,8 +39,7 @@ class OwnPasswordForm(PasswordChangeForm):
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._request = request
-        for field in self.fields.values():
-            field.widget.attrs["class"] = "form-control"
+        style_fields(self)
         # The form does not take the focus, since the page shows more than the form.
         del self.fields["old_password"].widget.attrs["autofocus"]
         self.fields["new_password2"].label = "Confirm new password"
@@ -72,8 +71,7 @@ class NewTokenForm(forms.Form):
     def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._request, self._user = request, user
-        self.fields["days"].widget.attrs["class"] = "form-select"
-        self.fields["password"].widget.attrs["class"] = "form-control"
+        style_fields(self)
 
     @sensitive_variables()
     def clean_password(self) -> str:

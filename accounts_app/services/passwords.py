@@ -6,6 +6,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts_app import audit
 from accounts_app.models import User
+from accounts_app.services.locked_user import locked_user
 from slicewise_server.web.request_errors import ConflictingRequest
 
 _CHANGED = "Your account has changed meanwhile: the password stays as it is. Sign in again."
@@ -19,15 +20,9 @@ def change_own_password(user: User, *, old: str, new: str) -> User:
     deactivated the account since the user was read, or if sessions and tokens have ended.
     """
     with transaction.atomic():
-        present = (
-            User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).first()
-        )
-        if (
-            present is None
-            or present.sign_in_generation != user.sign_in_generation
-            # A statement may have changed the password alone. This check stores no new hash.
-            or not check_password(old, present.password)
-        ):
+        present = locked_user(user)
+        # A statement may have changed the password alone. This check stores no new hash.
+        if present is None or not check_password(old, present.password):
             raise ConflictingRequest({"": _CHANGED})
         present.set_password(new)
         present.save(update_fields=["password"])

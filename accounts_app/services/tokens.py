@@ -10,6 +10,7 @@ from knox.models import AuthToken
 
 from accounts_app import audit
 from accounts_app.models import User
+from accounts_app.services.locked_user import locked_user
 
 
 class IssuedToken(NamedTuple):
@@ -23,14 +24,11 @@ def issue_token(user: User, *, lifetime: timedelta | None = None) -> IssuedToken
     """Create a token for a user who has just given the password; by default the token lives as long
     as the setting says.
 
-    Return None if sessions and tokens have ended since the user was read: the given password may be
-    the old password by now.
+    Return None if the account was deactivated, or if sessions and tokens have ended since the user
+    was read.
     """
     with transaction.atomic():
-        present = (
-            User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).first()
-        )
-        if present is None or present.sign_in_generation != user.sign_in_generation:
+        if (present := locked_user(user)) is None:
             return None
         expiry = {} if lifetime is None else {"expiry": lifetime}
         token, text = AuthToken.objects.create(user=present, **expiry)

@@ -14,8 +14,8 @@ class ServiceForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.add_fields()
+        style_fields(self)
         for name, field in self.fields.items():
-            field.widget.attrs.setdefault("class", _css_class(field.widget))
             if isinstance(field.widget, forms.TextInput):
                 field.widget.attrs.setdefault("autocomplete", "off")
             if name in self.errors_of_data:
@@ -38,6 +38,12 @@ class ServiceForm(forms.Form):
             if form_field:
                 self.fields[form_field].widget.attrs["class"] += " is-invalid"
                 self.fields[form_field].widget.attrs["aria-invalid"] = "true"
+
+
+def style_fields(form: forms.BaseForm) -> None:
+    """Give each field of a form the class of the look, unless the field has a class."""
+    for field in form.fields.values():
+        field.widget.attrs.setdefault("class", _css_class(field.widget))
 
 
 def _css_class(widget: forms.Widget) -> str:
