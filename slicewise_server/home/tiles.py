@@ -35,26 +35,26 @@ LONG_WAIT = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class RunNumber:
-    """The number of runs in a state, since when the oldest of them has been in the queue, or
-    exists, and how many of them were created too long ago, without runs of backfills.
+class RunCount:
+    """The number of runs in a state; when the oldest was queued and created; and the number of runs
+    that have waited for too long, without runs of backfills.
     """
 
     number: int = 0
-    queued_at: datetime | None = None
-    created_at: datetime | None = None
-    long: int = 0
+    oldest_queued_at: datetime | None = None
+    oldest_created_at: datetime | None = None
+    long_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class RunNumbers:
+class RunCounts:
     """The unfinished runs by state."""
 
-    by_state: Mapping[str, RunNumber]
+    by_state: Mapping[str, RunCount]
 
-    def of(self, state: RunState) -> RunNumber:
-        """Return the numbers of a state."""
-        return self.by_state.get(state.value, RunNumber())
+    def of(self, state: RunState) -> RunCount:
+        """Return the count of a state."""
+        return self.by_state.get(state.value, RunCount())
 
     def beside(self, *states: RunState) -> str:
         """Say how many runs are in each of these states: ``runs, 2 dispatched``."""
@@ -69,22 +69,24 @@ class RunNumbers:
     def waiting_long(self) -> list[tuple[str, int]]:
         """The states of runs that have not begun for too long, with the numbers."""
         states = (RunState.WAITING, RunState.QUEUED)
-        return [(state.value, self.of(state).long) for state in states if self.of(state).long]
+        counts = [(state.value, self.of(state).long_waiting) for state in states]
+        return [(state, number) for state, number in counts if number]
 
 
-def run_numbers(now: datetime) -> RunNumbers:
+def run_counts(now: datetime) -> RunCounts:
     """Count the unfinished runs by state: one statement."""
     is_long = Q(created_at__lt=now - LONG_WAIT, queue=Queue.SCHEDULED)
     unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()
+    # In the order of the fields of a count.
     rows = unfinished.values_list("state").annotate(
         number=Count("pk"),
-        oldest=Min("queued_at"),
-        first=Min("created_at"),
-        long=Count("pk", filter=is_long),
+        oldest_queued_at=Min("queued_at"),
+        oldest_created_at=Min("created_at"),
+        long_waiting=Count("pk", filter=is_long),
     )
-    counted = {state: RunNumber(*numbers) for state, *numbers in rows}
+    counted = {state: RunCount(*fields) for state, *fields in rows}
     by_state = {state.value: counted[state] for state in RunState if state in counted}
-    return RunNumbers(by_state)
+    return RunCounts(by_state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def problem_numbers(now: datetime) -> ProblemNumbers:
 
 
 def tiles_of(
-    runs: RunNumbers,
+    runs: RunCounts,
     problems: ProblemNumbers,
     workers: Sequence[GatewayStatus],
     broken: Sequence[Bundle],
@@ -141,7 +143,7 @@ def tiles_of(
              "warn" if stale_number else "neutral", _of_assets(len(stale), "partitions")),
         Tile("Queued", f"{queued.number:,}", f"{all_runs}?state=queued", QUEUED.icon,
              "info" if queued.number else "neutral",
-             runs.beside(RunState.DISPATCHED), queued.queued_at),
+             runs.beside(RunState.DISPATCHED), queued.oldest_queued_at),
         *_waiting_tiles(all_runs, runs.of(RunState.WAITING)),
         _tile("Running", runs.of(RunState.RUNNING).number, f"{all_runs}?state=running",
               "loader-2", "info", runs.beside(RunState.PUBLISHING, RunState.CANCELING)),
@@ -156,14 +158,14 @@ def _tile(label: str, number: int, url: str, icon: str, tone: str, note: str) ->
     return Tile(label, f"{number:,}", url, icon, tone if number else "neutral", note)
 
 
-def _waiting_tiles(all_runs: str, waiting: RunNumber) -> list[Tile]:
+def _waiting_tiles(all_runs: str, waiting: RunCount) -> list[Tile]:
     """Return a tile of runs that wait for earlier partitions, if any: the list tells for which."""
     if not waiting.number:
         return []
     look = badge_of(RunState.WAITING)
     return [
         Tile(look.label, f"{waiting.number:,}", f"{all_runs}?state=waiting", look.icon, look.tone,
-             "runs, for earlier partitions", waiting.created_at)
+             "runs, for earlier partitions", waiting.oldest_created_at)
     ]  # fmt: skip
 
 

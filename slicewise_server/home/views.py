@@ -29,7 +29,7 @@ from slicewise_server.home.tiles import (
     LONG_WAIT,
     asset_numbers,
     problem_numbers,
-    run_numbers,
+    run_counts,
     tiles_of,
 )
 from slicewise_server.web.listing import unchanged, version_of
@@ -84,7 +84,7 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
 
 def _work_context(now: datetime) -> dict[str, Any]:
     workers = gateway_statuses(list(Gateway.objects.all()), now)
-    numbers, problems, broken = run_numbers(now), problem_numbers(now), broken_bundles()
+    runs, problems, broken = run_counts(now), problem_numbers(now), broken_bundles()
     assets, lost_workers = asset_numbers(), recently_lost(workers, now)
     schedules = schedule_problems(now)
     overdue = [problem for problem in schedules if problem.overdue_at is not None]
@@ -94,13 +94,13 @@ def _work_context(now: datetime) -> dict[str, Any]:
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")
     stalled = stalled_backfills(_MOST_BACKFILLS + 1)
     return {
-        "tiles": tiles_of(numbers, problems, workers, broken, len(overdue), assets.paused),
+        "tiles": tiles_of(runs, problems, workers, broken, len(overdue), assets.paused),
         "workers": workers,
         "queues_without_worker": queues_without_worker(workers),
         "lost_workers": lost_workers[:_MOST_WORKERS],
         "more_lost_workers": max(len(lost_workers) - _MOST_WORKERS, 0),
-        "runs": [(state, counted.number) for state, counted in numbers.by_state.items()],
-        "waiting_long": numbers.waiting_long,
+        "runs": [(state, counted.number) for state, counted in runs.by_state.items()],
+        "waiting_long": runs.waiting_long,
         "stalled": stalled[:_MOST_BACKFILLS],
         "more_stalled": len(stalled) > _MOST_BACKFILLS,
         "failing": failing[:_MOST_ASSETS],
