@@ -154,10 +154,12 @@ def test_a_backfill_is_controlled_through_the_services(client: Client, ada: User
     assert list(trail.values_list("action", flat=True)) == actions
 
 
-def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) -> None:
-    client.post(page("assets_app.asset"), {"action": "pause", "_selected_action": [carriers.pk]})
+def test_an_asset_without_a_schedule_is_not_paused(client: Client, carriers: Asset) -> None:
+    act = {"action": "pause", "_selected_action": [carriers.pk]}
+    answer = client.post(page("assets_app.asset"), act, follow=True)
+    assert "Not paused: carriers (no schedule)." in answer.content.decode()
     carriers.refresh_from_db()
-    assert carriers.paused
+    assert not carriers.paused
 
 
 def test_a_viewer_on_the_staff_looks_and_has_no_actions(run: Run) -> None:
