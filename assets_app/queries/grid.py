@@ -41,26 +41,30 @@ def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
 
 def _with_staleness(asset: Asset, facts: dict[str, PartitionFact]) -> dict[str, PartitionFact]:
     """Return the facts with the stale partitions. A result that takes long is kept for a while:
-    each open page polls.
+    each open page polls. A partition that was materialized since then is not marked.
     """
-    keys = list(facts)
-    reasons: dict[str, str] = kept_count(
-        f"stale partitions of {asset.pk} {asset.identity} {keys}",
-        lambda: _stale_reasons(asset, keys),
+    stale: dict[str, tuple[int, str]] = kept_count(
+        f"stale versions of {asset.pk} {asset.identity} {list(facts)}",
+        lambda: _stale_versions(asset, facts),
     )
-    return {
-        key: replace(fact, is_stale=True, because=reasons[key]) if key in reasons else fact
-        for key, fact in facts.items()
-    }
+    marked = dict(facts)
+    for key, (version, reason) in stale.items():
+        if facts[key].version == version:
+            marked[key] = replace(facts[key], is_stale=True, because=reason)
+    return marked
 
 
-def _stale_reasons(asset: Asset, keys: Sequence[str]) -> dict[str, str]:
-    """Return the reasons of the stale partitions by key, empty where there are too many."""
-    changed = changed_inputs(asset, keys)
+def _stale_versions(asset: Asset, facts: Mapping[str, PartitionFact]) -> dict[str, tuple[int, str]]:
+    """Return the version and the reason of each stale partition by key; the reasons are empty
+    where there are too many.
+    """
+    changed = changed_inputs(asset, list(facts))
     stale_keys = changed.stale_keys()
     if len(stale_keys) > _MOST_EXPLAINED:
-        return dict.fromkeys(stale_keys, "")
-    return {key: newer.text for key, newer in changed.newer().items()}
+        reasons = dict.fromkeys(stale_keys, "")
+    else:
+        reasons = {key: newer.text for key, newer in changed.newer().items()}
+    return {key: (facts[key].version, reason) for key, reason in reasons.items()}
 
 
 def _with_lateness(
@@ -93,8 +97,10 @@ def partition_facts(asset: Asset, keys: Sequence[str]) -> dict[str, PartitionFac
     """Return the status of the partitions of these keys that have a row."""
     rows = _partitions(asset).filter(key__in=keys)
     return {
-        key: PartitionFact(state, run_state)
-        for key, state, run_state in rows.values_list("key", "state", "held_by__state")
+        key: PartitionFact(state, run_state, version)
+        for key, state, run_state, version in rows.values_list(
+            "key", "state", "held_by__state", "version"
+        )
     }
 
 

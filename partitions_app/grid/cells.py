@@ -22,13 +22,14 @@ Zoom = Literal["day", "month", "year", "all"]
 @dataclass(frozen=True, slots=True)
 class PartitionFact:
     """The state of one partition; ``run_state`` is the state of the run that claims the partition,
-    if any.
+    if any; ``version`` is the version of the partition's data, 0 without data.
 
     ``because`` names changed upstream partitions of a stale partition, where there is room.
     """
 
     state: str
     run_state: str | None = None
+    version: int = 0
     is_stale: bool = False
     because: str = ""
     # "late" or "overdue" for a partition that is not there in time.

@@ -239,6 +239,23 @@ def test_a_result_that_took_long_is_kept_for_the_next_polls(
     assert counted == [2, 0]
 
 
+def test_a_partition_that_was_materialized_since_a_kept_result_is_not_stale(
+    browser: Client, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07-01..2024-07-03", gateway, alice)
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
+    write(hourly, "2024-07-02T01:00Z..2024-07-03T01:00Z", gateway, alice)
+    monkeypatch.setattr(kept_counts, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(kept_counts, "RESTS", 1_000_000)
+    address = "/assets/daily/?zoom=month&at=2024-07-01"
+    assert "2024-07-02: stale: hourly" in browser.get(address).content.decode()
+    write(daily, "2024-07-02", gateway, alice)
+    text = browser.get(address).content.decode()
+    assert 'aria-label="2024-07-02: materialized"' in text
+    assert 'aria-label="2024-07-03: stale: hourly 2024-07-03T01:00Z and 1 more are newer"' in text
+
+
 def test_the_api_says_which_partitions_are_stale(alice: User, gateway: Gateway) -> None:
     hourly, daily = pair()
     write(hourly, "2024-07-01..2024-07-02", gateway, alice)
