@@ -49,6 +49,13 @@ class ImpactedAsset(ReachedAsset):
     # some of these may be missing.
     is_exact: bool
 
+    @property
+    def bound(self) -> str:
+        """The word before the number of partitions; empty for an exact number."""
+        if self.is_exact:
+            return "at least" if self.is_partial else ""
+        return "about" if self.is_partial else "up to"
+
 
 @dataclass(frozen=True, slots=True)
 class Impact:
@@ -73,6 +80,8 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
             ImpactedAsset(
                 asset=rows[pk],
                 distance=walk.distances[pk],
+                hidden_neighbours=walk.hidden_neighbours.get(pk, 0),
+                is_partial=pk in walk.partial,
                 reads=[
                     (
                         edge.upstream.name,

@@ -81,6 +81,8 @@ def upstream_reads(
         ReadAsset(
             asset=row,
             distance=walk.distances[pk],
+            hidden_neighbours=walk.hidden_neighbours.get(pk, 0),
+            is_partial=pk in walk.partial,
             readers=[
                 (
                     edge.downstream.name,
