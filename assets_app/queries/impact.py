@@ -11,31 +11,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db import connection
-
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
 from assets_app.queries.asset_graph import by_end, edge_ids
 from assets_app.queries.asset_walk import ReachedAsset, walk_from
-from assets_app.queries.edges import edge_without_bounds, with_time_on_record
+from assets_app.queries.edges import (
+    TimeOnRecord,
+    edge_without_bounds,
+    times_on_record,
+    with_time_since,
+)
 from assets_app.queries.keys import still_known
 from assets_app.queries.mapping_words import Side, mapping_words
 
 # So many keys are compared with sets one by one, for all assets together.
 _MOST_KEYS = 50_000
-
-_SPANS = """
-SELECT requested.id,
-       (SELECT window_start FROM {partitions} WHERE asset_id = requested.id
-            AND identity = requested.identity AND version > 0 AND window_start IS NOT NULL
-        ORDER BY window_start LIMIT 1),
-       (SELECT window_end FROM {partitions} WHERE asset_id = requested.id
-            AND identity = requested.identity AND version > 0 AND window_start IS NOT NULL
-        ORDER BY window_start DESC LIMIT 1)
-FROM unnest(%s::bigint[], %s::text[]) AS requested(id, identity)
-"""
-
-Span = tuple[datetime | None, datetime | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +121,7 @@ def _partitions_by_asset(
 
     A partition that was never materialized does not become stale, and passes nothing on.
     """
-    spans = _spans_on_record(list(rows.values()))
+    times = times_on_record([asset, *rows.values()])
     sets = {asset.pk: _StalePartitions(chosen, is_exact=True)}
     room = _MOST_KEYS
     for pk, downstream in rows.items():
@@ -139,7 +129,7 @@ def _partitions_by_asset(
         for dependency in edges[pk]:
             upstream = sets.get(dependency.upstream_id)
             if upstream and upstream.partitions and dependency.upstream_id != pk:
-                following |= _following(dependency, downstream, upstream.partitions, spans[pk], now)
+                following |= _following(dependency, downstream, upstream.partitions, times, now)
         keys = _materialized_keys(downstream, following, room)
         room -= len(keys)
         if room < 0:
@@ -185,21 +175,13 @@ def _following(
     dependency: AssetDependency,
     downstream: Asset,
     upstream: slicewise.PartitionSet,
-    span: Span,
+    times: Mapping[int, TimeOnRecord],
     now: datetime,
 ) -> slicewise.PartitionSet:
-    since, until = span
+    since, until = times[downstream.pk]
     definition = downstream.definition
     if definition is not None and definition.time_dimension is not None and since is None:
         return slicewise.PartitionSet(definition, ())
     edge = edge_without_bounds(dependency, downstream)
-    bounded = with_time_on_record(edge, dependency.upstream, now)
+    bounded = with_time_since(edge, times[dependency.upstream_id].since, now)
     return bounded.following(upstream, since, until)
-
-
-def _spans_on_record(assets: Sequence[Asset]) -> dict[int, Span]:
-    """Return the first start and the last end of materialized windows, by asset id."""
-    query = _SPANS.format(partitions=AssetPartition._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(query, [[asset.pk for asset in assets], [a.identity for a in assets]])
-        return {pk: (since, until) for pk, since, until in cursor.fetchall()}

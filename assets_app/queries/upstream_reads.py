@@ -14,7 +14,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.asset_graph import by_end, edge_ids
 from assets_app.queries.asset_walk import ReachedAsset, walk_from
-from assets_app.queries.edges import edge_without_bounds, with_time_on_record
+from assets_app.queries.edges import edge_without_bounds, times_on_record, with_time_since
 from assets_app.queries.graph_states import COMPLETE, NumberedState
 from assets_app.queries.impact import edges_by_downstream, sides_of
 from assets_app.queries.mapping_words import mapping_words
@@ -67,8 +67,7 @@ def upstream_reads(
 ) -> UpstreamReads:
     """Return the partitions that the chosen partitions read; None stands for the assets alone.
 
-    Four statements for all assets, and for each asset a statement that counts, and a further one if
-    all of the time is read.
+    Five statements for all assets, and for each asset a statement that counts.
     """
     upstream_ids, _ = by_end(edge_ids(only_inlets=True))
     walk = walk_from(asset.pk, upstream_ids)
@@ -131,6 +130,7 @@ def _reads_by_asset(
     now: datetime,
 ) -> dict[int, _Read]:
     """Return the partitions of each asset that the chosen partitions read, by asset id."""
+    times = times_on_record(list(rows.values()))
     reads = {asset.pk: _Read(chosen, [])}
     for pk, row in rows.items():
         partitions = slicewise.PartitionSet(row.definition, ())
@@ -139,7 +139,7 @@ def _reads_by_asset(
             reader = reads.get(dependency.downstream_id)
             if not reader or not reader.partitions or dependency.downstream_id == pk:
                 continue
-            edge = with_time_on_record(edge_without_bounds(dependency), row, now)
+            edge = with_time_since(edge_without_bounds(dependency), times[pk].since, now)
             needed = edge.needed(reader.partitions)
             partitions |= needed
             if needed.blocking:

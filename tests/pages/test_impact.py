@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from itertools import cycle
 
 import pytest
 from django.db import connection
@@ -194,6 +195,22 @@ def test_the_statements_grow_by_a_few_with_each_asset(raw: Asset, browser: Clien
     assert statements() - before <= 10
 
 
+def test_reads_of_all_of_time_take_no_statement_each(raw: Asset, browser: Client) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page_at(browser, "/assets/raw/impact/?selection=date=2013-03-05 airport=JFK")
+        return len(queries)
+
+    statements()
+    before = statements()
+    earlier = [raw]
+    for number in range(5):
+        more = reads(asset(f"more_{number}", DAILY_2013), *earlier, mapping=slicewise.All())
+        made(more, "2013-03")
+        earlier.append(more)
+    assert statements() - before <= 10
+
+
 def read(of: Asset, selection: str) -> dict[str, str]:
     """Return the selections that a selection reads, by upstream asset."""
     chosen = definition_of(of).select(selection)
@@ -257,8 +274,14 @@ def test_upstream_partitions_take_a_statement_for_each_asset(raw: Asset, browser
 
     statements()
     before = statements()
+    mappings = (None, slicewise.All(), slicewise.Latest())
+    readers = [Asset.objects.get(name="daily")]
     for number in range(5):
-        reads(Asset.objects.get(name="daily"), asset(f"more_{number}", DAILY_2013))
+        more = asset(f"more_{number}", DAILY_2013)
+        made(more, "2013-03")
+        for reader, mapping in zip(readers, cycle(mappings), strict=False):
+            reads(reader, more, mapping=mapping)
+        readers.append(more)
     assert statements() - before <= 5
 
 
