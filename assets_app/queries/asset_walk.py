@@ -1,14 +1,15 @@
-"""The assets that edges lead to from one asset, in one direction, for pages that follow its
-partitions.
+"""The assets that edges lead to from one asset, in one direction, and these edges, for pages that
+follow partitions.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import slicewise
-from assets_app.models import Asset
+from assets_app.models import Asset, AssetDependency
 from assets_app.queries.asset_graph import within_reach
+from assets_app.queries.mapping_words import Side, mapping_words
 
 _MOST_ASSETS = 100
 
@@ -40,14 +41,13 @@ class ReachedAsset:
 
 @dataclass(frozen=True, slots=True)
 class AssetWalk:
-    """The nearest assets: all ids, and the declared assets by id, both in the order in which
-    partitions follow; the distance of each; and the number of further assets, which are hidden.
+    """The nearest assets by id, in the order in which partitions follow; the distance of each; and
+    the number of further assets, which are hidden.
 
     ``hidden_neighbours`` has the number of hidden assets that lead to an asset by one edge;
     ``partial`` has the assets that a hidden asset leads to, by any number of edges.
     """
 
-    ids: list[int]
     rows: dict[int, Asset]
     distances: Mapping[int, int]
     further: int
@@ -66,12 +66,42 @@ def walk_from(start: int, next_ids: Mapping[int, list[int]]) -> AssetWalk:
         next_id for pk in hidden for next_id in next_ids.get(pk, ()) if next_id in nearest
     )
     return AssetWalk(
-        ids=ordered,
         rows={pk: declared[pk] for pk in ordered if pk in declared},
         distances=distances,
         further=len(hidden),
         hidden_neighbours=hidden_neighbours,
         partial=_with_following(hidden_neighbours, nearest, next_ids),
+    )
+
+
+def edges_by_downstream(
+    upstream_ids: Sequence[int], downstream_rows: Mapping[int, Asset]
+) -> dict[int, list[AssetDependency]]:
+    """Return the edges by which assets with these rows read other assets, by the id of the reader:
+    one statement. The downstream assets of the edges are the given rows.
+    """
+    dependencies = AssetDependency.objects.filter(
+        inlet=True, upstream__in=upstream_ids, downstream__in=downstream_rows.keys()
+    )
+    edges: dict[int, list[AssetDependency]] = defaultdict(list)
+    for edge in dependencies.select_related("upstream__partition_definition").order_by("pk"):
+        edge.downstream = downstream_rows[edge.downstream_id]
+        edges[edge.downstream_id].append(edge)
+    return edges
+
+
+def sides_of(assets: Sequence[Asset]) -> dict[int | None, Side]:
+    """Return the sides of edges by the ids of the assets' definitions: one statement."""
+    ids = {asset.partition_definition_id for asset in assets}
+    return Side.by_definition_id({pk for pk in ids if pk is not None})
+
+
+def mapping_of_edge(edge: AssetDependency, sides: Mapping[int | None, Side]) -> str:
+    """Return the mapping of an edge in words."""
+    return mapping_words(
+        edge.mapping,
+        sides[edge.downstream.partition_definition_id],
+        sides[edge.upstream.partition_definition_id],
     )
 
 

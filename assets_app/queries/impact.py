@@ -5,7 +5,6 @@ of a reader after the direct reader has been materialized again. Partitions are 
 however many there are.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,13 @@ from typing import NamedTuple
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
 from assets_app.queries.asset_graph import by_end, edge_ids
-from assets_app.queries.asset_walk import ReachedAsset, walk_from
+from assets_app.queries.asset_walk import (
+    ReachedAsset,
+    edges_by_downstream,
+    mapping_of_edge,
+    sides_of,
+    walk_from,
+)
 from assets_app.queries.edges import (
     TimeOnRecord,
     edge_without_bounds,
@@ -22,7 +27,6 @@ from assets_app.queries.edges import (
     with_time_since,
 )
 from assets_app.queries.keys import still_known
-from assets_app.queries.mapping_words import Side, mapping_words
 
 # So many keys are compared with sets one by one, for all assets together.
 _MOST_KEYS = 50_000
@@ -60,7 +64,7 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
     _, downstream_ids = by_end(edge_ids(only_inlets=True))
     walk = walk_from(asset.pk, downstream_ids)
     rows = walk.rows
-    edges = edges_by_downstream([asset.pk, *walk.ids], walk.ids)
+    edges = edges_by_downstream([asset.pk, *rows], rows)
     sets = {} if chosen is None else _partitions_by_asset(asset, chosen, edges, rows, now)
     # A sync may have changed a definition after the rows of the assets were read.
     upstream_assets = [edge.upstream for of_asset in edges.values() for edge in of_asset]
@@ -72,42 +76,13 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
                 distance=walk.distances[pk],
                 hidden_neighbours=walk.hidden_neighbours.get(pk, 0),
                 is_partial=pk in walk.partial,
-                reads=[
-                    (
-                        edge.upstream.name,
-                        mapping_words(
-                            edge.mapping,
-                            sides[rows[pk].partition_definition_id],
-                            sides[edge.upstream.partition_definition_id],
-                        ),
-                    )
-                    for edge in edges[pk]
-                ],
+                reads=[(edge.upstream.name, mapping_of_edge(edge, sides)) for edge in edges[pk]],
                 **sets.get(pk, _NOT_ASKED)._asdict(),
             )
             for pk in rows
         ],
         walk.further,
     )
-
-
-def edges_by_downstream(
-    upstream_ids: Sequence[int], downstream_ids: Sequence[int]
-) -> dict[int, list[AssetDependency]]:
-    """Return the edges by which some assets read others, by the id of the reader: one statement."""
-    rows = AssetDependency.objects.filter(
-        inlet=True, upstream__in=upstream_ids, downstream__in=downstream_ids
-    )
-    edges: dict[int, list[AssetDependency]] = defaultdict(list)
-    for edge in rows.select_related("upstream__partition_definition").order_by("pk"):
-        edges[edge.downstream_id].append(edge)
-    return edges
-
-
-def sides_of(assets: Sequence[Asset]) -> dict[int | None, Side]:
-    """Return the sides of edges by the ids of the assets' definitions: one statement."""
-    ids = {asset.partition_definition_id for asset in assets}
-    return Side.by_definition_id({pk for pk in ids if pk is not None})
 
 
 def _partitions_by_asset(
@@ -129,7 +104,7 @@ def _partitions_by_asset(
         for dependency in edges[pk]:
             upstream = sets.get(dependency.upstream_id)
             if upstream and upstream.partitions and dependency.upstream_id != pk:
-                following |= _following(dependency, downstream, upstream.partitions, times, now)
+                following |= _following(dependency, upstream.partitions, times, now)
         keys = _materialized_keys(downstream, following, room)
         room -= len(keys)
         if room < 0:
@@ -173,15 +148,14 @@ def _those_of(within: slicewise.PartitionSet, keys: Sequence[str]) -> slicewise.
 
 def _following(
     dependency: AssetDependency,
-    downstream: Asset,
     upstream: slicewise.PartitionSet,
     times: Mapping[int, TimeOnRecord],
     now: datetime,
 ) -> slicewise.PartitionSet:
-    since, until = times[downstream.pk]
-    definition = downstream.definition
+    since, until = times[dependency.downstream_id]
+    definition = dependency.downstream.definition
     if definition is not None and definition.time_dimension is not None and since is None:
         return slicewise.PartitionSet(definition, ())
-    edge = edge_without_bounds(dependency, downstream)
+    edge = edge_without_bounds(dependency)
     bounded = with_time_since(edge, times[dependency.upstream_id].since, now)
     return bounded.following(upstream, since, until)

@@ -13,11 +13,15 @@ from typing import NamedTuple
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.asset_graph import by_end, edge_ids
-from assets_app.queries.asset_walk import ReachedAsset, walk_from
+from assets_app.queries.asset_walk import (
+    ReachedAsset,
+    edges_by_downstream,
+    mapping_of_edge,
+    sides_of,
+    walk_from,
+)
 from assets_app.queries.edges import edge_without_bounds, times_on_record, with_time_since
 from assets_app.queries.graph_states import COMPLETE, NumberedState
-from assets_app.queries.impact import edges_by_downstream, sides_of
-from assets_app.queries.mapping_words import mapping_words
 from assets_app.queries.partition_spans import most_rows, spans
 from partitions_app.rules import UpstreamGap
 from partitions_app.state_badges import (
@@ -82,17 +86,7 @@ def upstream_reads(
             distance=walk.distances[pk],
             hidden_neighbours=walk.hidden_neighbours.get(pk, 0),
             is_partial=pk in walk.partial,
-            readers=[
-                (
-                    edge.downstream.name,
-                    mapping_words(
-                        edge.mapping,
-                        sides[edge.downstream.partition_definition_id],
-                        sides[row.partition_definition_id],
-                    ),
-                )
-                for edge in edges[pk]
-            ],
+            readers=[(edge.downstream.name, mapping_of_edge(edge, sides)) for edge in edges[pk]],
             partitions=reads[pk].partitions if pk in reads else None,
             states=states.get(pk, []),
             gaps=reads[pk].gaps if pk in reads else [],
@@ -112,12 +106,10 @@ def _edges_by_upstream(asset: Asset, rows: Mapping[int, Asset]) -> dict[int, lis
     """Return the edges between these assets. Both ends are the given rows: a sync may change a
     definition while the page is read.
     """
-    all_rows = {**rows, asset.pk: asset}
     edges: dict[int, list[AssetDependency]] = defaultdict(list)
-    for of_downstream in edges_by_downstream(list(rows), list(all_rows)).values():
+    for of_downstream in edges_by_downstream(list(rows), {**rows, asset.pk: asset}).values():
         for edge in of_downstream:
             edge.upstream = rows[edge.upstream_id]
-            edge.downstream = all_rows[edge.downstream_id]
             edges[edge.upstream_id].append(edge)
     return edges
 
