@@ -14,7 +14,7 @@ from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.grid import clock_of
 from assets_app.queries.grid_overdue import overdue_keys
 from assets_app.queries.grid_stale import stale_keys
-from assets_app.queries.keys import still_known
+from assets_app.queries.keys import known_partitions
 from partitions_app.grid.cells import Cell, Grid
 from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
 from partitions_app.grid.lists import key_texts
@@ -92,7 +92,7 @@ def picked_text(asset: Asset, request: GridRequest, grid: Grid, state: str, now:
         keys = [
             cell.key for cell in grid.cells if isinstance(cell, Cell) and cell.counted_as == state
         ]
-        picked = PartitionSet.of(definition, list(still_known(definition, keys)))
+        picked = known_partitions(definition, keys)
     return short_text(picked)
 
 
@@ -196,10 +196,10 @@ def chosen_of(definition: PartitionDefinition, texts: Iterable[str]) -> Partitio
 
 
 def _known(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
-    keys = list(still_known(definition, texts))
-    if len(keys) > MOST_PICKED:
+    partitions = known_partitions(definition, texts)
+    if len(partitions) > MOST_PICKED:
         raise too_many()
-    return PartitionSet.of(definition, keys)
+    return partitions
 
 
 def short_text(partitions: PartitionSet) -> str:

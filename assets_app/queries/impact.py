@@ -5,7 +5,7 @@ of a reader after the direct reader has been materialized again. Partitions are 
 however many there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from assets_app.queries.edges import (
     times_on_record,
     with_time_since,
 )
-from assets_app.queries.keys import still_known
+from assets_app.queries.keys import known_partitions
 
 # So many keys are compared with sets one by one, for all assets together.
 _MOST_KEYS = 50_000
@@ -111,7 +111,9 @@ def _partitions_by_asset(
             sets[pk] = _StalePartitions(following, is_exact=False)
             room = 0
         else:
-            sets[pk] = _StalePartitions(_those_of(following, keys), is_exact=True)
+            sets[pk] = _StalePartitions(
+                following & known_partitions(following.definition, keys), is_exact=True
+            )
     del sets[asset.pk]
     return sets
 
@@ -136,14 +138,6 @@ def _materialized_keys(asset: Asset, within: slicewise.PartitionSet, most: int) 
     if hull := within.hull:
         rows = rows.filter(window_start__gte=hull.start, window_start__lt=hull.end)
     return list(rows.values_list("key", flat=True)[: most + 1])
-
-
-def _those_of(within: slicewise.PartitionSet, keys: Sequence[str]) -> slicewise.PartitionSet:
-    """Return the partitions of a set that have one of these keys."""
-    definition = within.definition
-    if definition is None:
-        return within if keys else slicewise.PartitionSet(None, ())
-    return within & slicewise.PartitionSet.of(definition, list(still_known(definition, keys)))
 
 
 def _following(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 import slicewise
+from slicewise.keys import WHOLE
 
 
 def known_texts(
@@ -12,6 +13,17 @@ def known_texts(
     if definition is None:
         return list(texts)
     return [key.text for key in still_known(definition, texts)]
+
+
+def known_partitions(
+    definition: slicewise.PartitionDefinition | None, texts: Iterable[str]
+) -> slicewise.PartitionSet:
+    """Return the partitions of these texts, without the keys that the definition no longer has;
+    without a definition, the one partition if there is a text.
+    """
+    if definition is None:
+        return slicewise.PartitionSet.of(None, [WHOLE] if any(True for _ in texts) else [])
+    return slicewise.PartitionSet.of(definition, still_known(definition, texts))
 
 
 def still_known(

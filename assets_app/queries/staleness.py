@@ -16,7 +16,7 @@ from django.db import connection
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.edges import edge_without_bounds
-from assets_app.queries.keys import still_known
+from assets_app.queries.keys import known_partitions
 from assets_app.queries.late_inputs import come_since
 from partitions_app.edges import Edge
 from partitions_app.labels import label_of
@@ -121,11 +121,11 @@ class _Change:
     def _mapped(self) -> _Mapped:
         edge = self.edge
         assert edge is not None  # noqa: S101  (the callers have checked)
-        changed = _known(edge.upstream, self.changed_keys)
+        changed = known_partitions(edge.upstream, self.changed_keys)
         if hull := changed.hull:
             # For needs of all of time.
             edge = replace(edge, since=hull.start, until=hull.end)
-        stale = edge.needing(changed, _known(edge.downstream, self.keys))
+        stale = edge.needing(changed, known_partitions(edge.downstream, self.keys))
         return _Mapped(edge, changed, stale)
 
 
@@ -209,13 +209,6 @@ def _deciding_edge(dependency: AssetDependency, asset: Asset) -> Edge | None:
         return None
     edge = edge_without_bounds(dependency, asset)
     return edge if edge.depends_on_own_window else None
-
-
-def _known(
-    definition: slicewise.PartitionDefinition | None, texts: Sequence[str]
-) -> slicewise.PartitionSet:
-    assert definition is not None  # noqa: S101  (an edge that decides has both definitions)
-    return slicewise.PartitionSet.of(definition, list(still_known(definition, texts)))
 
 
 def _by_key(
