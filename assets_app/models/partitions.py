@@ -35,6 +35,10 @@ class AssetPartitionQuerySet(IdentityQuerySet["AssetPartition"]):
         """Select the partitions of the asset's present definition that were ever materialized."""
         return self.filter(asset=asset, identity=asset.identity, version__gt=0)
 
+    def failed_now(self) -> "AssetPartitionQuerySet":
+        """Select the partitions that failed and that no run holds."""
+        return self.filter(state=PartitionState.FAILED, held_by__isnull=True)
+
     def first_start(self) -> datetime | None:
         """Return the start of the first window; None where no partition has a window."""
         first: datetime | None = self.aggregate(first=Min("window_start"))["first"]

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 
-from assets_app.models import Asset, AssetPartition, PartitionState
+from assets_app.models import Asset, AssetPartition
 from assets_app.queries.grid_selection import (
     MOST_PICKED,
     short_text,
@@ -58,13 +58,8 @@ def _rows(asset: Asset, state: str, now: datetime) -> QuerySet[Any] | None:
     if state == "overdue":
         return overdue_partitions(asset, now)
     if state == "failed":
-        failed = AssetPartition.objects.filter(
-            asset=asset,
-            identity=asset.identity,
-            state=PartitionState.FAILED,
-            held_by__isnull=True,
-        )
-        return failed.order_by("window_start", "key")
+        own_rows = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
+        return own_rows.failed_now().order_by("window_start", "key")
     return None
 
 

@@ -7,7 +7,7 @@ selects failed partitions writes a text.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import islice, takewhile
 
 from assets_app.models import Asset, AssetPartition, PartitionState
@@ -18,8 +18,9 @@ from assets_app.queries.keys import known_partitions
 from partitions_app.grid.cells import Cell, Grid
 from partitions_app.grid.layouts import GridRequest, Layout, draw, layout
 from partitions_app.grid.lists import key_texts
-from partitions_app.grid.periods import midnight, windows_starting
+from partitions_app.grid.periods import midnight, period_of, windows_starting
 from partitions_app.grid.share_cells import AggregateCell
+from partitions_app.grid.tables import CountsUnit
 from slicewise import PartitionDefinition, PartitionSet
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise_server.web.request_errors import InvalidRequest
@@ -65,7 +66,7 @@ def marks_of_chosen(page: Layout, grid: Grid, chosen: PartitionSet) -> Marks:
     """Return the cells of a drawn page that a set of partitions selects."""
     definition = page.definition
     if page.counts_unit:
-        is_selected = list(_selected_shares(page, grid, chosen))
+        is_selected = list(_selected_shares(page, page.counts_unit, grid, chosen))
     else:
         is_selected = [
             definition is not None
@@ -104,9 +105,12 @@ def partitions_of_text(definition: PartitionDefinition, selection: str) -> Parti
         raise InvalidRequest({"selection": str(error)}) from error
 
 
-def _selected_shares(page: Layout, grid: Grid, chosen: PartitionSet) -> Iterator[bool]:
-    """Yield whether a selected window starts in each cell of a zoomed-out page."""
+def _selected_shares(
+    page: Layout, unit: CountsUnit, grid: Grid, chosen: PartitionSet
+) -> Iterator[bool]:
+    """Yield whether a selected window starts in each cell of a page with cells of a unit."""
     _, time_definition = page.stretch
+    zone = time_definition.timezone
     starts: dict[str, list[tuple[datetime, datetime]]] = {}
     for selected in chosen.ranges:
         if selected.first is not None and selected.last is not None:
@@ -118,24 +122,14 @@ def _selected_shares(page: Layout, grid: Grid, chosen: PartitionSet) -> Iterator
             spans = starts.get(row.segment or "", [])
             for cell in filter(None, row.cells):
                 assert isinstance(cell, AggregateCell)  # noqa: S101  (the page is zoomed out)
-                first, stop = _bounds(page, cell)
-                zone = time_definition.timezone
-                yield _overlaps(spans, midnight(first, zone), midnight(stop, zone))
+                period = period_of(unit, cell.start or date.min)
+                yield _overlaps(spans, midnight(period.first, zone), midnight(period.stop, zone))
 
 
 def _overlaps(spans: Sequence[tuple[datetime, datetime]], first: datetime, stop: datetime) -> bool:
     """Return whether one of the sorted spans of starts has a start in [first, stop)."""
     index = bisect_left(spans, first, key=lambda span: span[1])
     return index < len(spans) and spans[index][0] < stop
-
-
-def _bounds(page: Layout, cell: AggregateCell) -> tuple[date, date]:
-    first = cell.start or date.min
-    if page.counts_unit == "day":
-        return first, first + timedelta(days=1)
-    if page.counts_unit == "month":
-        return first, (first + timedelta(days=31)).replace(day=1)
-    return first, date(first.year + 1, 1, 1)
 
 
 def _picked_in_period(
@@ -155,8 +149,8 @@ def _picked_in_period(
     if page.has_segments:
         rows = rows.filter(segment__in=page.segments)
     if state == "failed":
-        failed_rows = rows.filter(state=PartitionState.FAILED, held_by__isnull=True)
-        return chosen_of(definition, failed_rows.values_list("key", flat=True)[: MOST_PICKED + 1])
+        failed_keys = rows.failed_now().values_list("key", flat=True)
+        return chosen_of(definition, failed_keys[: MOST_PICKED + 1])
     if state == "stale":
         return _known(definition, stale_texts(asset, page))
     overdue = chosen_of(definition, overdue_keys(asset, page, now, MOST_PICKED + 1))
