@@ -4,6 +4,7 @@ many there are, and two more where runs of several partitions made some of them.
 The same partitions look stale in cells that are one partition, and count in the head of the page.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, NamedTuple
@@ -11,9 +12,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from assets_app.models import Asset
-from assets_app.queries.keys import known_texts
-from assets_app.queries.outdated import outdated_statement
-from assets_app.queries.staleness import stale_among
+from assets_app.queries.outdated import Candidates, outdated_statement, stale_candidates
 from partitions_app.grid.layouts import Layout
 from partitions_app.grid.periods import midnight
 from partitions_app.grid.tables import share_starts
@@ -77,8 +76,8 @@ def stale_keys(asset: Asset, page: Layout | None, most: int) -> list[str] | None
     rows = _rows(statement, asset, page, most=most + 1)
     if len(rows) > most:
         return None
-    shared = _stale_among(asset, [key for key, is_shared in rows if is_shared])
-    return [key for key, is_shared in rows if not is_shared or key in shared]
+    stale = stale_candidates(asset, [Candidates(shared, 1, [key]) for key, shared in rows])
+    return [key for key, _ in rows if key in stale]
 
 
 def _counted(
@@ -88,25 +87,21 @@ def _counted(
     were left out.
     """
     rows = _rows(_COUNTS, asset, page, edges=edges, most=MOST_EXAMINED)
-    shared_keys = [key for _, _, shared, _, keys in rows if shared for key in keys or ()]
-    stale_shared = _stale_among(asset, shared_keys)
-    sums: dict[tuple[int, str], int] = {}
+    cells = [
+        ((cell, segment), Candidates(is_shared, number, keys or []))
+        for cell, segment, is_shared, number, keys in rows
+    ]
+    stale = stale_candidates(asset, [candidates for _, candidates in cells])
+    sums: Counter[tuple[int, str]] = Counter()
     is_cut = False
-    for cell, segment, is_shared, number, examined_keys in rows:
-        keys = examined_keys or []
+    for cell, (is_shared, number, keys) in cells:
         unexamined_count = number - len(keys)
+        sums[cell] += sum(key in stale for key in keys)
         if is_shared:
-            stale_count = sum(key in stale_shared for key in keys)
             is_cut = is_cut or unexamined_count > 0
         else:
-            stale_count = len(known_texts(asset.definition, keys)) + unexamined_count
-        sums[cell, segment] = sums.get((cell, segment), 0) + stale_count
+            sums[cell] += unexamined_count
     return [(*cell, number) for cell, number in sums.items() if number], is_cut
-
-
-def _stale_among(asset: Asset, keys: Sequence[str]) -> frozenset[str]:
-    """Return the stale partitions among partitions of runs of several."""
-    return stale_among(asset, known_texts(asset.definition, keys)) if keys else frozenset()
 
 
 def _rows(

@@ -3,9 +3,21 @@
 Staleness is derived (`staleness.py`), so the statement reads rows: first the few upstream
 partitions that were materialized again, then the attempts that read earlier versions; and the late
 inputs that have come since.
+
+Two more statements express the same idea, since each begins with the rows that are fewest:
+`_NEWER` in `staleness.py` begins with the given keys of one asset, and reads the changed inputs,
+which are the reasons; `_OUTDATED` in `backfills_app/services/partitions/staleness.py` begins with
+the partitions of one asset in a time, up to a million, and reads these as spans. A change of the
+idea is a change of all three.
 """
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from assets_app.models import Asset
+from assets_app.queries.keys import known_texts
 from assets_app.queries.late_inputs import come_since
+from assets_app.queries.staleness import stale_among
 
 _OUTDATED = """
 WITH newer AS MATERIALIZED (
@@ -61,3 +73,28 @@ def outdated_statement(selected: str, *, among: str = "true", rows: str = "candi
     """
     come = come_since("materialization.attempt_id")
     return _OUTDATED.format(come=come, selected=selected, among=among, rows=rows)
+
+
+class Candidates(NamedTuple):
+    """Partitions of one asset made by attempts with a newer input, all of runs of one partition, or
+    all of runs of several, of which perhaps only some are stale. ``keys`` are the first of
+    ``number``.
+    """
+
+    is_shared: bool
+    number: int
+    keys: Sequence[str]
+
+
+def stale_candidates(asset: Asset, all_candidates: Iterable[Candidates]) -> frozenset[str]:
+    """Return the keys of the stale partitions among the keys of candidates, without keys that the
+    definition no longer has. The mappings decide for runs of several partitions: two statements.
+    """
+    own_keys: list[str] = []
+    shared_keys: list[str] = []
+    for candidates in all_candidates:
+        (shared_keys if candidates.is_shared else own_keys).extend(candidates.keys)
+    stale_keys = frozenset(known_texts(asset.definition, own_keys))
+    if known_keys := known_texts(asset.definition, shared_keys):
+        stale_keys |= stale_among(asset, known_keys)
+    return stale_keys

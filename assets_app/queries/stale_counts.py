@@ -4,16 +4,15 @@ A count reads rows (`outdated.py`). Where that takes long, the result is kept fo
 counting takes a small share of the time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import connection
 
 from assets_app.models import Asset
-from assets_app.queries.keys import known_texts
-from assets_app.queries.outdated import outdated_statement
-from assets_app.queries.staleness import stale_among
+from assets_app.queries.outdated import Candidates, outdated_statement, stale_candidates
 from partitions_app.rules import identity_of
 from slicewise_server.web.kept_counts import kept_count
 
@@ -31,17 +30,6 @@ class StaleCount:
 
     number: int
     is_cut: bool = False
-
-
-class _Candidates(NamedTuple):
-    """Partitions of one asset made by attempts with a newer input: of runs of one partition, or of
-    several, of which perhaps only some are stale.
-    """
-
-    asset_id: int
-    is_shared: bool
-    number: int
-    keys: Sequence[str]
 
 
 def stale_counts(assets: Iterable[Asset]) -> Mapping[int, StaleCount]:
@@ -78,32 +66,29 @@ def _counted(
 
     ``by_id`` has the assets that the caller has read.
     """
-    sums: dict[int, tuple[int, bool]] = {}
-    all_candidates = _candidates(identities)
-    unread_ids = {candidates.asset_id for candidates in all_candidates} - by_id.keys()
+    candidates_by_id = _candidates(identities)
+    unread_ids = candidates_by_id.keys() - by_id.keys()
     if unread_ids:
         with_rule = Asset.objects.select_related("partition_definition")
         by_id = {**by_id, **with_rule.in_bulk(unread_ids)}
-    for candidates in all_candidates:
-        asset = by_id[candidates.asset_id]
-        keys = known_texts(asset.definition, candidates.keys)
-        if candidates.is_shared:
-            keys = list(stale_among(asset, keys))
-        number, is_cut = sums.get(asset.pk, (0, False))
-        sums[asset.pk] = (number + len(keys), is_cut or candidates.number > MOST_COUNTED)
-    return [
-        (asset_id, min(number, MOST_COUNTED), is_cut or number > MOST_COUNTED)
-        for asset_id, (number, is_cut) in sums.items()
-        if number
-    ]
+    counts = []
+    for asset_id, all_candidates in candidates_by_id.items():
+        number = len(stale_candidates(by_id[asset_id], all_candidates))
+        most = max(number, *(candidates.number for candidates in all_candidates))
+        if number:
+            counts.append((asset_id, min(number, MOST_COUNTED), most > MOST_COUNTED))
+    return counts
 
 
-def _candidates(identities: Mapping[int, str]) -> list[_Candidates]:
+def _candidates(identities: Mapping[int, str]) -> dict[int, list[Candidates]]:
     values: dict[str, Any] = {
         "assets": list(identities),
         "identities": list(identities.values()),
         "most": MOST_COUNTED,
     }
+    candidates_by_id: dict[int, list[Candidates]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_STALE, values)
-        return [_Candidates(*row) for row in cursor.fetchall()]
+        for asset_id, *columns in cursor.fetchall():
+            candidates_by_id[asset_id].append(Candidates(*columns))
+    return candidates_by_id
