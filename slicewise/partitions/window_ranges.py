@@ -97,7 +97,8 @@ def merged(space: KeyIndex, window_ranges: Iterable[WindowRange]) -> Iterator[Wi
         if pending is None:
             pending = window_range
         elif pending.segments == window_range.segments and (
-            pending.stop == window_range.first or not space.count(pending.stop, window_range.first)
+            pending.stop == window_range.first
+            or next(space.runs(pending.stop, window_range.first), None) is None
         ):
             pending = pending._replace(stop=window_range.stop)
         else:

@@ -119,10 +119,20 @@ class Windows:
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield the range without excluded windows, as unbroken ranges."""
-        for excluded in chain(self.excluded(first, stop), (stop,)):
+        for excluded in chain(self._excluded_in_chunks(first, stop), (stop,)):
             if first < excluded:
                 yield first, excluded
             first = excluded + 1
+
+    def _excluded_in_chunks(self, first: int, stop: int) -> Iterator[int]:
+        """Yield the numbers of the excluded windows in a range, in order, computed in chunks of
+        growing size.
+        """
+        size = _FIRST_CHUNK
+        while self._exclusions and first < stop:
+            upto = min(first + size, stop)
+            yield from self.excluded(first, upto)
+            first, size = upto, min(size * 4, _LARGEST_CHUNK)
 
     def boundaries(self, first: int, stop: int) -> Iterator[Sequence[int]]:
         """Yield the ticks that bound the windows of a range, in chunks of growing size."""
@@ -135,13 +145,16 @@ class Windows:
 
     def trim(self, first: int, stop: int) -> tuple[int, int]:
         """Return the range without excluded windows at either end."""
-        if not self._exclusions:
+        if not self._exclusions or first >= stop:
             return first, stop
-        excluded = set(self.excluded(first, stop))
-        while first < stop and first in excluded:
-            first += 1
-        while first < stop and stop - 1 in excluded:
-            stop -= 1
+        first = next((low for low, _ in self.runs(first, stop)), stop)
+        size = _FIRST_CHUNK
+        while first < stop:
+            low = max(first, stop - size)
+            end = max((high for _, high in self.runs(low, stop)), default=low)
+            if low < end:
+                return first, end
+            stop, size = low, min(size * 4, _LARGEST_CHUNK)
         return first, stop
 
     def excluded(self, first: int, stop: int) -> Sequence[int]:
@@ -161,8 +174,12 @@ class Windows:
         numbers.update(
             number for start in starts if self.ticks.tick(number := self.ticks.rank(start)) == start
         )
-        for day in self._exclusions.dates:
-            midnights = (self._midnight(day.toordinal() + days) for days in (0, 1))
+        # Midnight in the zone is less than two days from midnight in UTC.
+        near = range(since // DAY + _EPOCH_DAY - 2, until // DAY + _EPOCH_DAY + 3)
+        for ordinal in (day.toordinal() for day in self._exclusions.dates):
+            if ordinal not in near:
+                continue
+            midnights = (self._midnight(ordinal + days) for days in (0, 1))
             low, high = (self.ticks.rank(midnight) for midnight in midnights)
             numbers.update(range(max(low, first), min(high, stop)))
         return sorted(numbers)

@@ -1,12 +1,15 @@
 """Properties of the windows of every definition."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval
+from slicewise.partitions.windows import Windows
 from tests.sdk.reference_ticks import walked_ticks
 from tests.sdk.strategies import cadences, crons, intervals, spans, zones
 
@@ -63,6 +66,41 @@ def test_text_names_its_window_alone(definition: PartitionByInterval) -> None:
     texts = [window.text for window in windows]
     assert len(set(texts)) == len(texts)
     assert [definition.parse(text) for text in texts] == list(windows)
+
+
+@given(definition=intervals(), data=st.data())
+@settings(max_examples=120, deadline=None)
+def test_runs_and_trimmed_ranges_have_the_windows_that_are_not_excluded(
+    definition: PartitionByInterval, data: st.DataObject
+) -> None:
+    windows = definition.space.time
+    lowest, highest = windows.between(None, None)
+    first = data.draw(st.integers(lowest, highest))
+    stop = data.draw(st.integers(first, min(highest, first + 2_000)))
+    included = [number for number in range(first, stop) if windows.has(number)]
+    runs = list(windows.runs(first, stop))
+    assert [number for run in runs for number in range(*run)] == included
+    assert all(before[1] < after[0] for before, after in pairwise(runs))
+    trimmed = (included[0], included[-1] + 1) if included else (stop, stop)
+    assert windows.trim(first, stop) == trimmed
+
+
+def test_distant_windows_are_combined_without_the_excluded_windows_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    definition = PartitionByInterval("*/5 * * * *", start="2014-01-01", exclude="*/10 * * * *")
+    asked: list[int] = []
+    excluded = Windows.excluded
+
+    def counted_excluded(windows: Windows, first: int, stop: int) -> Sequence[int]:
+        asked.append(stop - first)
+        return excluded(windows, first, stop)
+
+    monkeypatch.setattr(Windows, "excluded", counted_excluded)
+    days = definition.select("2014-01-05,2023-12-20")
+    assert len(days & days | days) == 288
+    # Between the two days are a million windows.
+    assert sum(asked) < 5_000
 
 
 @given(definition=intervals(), place=st.floats(0, 1))
