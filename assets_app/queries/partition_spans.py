@@ -93,30 +93,33 @@ def spans(
 
 
 def most_rows(within: slicewise.PartitionSet) -> int:
-    """Return the number of rows that ``spans`` reads for a set of one asset, if all partitions of
-    the definition have rows.
+    """Return a bound of the number of rows that ``spans`` reads for a set of one asset, if all
+    partitions of the definition have rows: the number, or a larger one where windows are excluded.
     """
-    return len(within) if _is_read_by_key(within) else _number_between(within)
+    is_counted = _is_all_between(within) or _is_read_by_key(within)
+    return len(within) if is_counted else _most_between(within)
 
 
 def _is_read_by_key(within: slicewise.PartitionSet) -> bool:
     """Return whether the partitions of a set are so few, or so scattered, that each is looked
     up.
     """
+    if _is_all_between(within):
+        return False
     number = len(within)
     if number > _MOST_KEYS:
         return False
-    return within.space.windows is None or number * _FEWEST_BETWEEN < _number_between(within)
+    return within.space.windows is None or number * _FEWEST_BETWEEN < _most_between(within)
 
 
-def _number_between(within: slicewise.PartitionSet) -> int:
-    """Return the number of partitions from the first window of a set to the last window, of all
-    segments.
+def _most_between(within: slicewise.PartitionSet) -> int:
+    """Return a bound of the number of partitions from the first window of a set to the last window,
+    of all segments. Excluded windows count: to find these takes up to seconds.
     """
     if not within:
         return 0
-    space, ranges = within.space, within.window_ranges
-    return space.count(ranges[0].first, ranges[-1].stop) * space.segments.count
+    ranges = within.window_ranges
+    return (ranges[-1].stop - ranges[0].first) * within.space.segments.count
 
 
 def _is_all_between(within: slicewise.PartitionSet) -> bool:

@@ -1,6 +1,7 @@
 """The impact of a change: the downstream partitions that become stale, on the asset's page."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import cycle
 
@@ -17,6 +18,7 @@ from assets_app.queries import partition_spans as spans_module
 from assets_app.queries import upstream_reads as reads_module
 from assets_app.queries.impact import impact_of
 from assets_app.queries.upstream_reads import upstream_reads
+from slicewise.partitions.windows import Windows
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, external, person
 from tests.pages.markup import compact, page_at
@@ -317,6 +319,41 @@ def test_partitions_between_many_read_ones_count_against_the_bound(
         chosen = definition_of(monthly).select(selection)
         daily = upstream_reads(monthly, chosen, NOW).assets[0]
         assert bool(daily.states) == is_counted
+
+
+def test_excluded_windows_between_the_read_ones_are_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    minutes = slicewise.PartitionByInterval("*/5 * * * *", start="2004-01-01", exclude="0 * * * *")
+    sensors = external("sensors", minutes)
+    days = minutes.select("2004-01-05,2013-12-20")
+    for day in days.ranges:
+        made(sensors, f"{day.first}..{day.last}")
+    asked: list[int] = []
+    excluded = Windows.excluded
+
+    def counted_excluded(windows: Windows, first: int, stop: int) -> Sequence[int]:
+        asked.append(stop - first)
+        return excluded(windows, first, stop)
+
+    monkeypatch.setattr(Windows, "excluded", counted_excluded)
+    assert spans_module.spans(minutes, [sensors], days) == {"": days}
+    assert spans_module.most_rows(days) == 2 * 24 * 11
+    # Between the two days are a million windows.
+    assert sum(asked) < 100_000
+
+
+def test_excluded_windows_do_not_count_against_the_bound_of_adjacent_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workdays = slicewise.PartitionByInterval("@daily", start="2013-01-01", exclude="0 0 * * 6,0")
+    weekly = reads(asset("weekly", slicewise.PartitionByInterval("@weekly", start="2013-01-06")),
+                   asset("workdays", workdays))  # fmt: skip
+    for most, is_counted in ((10, True), (9, False)):
+        monkeypatch.setattr(reads_module, "_MOST_COUNTED", most)
+        chosen = definition_of(weekly).select("2013-01-06..2013-01-13")
+        (line,) = upstream_reads(weekly, chosen, NOW).assets
+        assert bool(line.states) == is_counted
 
 
 @pytest.mark.parametrize("htmx", [{}, {"HX-Request": "true"}])
