@@ -31,7 +31,7 @@ class IdentityQuerySet(models.QuerySet[Row]):
 class AssetPartitionQuerySet(IdentityQuerySet["AssetPartition"]):
     """Partitions of assets."""
 
-    def made_of(self, asset: Asset) -> "AssetPartitionQuerySet":
+    def materialized_of(self, asset: Asset) -> "AssetPartitionQuerySet":
         """Select the partitions of the asset's present definition that were ever materialized."""
         return self.filter(asset=asset, identity=asset.identity, version__gt=0)
 

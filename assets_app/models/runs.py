@@ -100,7 +100,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         rows = self.select_related("asset__partition_definition", "group", "requested_by")
         return rows.defer("asset__partition_definition__spec")
 
-    def making(self, asset: Asset) -> "RunQuerySet":
+    def materializing(self, asset: Asset) -> "RunQuerySet":
         """Select the runs that materialize the asset, alone or together with other assets."""
         if not asset.materialized_with:
             return self.filter(asset=asset)

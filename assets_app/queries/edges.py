@@ -76,7 +76,7 @@ def with_time_since(edge: Edge, first: datetime | None, now: datetime) -> Edge:
 
 def first_start(asset: Asset) -> datetime | None:
     """Return the start of the first window of an asset that was ever materialized, if any."""
-    return AssetPartition.objects.made_of(asset).first_start()
+    return AssetPartition.objects.materialized_of(asset).first_start()
 
 
 def times_on_record(assets: Sequence[Asset]) -> dict[int, TimeOnRecord]:

@@ -134,7 +134,7 @@ def _materialized_keys(asset: Asset, within: slicewise.PartitionSet, most: int) 
     """
     if not within:
         return []
-    rows = AssetPartition.objects.made_of(asset)
+    rows = AssetPartition.objects.materialized_of(asset)
     if hull := within.hull:
         rows = rows.filter(window_start__gte=hull.start, window_start__lt=hull.end)
     return list(rows.values_list("key", flat=True)[: most + 1])

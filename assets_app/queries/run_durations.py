@@ -40,7 +40,7 @@ class DurationChart:
 
 def duration_chart(asset: Asset) -> DurationChart | None:
     """Return the durations of the latest ended runs: one statement; None without such runs."""
-    rows = Run.objects.making(asset).filter(started_at__isnull=False, ended_at__isnull=False)
+    rows = Run.objects.materializing(asset).filter(started_at__isnull=False, ended_at__isnull=False)
     columns = rows.only("id", "state", "selection", "started_at", "ended_at").order_by("-id")
     timed = [
         (run, run.ended_at - run.started_at)

@@ -165,7 +165,7 @@ def _evaluate_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
     # Deleted first, so that a transaction that records other partitions of such a run waits, and
     # inserts the entry again.
     Outbox.objects.filter(pk__in=[row.pk for row in entries if row.schedule_id is None]).delete()
-    new_partitions = _made_by(entries)
+    new_partitions = _materialized_by(entries)
     errors: dict[int, Exception] = {}
     unevaluated_writes = _writes_of_locked(new_partitions, now)
     locked_ids = {schedule.pk for schedule in unevaluated_writes}
@@ -291,7 +291,7 @@ def _postpone(entry: Outbox, error: Exception, now: datetime) -> None:
     entry.save(update_fields=["failures", "not_before"])
 
 
-def _made_by(entries: Iterable[Outbox]) -> list[NewPartition]:
+def _materialized_by(entries: Iterable[Outbox]) -> list[NewPartition]:
     """Return the partitions that the runs and reports of the entries have materialized."""
     runs = [entry.run_id for entry in entries if entry.run_id is not None]
     reports = [entry.report_id for entry in entries if entry.report_id is not None]

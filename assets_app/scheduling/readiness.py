@@ -204,7 +204,7 @@ def _present_versions(target: Target, rows: Sequence[PartitionRow]) -> dict[str,
 
 def _any_materialized(edge: AssetDependency) -> UpstreamStatus:
     """Return the status of an upstream asset of which one materialized partition suffices."""
-    materialized_rows = AssetPartition.objects.made_of(edge.upstream)
+    materialized_rows = AssetPartition.objects.materialized_of(edge.upstream)
     newest_at = None
     if edge.fresh:
         newest_at = materialized_rows.aggregate(at=Max("materialized_at"))["at"]

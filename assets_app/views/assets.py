@@ -121,7 +121,7 @@ def can_be_backfilled(asset: Asset) -> bool:
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     return {
-        "page": page_of_rows(request, Run.objects.listed().making(asset).order_by("-id")),
+        "page": page_of_rows(request, Run.objects.listed().materializing(asset).order_by("-id")),
         "durations": duration_chart(asset),
     }
 

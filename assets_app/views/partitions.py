@@ -83,7 +83,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "row": row,
         "look": look_of(row, window, now, is_stale=newer is not None, mark=mark),
         "newer": newer,
-        "made_by": _run_of_data(row, materializations),
+        "materialized_by": _run_of_data(row, materializations),
         "mark": mark,
         "late_inputs": late_inputs_of(asset, [key]).get(key, []) if materializations else [],
         "upstream_gaps": upstream_gaps_of(asset, key, now),
@@ -137,8 +137,8 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
 
 def _run_ids(history: Iterable[Materialization], runs: Iterable[RunPartition]) -> set[int]:
     """Return the ids of all runs in the history of a partition."""
-    makers = {materialization.run_id for materialization in history}
-    return {pk for pk in makers if pk is not None} | {run.run_id for run in runs}
+    run_ids = {materialization.run_id for materialization in history}
+    return {pk for pk in run_ids if pk is not None} | {run.run_id for run in runs}
 
 
 def is_runtime_partition(asset: Asset, key: str) -> bool:

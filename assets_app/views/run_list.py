@@ -59,8 +59,8 @@ def runs_listed(request: HttpRequest) -> HttpResponse:
 def _listed(request: HttpRequest) -> dict[str, Any]:
     page = page_of_rows(request, sorted_runs(request.GET))
     awaited = awaited_by_run(page.items)
-    may_make = may(request.user, Action.MATERIALIZE)
-    retryable = [run for run in page.items if can_retry(run)] if may_make else []
+    may_materialize = may(request.user, Action.MATERIALIZE)
+    retryable = [run for run in page.items if can_retry(run)] if may_materialize else []
     # Runs that a person canceled are retried where a person asks for such runs.
     asked_state = request.GET.get("state") or RunState.FAILED
     group = request.GET.get("group", "")

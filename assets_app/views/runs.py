@@ -235,9 +235,9 @@ def _has_previous_data(run: Run) -> bool:
 
 
 def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:
-    may_make = may(request.user, Action.MATERIALIZE)
+    may_materialize = may(request.user, Action.MATERIALIZE)
     return {
-        "may_retry": may_make and can_retry(run),
+        "may_retry": may_materialize and can_retry(run),
         # Also for a run that a backfill counts, and that therefore cannot be retried.
-        "may_rerun": may_make and run.state in TERMINAL_STATES,
+        "may_rerun": may_materialize and run.state in TERMINAL_STATES,
     }

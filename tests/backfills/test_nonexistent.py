@@ -119,7 +119,7 @@ def test_hand_schedule_preview_and_backfill_say_the_same(
     drive(worker)
     skipped = {"upstream_nonexistent": total - len(ready)} if total > len(ready) else {}
     assert outcomes(backfill, "follower") == {"succeeded": len(ready)} | skipped
-    made_keys = AssetPartition.objects.made_of(follower).values_list("key", flat=True)
+    made_keys = AssetPartition.objects.materialized_of(follower).values_list("key", flat=True)
     assert set(made_keys) == ready
 
 

@@ -171,7 +171,7 @@ def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_a
     alice = person("alice", is_superuser=True)
     write(asset("daily", DAILY), "2024-07-01", make_gateway("scheduled"), alice)
     run = Run.objects.get()
-    read, has_read, may_end = outbox._made_by, threading.Event(), threading.Event()
+    read, has_read, may_end = outbox._materialized_by, threading.Event(), threading.Event()
 
     def read_and_wait(entries: Any) -> Any:
         decoded = read(entries)
@@ -179,7 +179,7 @@ def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_a
         assert may_end.wait(120)
         return decoded
 
-    with patch.object(outbox, "_made_by", read_and_wait):
+    with patch.object(outbox, "_materialized_by", read_and_wait):
         evaluation = elsewhere(lambda: process_outbox(at(2024, 7, 2)))
         assert has_read.wait(120)
         # The rest of its partitions, by a later attempt.

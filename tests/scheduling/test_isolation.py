@@ -225,7 +225,7 @@ def test_an_entry_that_cannot_be_read_keeps_no_other_from_being_evaluated(
     for day in ("2024-07-01", "2024-07-02", "2024-07-03"):
         write(upstream, day, gateway, alice)
     unread = Outbox.objects.order_by("id")[1]
-    made_by = outbox._made_by
+    made_by = outbox._materialized_by
 
     def fail(entries: Sequence[Outbox]) -> list[NewPartition]:
         if unread in entries:
@@ -233,7 +233,7 @@ def test_an_entry_that_cannot_be_read_keeps_no_other_from_being_evaluated(
         return made_by(entries)
 
     with monkeypatch.context() as patched:
-        patched.setattr(outbox, "_made_by", fail)
+        patched.setattr(outbox, "_materialized_by", fail)
         assert process_outbox(NOW) == 3
     assert waiting(lagging[0]) == ["2024-07-02", "2024-07-04"]
     assert [entry.pk for entry in Outbox.objects.all()] == [unread.pk]

@@ -154,7 +154,7 @@ def _input(
     mapping: dict[str, Any] | None,
     attempt: RunAttempt | None,
 ) -> UpstreamInput:
-    materialized = AssetPartition.objects.made_of(upstream)
+    materialized = AssetPartition.objects.materialized_of(upstream)
     edge = Edge(downstream=downstream, upstream=upstream.definition, mapping=mapping_of(mapping))
     if edge.reads_whatever_exists or (mapping is None and edge.upstream is None):
         # The materialized partitions of the whole upstream asset: missing partitions are shown,

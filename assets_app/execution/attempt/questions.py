@@ -50,7 +50,7 @@ class Questions:
             return {"type": "answer", "error": "'asset' is no asset of the run"}
         if not isinstance(keys, list) or not all(map(_is_key, keys)):
             return {"type": "answer", "error": "'keys' are texts of partition keys"}
-        rows = AssetPartition.objects.made_of(asset).filter(key__in=keys)
+        rows = AssetPartition.objects.materialized_of(asset).filter(key__in=keys)
         return {"type": "answer", "present": list(rows.values_list("key", flat=True))}
 
     @cached_property

@@ -94,7 +94,7 @@ def reachable_storage(asset: Asset) -> Storage:
 def _present_keys(asset: Asset, selection: str) -> list[PartitionKey]:
     """Return the keys of partitions with data that the present definition has, in order."""
     definition = asset.definition
-    rows = AssetPartition.objects.made_of(asset).order_by("window_start", "segment")
+    rows = AssetPartition.objects.materialized_of(asset).order_by("window_start", "segment")
     if definition is None:
         return [WHOLE] if rows.exists() else []
     chosen = preview_selection(asset, selection) if selection.strip() else None

@@ -97,7 +97,7 @@ class UpstreamAsset:
         and no materialization of the asset was ever recorded.
         """
         is_external = self.present.producer_id is None
-        return not is_external or AssetPartition.objects.made_of(self.frozen).exists()
+        return not is_external or AssetPartition.objects.materialized_of(self.frozen).exists()
 
     @cached_property
     def first_start(self) -> datetime | None:

@@ -95,7 +95,7 @@ def runs_at_once(max_active_runs: int) -> int:
 
 def _durations(asset: Asset, per_run: float) -> list[float]:
     """Return the seconds per partition of the latest runs with about so many partitions."""
-    succeeded_runs = Run.objects.making(asset).filter(
+    succeeded_runs = Run.objects.materializing(asset).filter(
         state=RunState.SUCCEEDED,
         started_at__isnull=False,
         partition_count__gte=per_run / _ALIKE,
