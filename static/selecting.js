@@ -141,11 +141,14 @@ class Selection {
 }
 
 // A grid with a drag in progress is not exchanged (`live.js`). The end of a drag may click a cell, at once
-// or, by touch, a moment later, but before the next press of a button or a key.
+// or, by touch, a moment later, but before the next press of a button or a key. However a drag ends, the
+// marked cells are the selection.
 function endDrag(selection) {
-  selection.wasDragged = Boolean(selection.drag?.moved);
+  if (!selection.drag) return;
+  selection.wasDragged = selection.drag.moved;
   selection.drag = null;
   delete selection.cells.grid.dataset.dragging;
+  if (selection.wasDragged) selection.write();
 }
 
 function dragCells(selection, grid) {
@@ -163,8 +166,6 @@ function dragCells(selection, grid) {
   });
   grid.addEventListener("pointermove", (event) => {
     const { drag, cells } = selection;
-    // The button was released where the page heard nothing of it.
-    if (drag && event.buttons === 0) endDrag(selection);
     if (!drag || event.buttons !== 1) return;
     const cell = cellOf(document.elementFromPoint(event.clientX, event.clientY));
     if (!cell || !cells.places.has(cell) || (cell === drag.from && !drag.moved)) return;
@@ -238,12 +239,11 @@ function pressKeys(selection, grid) {
 }
 
 function watchDocument(selection) {
-  document.addEventListener("pointerup", () => {
-    if (!selection.drag) return;
-    endDrag(selection);
-    if (selection.wasDragged) selection.write();
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => endDrag(selection));
+  // The page may miss the release of the button: the pointer comes back with no button pressed.
+  document.addEventListener("pointermove", (event) => {
+    if (event.buttons === 0) endDrag(selection);
   });
-  document.addEventListener("pointercancel", () => endDrag(selection));
   let typed;
   selection.field.addEventListener("input", () => {
     // An answer about cells would replace the typed text.

@@ -103,6 +103,27 @@ def test_a_drag_that_ends_beside_the_grid_is_written_once(page: Page) -> None:
     expect(page.get_by_role("dialog").get_by_role("heading", name="2013-01-09")).to_be_visible()
 
 
+@pytest.mark.parametrize("lost", ["pointercancel", "pointermove"])
+def test_a_drag_whose_release_the_page_misses_is_written(page: Page, lost: str) -> None:
+    asset("daily", DAILY_2013)
+    page.goto("/assets/daily/")
+    field = page.get_by_label("Selected partitions")
+    cell(page, "2013-01-08").hover()
+    page.mouse.down()
+    cell(page, "2013-01-10").hover()
+    assert len(picked(page)) == 3
+    expect(field).to_have_value("")
+    # The browser cancels the pointer, or the pointer comes back beside the grid with no button.
+    heading = page.get_by_role("heading", level=1)
+    heading.dispatch_event(lost, {"pointerType": "mouse", "buttons": 0})
+    expect(field).to_have_value("2013-01-08..2013-01-10")
+    expect(page.locator("#selection-count")).to_have_text("3 partitions selected")
+    assert len(picked(page)) == 3
+    # The drag has ended: the pointer extends no range.
+    cell(page, "2013-01-13").hover()
+    assert len(picked(page)) == 3
+
+
 def test_the_grid_is_one_tab_stop_with_arrow_keys(page: Page) -> None:
     asset("daily", DAILY_2013)
     page.goto("/assets/daily/")
