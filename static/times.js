@@ -16,30 +16,37 @@ const forms = {
   day: { month: "short", day: "numeric" },
 };
 const formats = new Map();
+const knownZones = new Map();
 
 // The reader's choice: "" for the reader's own zone, "asset" for the zone of the shown asset, "utc".
 export function zone() {
   const chosen = localStorage.getItem(key) ?? "";
   if (chosen === "utc") return "UTC";
-  return (chosen === "asset" && zoneOfAsset()) || undefined;
-}
-
-function zoneOfAsset() {
-  return document.querySelector("main[data-zone]")?.dataset.zone;
+  return chosen === "asset" ? zoneOfAsset() : undefined;
 }
 
 // A browser may not know every zone that the server knows.
-function format(form, timeZone) {
-  try {
-    return new Intl.DateTimeFormat(undefined, { ...form, timeZone });
-  } catch {
-    return new Intl.DateTimeFormat(undefined, form);
+function isKnown(timeZone) {
+  if (!knownZones.has(timeZone)) {
+    try {
+      new Intl.DateTimeFormat(undefined, { timeZone });
+      knownZones.set(timeZone, true);
+    } catch {
+      knownZones.set(timeZone, false);
+    }
   }
+  return knownZones.get(timeZone);
+}
+
+// Undefined on a page of no asset, and for a zone that the browser does not know.
+function zoneOfAsset() {
+  const name = document.querySelector("main[data-zone]")?.dataset.zone;
+  return name && isKnown(name) ? name : undefined;
 }
 
 function formatter(form, timeZone = zone()) {
   const name = `${form} ${timeZone}`;
-  if (!formats.has(name)) formats.set(name, format(forms[form], timeZone));
+  if (!formats.has(name)) formats.set(name, new Intl.DateTimeFormat(undefined, { ...forms[form], timeZone }));
   return formats.get(name);
 }
 

@@ -32,19 +32,24 @@ def page(live_server: LiveServer, browser: Client) -> Iterator[Page]:
         yield opened
 
 
-def test_tips_of_the_chart_of_runs_are_in_the_chosen_zone(page: Page) -> None:
-    instant = datetime.now(UTC) - timedelta(hours=2)
-    recorded_run(asset("flights", DAILY_2013), RunState.SUCCEEDED, started_at=instant,
-                 ended_at=instant)  # fmt: skip
-    # The overview is the page of no asset, and so names no zone.
+def name_zone(page: Page, name: str) -> None:
+    """Let each page that the browser opens name a zone of an asset."""
     page.add_init_script(
         """new MutationObserver((_, observer) => {
           const main = document.querySelector("main");
           if (!main) return;
           main.dataset.zone = "ZONE";
           observer.disconnect();
-        }).observe(document, { childList: true, subtree: true })""".replace("ZONE", ZONE)
+        }).observe(document, { childList: true, subtree: true })""".replace("ZONE", name)
     )
+
+
+def test_tips_of_the_chart_of_runs_are_in_the_chosen_zone(page: Page) -> None:
+    instant = datetime.now(UTC) - timedelta(hours=2)
+    recorded_run(asset("flights", DAILY_2013), RunState.SUCCEEDED, started_at=instant,
+                 ended_at=instant)  # fmt: skip
+    # The overview is the page of no asset, and so names no zone.
+    name_zone(page, ZONE)
     page.goto("/")
     column = page.locator(".run-chart a").first
     start = instant.replace(minute=0, second=0, microsecond=0) + AHEAD
@@ -142,6 +147,29 @@ def test_the_zone_is_named_once(page: Page) -> None:
     page.reload()
     of_asset = re.compile(rf"UTC \(.*(GMT\+5:30|IST), {ZONE}\)$")
     expect(page.locator("dl time").first).to_have_attribute("title", of_asset)
+
+
+@pytest.mark.parametrize("chosen", ["utc", "asset"])
+def test_a_zone_that_the_browser_does_not_know_is_left_out(page: Page, chosen: str) -> None:
+    instant = datetime(2026, 1, 5, 6, tzinfo=UTC)
+    run = recorded_run(asset("days", NEXT_CENTURY), RunState.SUCCEEDED, started_at=instant,
+                       ended_at=instant)  # fmt: skip
+    page.add_init_script(f"localStorage.setItem('slicewise-zone', '{chosen}')")
+    # The zone of the reader is another than UTC.
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
+    name_zone(page, "Mars/Olympus")
+    page.goto(f"/runs/{run.pk}/")
+    started = page.locator('time[datetime^="2026-01-05T06:00"]').first
+    title = started.get_attribute("title") or ""
+    shown = r"6:00:00 AM UTC" if chosen == "utc" else r"7:00:00 AM GMT\+1 \(.* UTC\)"
+    assert re.search(rf"{shown}$", title)
+    assert "Mars" not in title
+    # Fields of times are in the same zone.
+    page.goto("/runs/?created_after=2026-01-05 06:00")
+    hour, named = ("06", "UTC") if chosen == "utc" else ("07", "Europe/Berlin")
+    field = page.get_by_label(f"Created after ({named})")
+    expect(field).to_have_value(f"2026-01-05T{hour}:00")
 
 
 def test_times_in_the_hour_that_clocks_repeat_have_the_name_of_the_zone(page: Page) -> None:
