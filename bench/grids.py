@@ -18,8 +18,8 @@ from bench.figures import Figure, duration, seconds
 from partitions_app.models import PartitionDefinition
 from slicewise.partitions.rows import partition_rows
 
-# On the wire, as `tests/pages/test_grid_weight.py` has it.
-_MOST_BYTES = 60_000
+# On the wire, of a page of the grid; `tests/pages/test_grid_weight.py` reads the limit here.
+MOST_BYTES = 60_000
 _PARTITIONS = """
 COPY assets_app_assetpartition
     (asset_id, identity, key, window_start, window_end, segment, bucket, state, version, due_again)
@@ -47,7 +47,7 @@ def _minutes(end: date) -> slicewise.PartitionDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Create two assets with equal windows, with some thousand and with a million partitions."""
+    """Two assets with equal windows, one of some thousand partitions, one of a million."""
 
     name: str
     small: slicewise.PartitionDefinition
@@ -106,15 +106,15 @@ def _figure(browser: Client, kind: Kind, times: int, record: str) -> Figure:
         seconds=large.seconds,
         bare=f"of {kind.small.count():,} {duration(small.seconds)}",
         ratio=large.seconds / small.seconds,
-        reach=f"100 ms, {_MOST_BYTES // 1000} kB",
-        reached=large.seconds <= 0.1 and large.bytes <= _MOST_BYTES,
+        reach=f"100 ms, {MOST_BYTES // 1000} kB",
+        reached=large.seconds <= 0.1 and large.bytes <= MOST_BYTES,
         times=times,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """Return the time and address of the slowest page, and the compressed size of the largest."""
+    """The time and address of the slowest page, and the compressed size of the largest."""
 
     seconds: float
     address: str

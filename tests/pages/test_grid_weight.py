@@ -7,12 +7,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from bench.grids import MOST_BYTES
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.factories import asset
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
-MOST_BYTES = 60_000
 SHOPS = PartitionBySequence([f"shop {number} of a chain with a long name" for number in range(60)])
 
 
