@@ -53,13 +53,10 @@ function valuesIn(fragment) {
   return new Map(fields.map((field) => [field.id, field[propertyOf(field)]]));
 }
 
-// htmx has restored the focus already, but not to a field of a part that was still closed.
-function refocus(before) {
-  const field = before?.id ? document.getElementById(before.id) : null;
-  if (!field || field === before) return;
-  field.focus();
-  // Only fields of text have a caret.
-  if (before.selectionStart == null || field.selectionStart == null) return;
+// Only fields of text have a caret, and a new value has put the caret at its end.
+function restoreCaret(before) {
+  const field = document.activeElement;
+  if (before?.selectionStart == null || field === before || field.selectionStart == null) return;
   field.setSelectionRange(before.selectionStart, before.selectionEnd, before.selectionDirection);
 }
 
@@ -69,7 +66,6 @@ export function keepTyped(form) {
   const valuesOfRequests = new WeakMap();
   let typed = [];
   let opened = [];
-  let focused = null;
   let focusPlace = null;
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
     valuesOfRequests.set(detail.xhr, valuesIn(detail.target));
@@ -78,7 +74,6 @@ export function keepTyped(form) {
     const before = valuesOfRequests.get(detail.xhr) ?? new Map();
     typed = [...valuesIn(detail.target)].filter(([id, value]) => before.get(id) !== value);
     opened = [...detail.target.querySelectorAll("details[id][open]")].map((details) => details.id);
-    focused = detail.target.contains(document.activeElement) ? document.activeElement : null;
     focusPlace = focusIn(detail.target);
   });
   form.addEventListener("htmx:afterSwap", () => {
@@ -92,10 +87,10 @@ export function keepTyped(form) {
       changed = field;
     }
     typed = [];
-    // A new value has put the caret at its end.
-    refocus(focused);
+    // htmx has restored the focus already, but not to a field of a part that was still closed.
     focusAgain(focusPlace);
-    focused = focusPlace = null;
+    restoreCaret(focusPlace?.element);
+    focusPlace = null;
     // The preview and the address follow.
     changed?.dispatchEvent(new Event("input", { bubbles: true }));
   });

@@ -25,15 +25,11 @@ function selecting(fragment) {
 // What has to be put back once `fragment` has been exchanged for its successor of the same id.
 function placeIn(fragment) {
   const row = rowInSight(fragment);
-  const focused = fragment.contains(document.activeElement) ? document.activeElement : null;
   return {
     id: fragment.id,
     row: row?.id,
     top: row?.getBoundingClientRect().top,
-    href: focused?.getAttribute("href"),
-    button: focused?.matches("button[id]") ? focused.id : null,
     ticked: [...fragment.querySelectorAll("input:checked")].map((box) => box.value),
-    box: focused?.matches("input") ? focused.value : null,
     focus: focusIn(fragment),
     sideways: [...fragment.querySelectorAll(sideways)].map((box) => box.scrollLeft),
   };
@@ -53,11 +49,7 @@ function putBack(place) {
   stayAt(place);
   for (const box of fragment.querySelectorAll("input[type=checkbox]")) {
     box.checked = place.ticked.includes(box.value);
-    if (box.value === place.box) box.focus({ preventScroll: true });
   }
-  if (place.button) document.getElementById(place.button)?.focus({ preventScroll: true });
-  const links = place.href ? [...fragment.querySelectorAll("a[href]")] : [];
-  links.find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
   focusAgain(place.focus);
 }
 

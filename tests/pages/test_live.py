@@ -77,3 +77,16 @@ def test_a_list_grows_where_it_is_looked_at_and_moves_nobody(page: Page) -> None
     # The list is asked for at once, and not when its next turn comes.
     assert page.evaluate(_SHOW_AGAIN) == 1
     expect(page.locator(f"#run-{hidden.pk}")).to_be_attached()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_focus_stays_in_its_row_where_rows_have_the_same_links(page: Page) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    runs = [failed_run(flights) for _ in range(3)]
+    page.goto("/runs/")
+    link = page.locator(f"#run-{runs[0].pk}").get_by_role("link", name="raw_flights")
+    link.focus()
+    new = failed_run(flights)
+    expect(page.locator(f"#run-{new.pk}")).to_be_attached()
+    expect(link).to_be_focused()
