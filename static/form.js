@@ -1,3 +1,4 @@
+// The form for backfills: its page loads this module beside the entry of all pages.
 import { focusAgain, focusIn } from "./focus.js";
 
 // The address of a form holds what was filled in: back and reload bring it again.
@@ -27,7 +28,7 @@ function clearError(field) {
   field.removeAttribute("aria-invalid");
 }
 
-export function keepInAddress(form) {
+function keepInAddress(form) {
   let waiting;
   const later = () => {
     clearTimeout(waiting);
@@ -62,7 +63,7 @@ function restoreCaret(before) {
 
 // What a person types or opens while the server renders a fragment of the form again stays in the new
 // fragment.
-export function keepTyped(form) {
+function keepTyped(form) {
   const valuesOfRequests = new WeakMap();
   let typed = [];
   let opened = [];
@@ -97,7 +98,7 @@ export function keepTyped(form) {
 }
 
 // A box of a downstream asset counts only where the assets are selected one by one.
-export function selectByBoxes(form) {
+function selectByBoxes(form) {
   form.addEventListener("change", ({ target }) => {
     const way = target.name === "downstream_assets" && form.querySelector('[name="downstream"][value="chosen"]');
     if (way) way.checked = true;
@@ -105,7 +106,7 @@ export function selectByBoxes(form) {
 }
 
 // A part that is open after an exchange loads its contents, as if a person had opened the part.
-export function loadOpenParts(form) {
+function loadOpenParts(form) {
   form.addEventListener("htmx:afterSettle", () => {
     for (const lazy of form.querySelectorAll("details[open] > [hx-trigger^='toggle']")) {
       lazy.parentElement.dispatchEvent(new Event("toggle"));
@@ -115,8 +116,16 @@ export function loadOpenParts(form) {
 
 // The counts on the options are requested by an element of the preview. When a newer preview has
 // replaced that element, the answer is about an older state of the form.
-export function dropOldAnswers(form) {
+function dropOldAnswers(form) {
   form.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (!detail.requestConfig.elt.isConnected) detail.shouldSwap = false;
   });
+}
+
+for (const form of document.querySelectorAll("form[data-address]")) {
+  keepInAddress(form);
+  keepTyped(form);
+  dropOldAnswers(form);
+  selectByBoxes(form);
+  loadOpenParts(form);
 }

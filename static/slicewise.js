@@ -1,9 +1,9 @@
-// The one entry of all pages: each module acts only where its elements are.
+// The entry of all pages: each module acts only where its elements are. Pages with a graph, and the form
+// for backfills, load a module of their own.
 import { watchConnection } from "./connection.js";
 import { datePickers } from "./dates.js";
 import { partitionDrawer } from "./drawer.js";
 import { countOn, startCounting } from "./elapsed.js";
-import { dropOldAnswers, keepInAddress, keepTyped, loadOpenParts, selectByBoxes } from "./form.js";
 import { arrowKeys, showNames } from "./grid.js";
 import { hoverHints } from "./hover.js";
 import { clockFields } from "./instants.js";
@@ -58,13 +58,6 @@ watchKeys();
 zoneSwitch(() => clockFields(document));
 clockFields(document);
 if (document.querySelector("[hx-trigger*='every ']")) keepAlive();
-for (const form of document.querySelectorAll("form[data-address]")) {
-  keepInAddress(form);
-  keepTyped(form);
-  dropOldAnswers(form);
-  selectByBoxes(form);
-  loadOpenParts(form);
-}
 if (document.querySelector("[data-cells]")) {
   partitionDrawer();
   hoverHints();

@@ -13,7 +13,7 @@ from tests.factories import DAILY_2013, asset
 from tests.pages.opened_pages import opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-MOST_BYTES = 150_000
+MOST_BYTES = 100_000
 # A page, and an element that shows that all scripts of the page have run.
 FIRST_PAGES = {
     "/": "#connection",
@@ -23,7 +23,7 @@ FIRST_PAGES = {
 }
 
 
-def test_a_first_visit_loads_less_than_150_kb(
+def test_a_first_visit_loads_less_than_100_kb(
     live_server: LiveServer, vera: User, browser: Client
 ) -> None:
     asset("daily", DAILY_2013)
