@@ -63,7 +63,9 @@ def test_a_failed_run_shows_its_error_and_its_log(page: Page, stack: Stack, api:
     expect(page.locator(".log")).to_contain_text("looking out of the window")
 
 
-def test_an_error_is_named_and_turns_start_off(page: Page, stack: Stack, api: Client) -> None:
+def test_an_error_is_named_turns_start_off_and_creates_nothing(
+    page: Page, stack: Stack, api: Client
+) -> None:
     before = len(list(api.every("/backfills/")))
     sign_in_as_admin(page, stack)
     page.goto("/backfills/new/")
@@ -73,6 +75,11 @@ def test_an_error_is_named_and_turns_start_off(page: Page, stack: Stack, api: Cl
     page.locator("#id_end").fill("2024-02-05")
     expect(page.locator("#preview")).to_contain_text("2024-02-30")
     expect(page.get_by_role("button", name="Start backfill")).to_be_disabled()
+    # The form is sent past the button.
+    with page.expect_response(lambda answer: answer.request.method == "POST") as refused:
+        page.locator("#trigger").evaluate("form => form.submit()")
+    assert refused.value.status == 400
+    expect(page.locator("#id_start_error")).to_contain_text("2024-02-30")
     assert len(list(api.every("/backfills/"))) == before
 
 
