@@ -22,7 +22,7 @@ from slicewise_server.web import kept_counts
 from tests.clients import browser_of
 from tests.factories import asset, person
 from tests.pages.backfill_records import runs_of, skip, written_backfill
-from tests.pages.markup import compact, polled_address
+from tests.pages.markup import compact, polled_address, selected
 from tests.pages.real_browser import opened_page
 
 pytestmark = pytest.mark.django_db
@@ -167,11 +167,6 @@ def test_the_grid_stays_as_it_was_cut_when_the_asset_is_cut_anew(
     daily = PartitionDefinition.of(DAILY.to_json())
     Asset.objects.update(partition_definition=daily)
     assert "2024-05-02T23:00Z: waiting" in names(page_of(browser, backfill, "zoom=month"))
-
-
-def selected(text: str) -> str:
-    """Return the text in the field of the selection."""
-    return unescape(re.findall(r'name="selection"\s+value="([^"]*)"', text)[0])
 
 
 @pytest.mark.parametrize("zoom", ["day", "year"])

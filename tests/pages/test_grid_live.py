@@ -13,18 +13,11 @@ from pytest_django.live_server_helper import LiveServer
 from assets_app.models import Asset, AssetPartition
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset
-from tests.pages.markup import compact
+from tests.pages.markup import compact, polled_grid
 from tests.pages.real_browser import opened_page
 from tests.partition_records import record
 
 HOURLY_2013 = PartitionByInterval("@hourly", start=date(2013, 1, 1), end=date(2014, 1, 1))
-
-
-def polled_grid(text: str) -> str:
-    """Return the address that the grid of a page polls."""
-    match = re.search(r'hx-get="([^"]*fragment=grid[^"]*)"', text)
-    assert match, text
-    return match[1].replace("&amp;", "&")
 
 
 def put(of: Asset, key: str, state: str) -> None:

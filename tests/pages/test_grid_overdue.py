@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
-from html import unescape
 
 import pytest
 from django.db import connection
@@ -16,6 +15,7 @@ from assets_app.models import Asset, AssetPartition, FreshnessWatch, LatePartiti
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions import partition_rows
 from tests.factories import asset, definition_of
+from tests.pages.markup import cell, selected
 from tests.pages.real_browser import opened_page
 from tests.pages.run_records import recorded_run
 from tests.partition_records import record
@@ -57,23 +57,10 @@ def text_of(browser: Client, address: str) -> str:
     return browser.get(f"/assets/{address}").content.decode()
 
 
-def cell(text: str, name: str) -> tuple[str, str]:
-    """Return the classes and the name of the cell whose name begins so."""
-    classes, label = re.findall(
-        rf'<a class="([^"]*)" href="[^"]*" aria-label="({name}:[^"]*)"', text
-    )[0]
-    return classes, label
-
-
 def picked(text: str) -> set[str]:
     """Return the texts of the buttons that select by state."""
     found: Iterable[str] = re.findall(r"Select (\w+ [\d,]+)\s*</a>", text)
     return set(found)
-
-
-def selected(text: str) -> str:
-    """Return the text in the field of the selection."""
-    return unescape(re.findall(r'name="selection"\s+value="([^"]*)"', text)[0])
 
 
 def test_a_share_cell_counts_and_marks_overdue_partitions(browser: Client) -> None:

@@ -1,8 +1,5 @@
 """Stale partitions on the grid at every zoom, as many as the head of the page counts."""
 
-import re
-from html import unescape
-
 import pytest
 from django.db import connection
 from django.test import Client
@@ -14,7 +11,7 @@ from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.execution.conftest import make_gateway
 from tests.factories import asset
-from tests.pages.markup import compact, page_at
+from tests.pages.markup import cell, compact, page_at, selected
 from tests.scheduling.scheduled_assets import HOURLY, at, by, scheduled, write
 
 pytestmark = pytest.mark.django_db
@@ -46,19 +43,6 @@ def stale_hours(user: User, gateway: Gateway, strategy: str) -> tuple[Asset, Ass
     write(copied, FIRST_HOURS, gateway, user)
     write(source, STALE_HOURS, gateway, user)
     return source, copied
-
-
-def cell(text: str, name: str) -> tuple[str, str]:
-    """Return the classes and the name of the cell whose name begins so."""
-    classes, label = re.findall(
-        rf'<a class="([^"]*)" href="[^"]*" aria-label="({name}:[^"]*)"', text
-    )[0]
-    return classes, label
-
-
-def selected(text: str) -> str:
-    """Return the text in the field of the selection."""
-    return unescape(re.findall(r'name="selection"\s+value="([^"]*)"', text)[0])
 
 
 @pytest.mark.parametrize("strategy", ["partition", "range"])
