@@ -3,32 +3,27 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import ConsoleMessage, Page, expect
+from playwright.sync_api import Page, expect
 
 from slicewise_server.stack.stack import ADMIN, Stack
 from tests.browser import PATIENCE_MILLISECONDS, chromium
+from tests.page_complaints import PageComplaints
 
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @contextmanager
 def opened_browser(stack: Stack) -> Iterator[Page]:
-    """Open a new browser on the sign-in page; a complaint of a page's scripts fails the test."""
+    """Open a new browser on the sign-in page; a complaint about a page fails the test."""
     with chromium() as browser:
         page = browser.new_page(base_url=stack.web_url, viewport={"width": 1280, "height": 900})
         page.set_default_timeout(PATIENCE_MILLISECONDS)
-        complaints: list[str] = []
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.extend(_complaint(message)))
+        # A form that is filled in wrongly is answered with an error.
+        complaints = PageComplaints(stack.web_url, expected_errors=range(400, 500))
+        complaints.listen(page)
         page.goto("/")
         yield page
-    assert complaints == []
-
-
-def _complaint(message: ConsoleMessage) -> list[str]:
-    """Return the errors of a page; an answer of 400 to a wrong form is no error."""
-    refused = message.text.startswith("Failed to load resource") and "status of 4" in message.text
-    return [message.text] if message.type == "error" and not refused else []
+    complaints.fail_if_any()
 
 
 def sign_in(page: Page, username: str, password: str) -> None:

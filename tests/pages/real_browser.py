@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.test import Client
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import Page
 
 from tests.browser import PATIENCE_MILLISECONDS, chromium
+from tests.page_complaints import PageComplaints
 
 
 @contextmanager
@@ -19,11 +20,7 @@ def opened_page(
     dark: bool = False,
     touch: bool = False,
 ) -> Iterator[Page]:
-    """Open a browser with the session of a client; a complaint of a page fails the test.
-
-    A complaint is an error of a script, or a line of errors on the console, such as a violation of
-    the content security policy. A request to another host fails the test too.
-    """
+    """Open a browser with the session of a client; a complaint about a page fails the test."""
     with chromium() as started:
         context = started.new_context(
             base_url=address,
@@ -37,18 +34,7 @@ def opened_page(
         context.add_cookies([{"name": "sessionid", "value": session, "url": address}])
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MILLISECONDS)
-        complaints: list[str] = []
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.extend(_complaint(message)))
-        page.on("request", lambda sent: complaints.extend(_foreign(sent.url, address)))
+        complaints = PageComplaints(address)
+        complaints.listen(page)
         yield page
-    assert complaints == []
-
-
-def _complaint(message: ConsoleMessage) -> list[str]:
-    return [message.text] if message.type == "error" else []
-
-
-def _foreign(url: str, address: str) -> list[str]:
-    is_own = url.startswith((address, "data:", "blob:"))
-    return [] if is_own else [f"a request to another host: {url}"]
+    complaints.fail_if_any()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from django.test import Client
-from playwright.sync_api import ConsoleMessage, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
@@ -14,6 +14,7 @@ from assets_app.models import Asset, AssetDependency, AssetPartition, RunState
 from slicewise import Offset
 from tests.browser import PATIENCE_MILLISECONDS, chromium
 from tests.factories import DAILY_2013, asset
+from tests.page_complaints import PageComplaints
 from tests.pages.run_records import recorded_run
 from tests.partition_records import made, record
 
@@ -32,32 +33,16 @@ _ANSWERED = """() => document.body.addEventListener(
 
 @pytest.fixture
 def page(live_server: LiveServer, vera: User, browser: Client) -> Iterator[Page]:
-    """Open Vera's browser; a complaint of a script, or a request to another host, is a failure."""
+    """Open Vera's browser, whose session may end; a complaint about a page fails the test."""
     with chromium() as started:
         page = started.new_page(base_url=live_server.url, viewport={"width": 1280, "height": 900})
         page.set_default_timeout(PATIENCE_MILLISECONDS)
         session = browser.cookies["sessionid"].value
         page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
-        faults: list[str] = []
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.extend(complaint(message)))
-        page.on("request", lambda sent: faults.extend(elsewhere(sent.url, live_server.url)))
+        complaints = PageComplaints(live_server.url, expected_errors=(401,))
+        complaints.listen(page)
         yield page
-    assert faults == []
-
-
-def complaint(message: ConsoleMessage) -> list[str]:
-    """Return an error of the page's own: the browser does not know every header, and reports an
-    answer of 401 itself.
-    """
-    texts = ("Permissions-Policy", "status of 401")
-    is_ours = message.type == "error" and not any(text in message.text for text in texts)
-    return [message.text] if is_ours else []
-
-
-def elsewhere(address: str, home: str) -> list[str]:
-    """Return the address of a request to another host."""
-    return [] if address.startswith((home, "data:", "blob:")) else [address]
+    complaints.fail_if_any()
 
 
 def row(*names: str, group: str = "") -> list[Asset]:

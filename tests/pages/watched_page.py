@@ -1,5 +1,5 @@
-"""What a real browser hears while pages are open: complaints, failed requests, foreign hosts, and
-answers without the content security policy or with inline script or style.
+"""Complaints about pages in a real browser, and about answers without the content security policy
+or with inline script or style.
 """
 
 from __future__ import annotations
@@ -8,28 +8,23 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
-from playwright.sync_api import ConsoleMessage, Error, Page, Request, Response
+from playwright.sync_api import Error, Page, Response
+
+from tests.page_complaints import PageComplaints
 
 # Data blocks, which no browser runs.
 _DATA_TYPES = {"application/json", "application/ld+json"}
 
-# A browser need not know each feature of a header; a form of Django may find its focus taken; and
-# answers with an error are noted by their status.
-_HARMLESS = ("Permissions-Policy header", "Autofocus processing", "Failed to load resource")
-
 
 @dataclass
-class PageWatch:
-    """The complaints about the pages that a browser has opened so far."""
+class PageWatch(PageComplaints):
+    """The complaints about the pages that a browser has opened so far, answers included."""
 
-    home: str
-    complaints: list[str] = field(default_factory=list)
     _answers: list[Response] = field(default_factory=list)
-    _expected: int = 200
 
     def expect_status(self, status: int) -> None:
         """Expect an answer of this status from now on, also where the status is an error."""
-        self._expected = status
+        self.expected_errors = (status,)
 
     def read_answers(self) -> None:
         """Check the answers since the last call, while their page is open."""
@@ -42,38 +37,17 @@ class PageWatch:
                 self.complaints += [f"{path}: {fault}" for fault in inline_parts(_body(answer))]
         self._answers.clear()
 
-    def note_message(self, message: ConsoleMessage) -> None:
-        """Note a line on the console."""
-        if not any(text in message.text for text in _HARMLESS):
-            self.complaints.append(f"{message.location['url']}: {message.text}")
-
-    def note_request(self, request: Request) -> None:
-        """Note a request to another host."""
-        if not request.url.startswith((self.home, "data:", "blob:")):
-            self.complaints.append(f"request to another host: {request.url}")
-
-    def note_failure(self, request: Request) -> None:
-        """Note a request without an answer; the next page ends polls of the page before."""
-        if request.failure != "net::ERR_ABORTED":
-            self.complaints.append(f"{request.url}: {request.failure}")
-
     def note_answer(self, answer: Response) -> None:
-        """Note the status of an answer; keep the answer for `read_answers`."""
-        if not answer.url.startswith(self.home):
-            return
-        self._answers.append(answer)
-        if answer.status >= 400 and answer.status != self._expected:
-            self.complaints.append(f"{answer.url}: status {answer.status}")
+        """Note the status of an answer that is an error; keep the answer for `read_answers`."""
+        if answer.url.startswith(self.home):
+            super().note_answer(answer)
+            self._answers.append(answer)
 
 
 def watch(page: Page, home: str) -> PageWatch:
     """Watch a page that shows addresses below ``home``."""
     watching = PageWatch(home)
-    page.on("pageerror", lambda error: watching.complaints.append(f"{page.url}: {error}"))
-    page.on("console", watching.note_message)
-    page.on("request", watching.note_request)
-    page.on("requestfailed", watching.note_failure)
-    page.on("response", watching.note_answer)
+    watching.listen(page)
     return watching
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests.page_complaints import PageComplaints
 from tests.pages.opened_pages import opened
 
 Scheme = Literal["light", "dark"]
@@ -52,13 +53,12 @@ class Photographer:
     def _take_page(self, context: BrowserContext, address: str) -> PicturedPage:
         pictured = PicturedPage(address)
         page = context.new_page()
-        page.on("console", lambda message: _note(message, pictured))
-        page.on("pageerror", lambda error: pictured.remarks.append(f"script: {error}"))
+        # A page that is not there is one of the pages.
+        complaints = PageComplaints(self._home, expected_errors=(404,))
+        complaints.listen(page)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
-            answer = opened(page, address)
-            if answer is not None and answer.status >= 500:
-                pictured.remarks.append(f"the server answered {answer.status}")
+            opened(page, address)
             _settle(page)
             if page.evaluate(_TOO_WIDE):
                 pictured.remarks.append(f"wider than the window at {width}")
@@ -68,19 +68,13 @@ class Photographer:
                 _shoot(page, self._folder / name, width)
                 pictured.pictures[f"{width}-{scheme}"] = name
         page.close()
+        pictured.remarks += dict.fromkeys(complaints.complaints)
         return pictured
 
 
 def file_name(address: str) -> str:
     """Return a name of a file for the pictures of an address."""
     return re.sub(r"[^\w.=-]+", "_", address).strip("_")[:120] or "overview"
-
-
-def _note(message: ConsoleMessage, pictured: PicturedPage) -> None:
-    # A page that is not there is one of the pages.
-    is_expected = "404" in message.text or "Permissions-Policy" in message.text
-    if message.type in ("error", "warning") and not is_expected:
-        pictured.remarks.append(f"console: {message.text}")
 
 
 def _settle(page: Page) -> None:
