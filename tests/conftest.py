@@ -39,7 +39,10 @@ SPARK = (
     "tests/sdk/test_plugin_storage.py",
 )
 # Files of few tests that take long: the last of all tests are to be short ones.
-LONG = ("tests/simulation/", "tests/attacks/", "tests/pages/test_axe.py", "tests/pages/test_graph")
+LONG = (
+    *("tests/simulation/", "tests/attacks/"),
+    *("tests/pages/test_every_page.py", "tests/pages/test_graph"),
+)
 SERVER_FIXTURES = ("services", "db", "transactional_db", "live_server", "stack", "folder")
 # These start servers of their own, or processes that live for long.
 WITH_SERVERS = (*STACK, "tests/runtime/", "tests/attacks/", "tests/docs/test_samples.py")
