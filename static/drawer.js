@@ -1,8 +1,7 @@
 // A partition opens in a drawer beside the grid. Without a script, or with a modifier key, the link
 // leads to the partition's page.
 import { Fragment } from "./fragment.js";
-
-const inGrid = ".partition-grid a[href*='partitions/']";
+import { partitionLinks } from "./selectors.js";
 
 let drawer = null;
 let fragment = null;
@@ -29,7 +28,7 @@ function build() {
 // The cell of the partition in the drawer is marked, and gets the focus when the drawer closes.
 function mark(address) {
   const path = new URL(address).pathname;
-  for (const link of document.querySelectorAll(inGrid)) {
+  for (const link of document.querySelectorAll(partitionLinks)) {
     if (link.pathname !== path) link.removeAttribute("aria-current");
     else {
       link.setAttribute("aria-current", "true");
@@ -41,7 +40,7 @@ function mark(address) {
 function close() {
   drawer.hidden = true;
   document.body.classList.remove("has-drawer");
-  for (const link of document.querySelectorAll(`${inGrid}[aria-current]`)) link.removeAttribute("aria-current");
+  for (const link of document.querySelectorAll(`${partitionLinks}[aria-current]`)) link.removeAttribute("aria-current");
   opener?.focus({ preventScroll: true });
 }
 
@@ -64,7 +63,7 @@ export function partitionDrawer() {
     if (drawer && !drawer.hidden && fragment.address) mark(fragment.address);
   });
   document.addEventListener("click", (event) => {
-    const link = event.target.closest?.(`${inGrid}, .sw-drawer a[data-drawer]`);
+    const link = event.target.closest?.(`${partitionLinks}, .sw-drawer a[data-drawer]`);
     if (!link || event.defaultPrevented || event.button !== 0) return;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || !window.htmx) return;
     event.preventDefault();

@@ -1,11 +1,10 @@
 // The partition grid: names of cells as tips, and one tab stop that arrow keys move.
-import { Cells } from "./selection.js";
+import { Cells } from "./cell_texts.js";
+import { cellLinks } from "./selectors.js";
 
 // The address of the cell that is the tab stop, by the id of the polled fragment: the fragment
 // exchanges its cells.
 const stops = new Map();
-// Cells of tables and of lists; titles of blocks are links as well and are none.
-export const links = "td > a[href], .partition-grid.wide > a[href]";
 
 // The name of a cell is its tip as well. It is not sent twice: a page has a thousand cells.
 export function showNames(root) {
@@ -57,7 +56,7 @@ export function rove(cells, onMove) {
   let current = all.find((cell) => cell.href === stops.get(stop)) ?? all[0];
   current.tabIndex = 0;
   grid.addEventListener("focusin", (event) => {
-    const cell = event.target.closest(links);
+    const cell = event.target.closest(cellLinks);
     if (!cell || cell === current) return;
     current.tabIndex = -1;
     current = cell;
@@ -65,7 +64,7 @@ export function rove(cells, onMove) {
     stops.set(stop, cell.href);
   });
   grid.addEventListener("keydown", (event) => {
-    const cell = event.target.closest?.(links);
+    const cell = event.target.closest?.(cellLinks);
     if (!cell || event.altKey) return;
     if ((event.ctrlKey || event.metaKey) && !(event.shiftKey && onMove)) return;
     const next = neighbour(cells, cell, event.key);
@@ -80,5 +79,5 @@ export function rove(cells, onMove) {
 export function arrowKeys(grid) {
   if (grid.dataset.roving !== undefined || grid.dataset.select) return;
   grid.dataset.roving = "";
-  rove(new Cells(grid, links));
+  rove(new Cells(grid));
 }

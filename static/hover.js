@@ -1,8 +1,8 @@
 // A hint beside a cell of the grid under the pointer: key, state, last run and its duration, asked
 // of the server after a short rest. The hint stays while the pointer is on it, and Escape closes it.
+import { partitionLinks } from "./selectors.js";
 import { showTimes } from "./times.js";
 
-const cells = ".partition-grid a[href*='partitions/']";
 const restMilliseconds = 350;
 const leaveMilliseconds = 200;
 
@@ -66,7 +66,7 @@ async function show(cell) {
 export function hoverHints() {
   document.addEventListener("pointerover", (event) => {
     if (event.pointerType !== "mouse") return;
-    const cell = event.target.closest?.(cells);
+    const cell = event.target.closest?.(partitionLinks);
     clearTimeout(closing);
     if ((shown && cell === shown) || hint?.contains(event.target)) return;
     clearTimeout(opening);

@@ -273,7 +273,7 @@ def test_keys_marks_and_the_drawer_work_in_the_grid_of_a_backfill(
             runs_of(year, "succeeded", 1)
         newest = page.locator('.partition-grid a[aria-label^="2024-01-01T07:00Z: succeeded"]')
         expect(newest).to_be_attached()
-        expect(page.locator("a.picked")).to_have_count(2)
+        expect(page.locator("a.selected")).to_have_count(2)
         page.keyboard.press("ArrowRight")
         cell = page.locator('.partition-grid a[aria-label^="2024-01-01T05:00Z"]')
         expect(cell).to_be_focused()

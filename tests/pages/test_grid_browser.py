@@ -50,7 +50,7 @@ def _point(found: Locator) -> dict[str, float]:
 
 def picked(page: Page) -> list[str]:
     """Return the names of the marked cells, without their states."""
-    names = page.locator("a.picked").evaluate_all("all => all.map(a => a.ariaLabel)")
+    names = page.locator("a.selected").evaluate_all("all => all.map(a => a.ariaLabel)")
     return [str(name).split(":")[0] for name in names]
 
 
@@ -190,7 +190,7 @@ def test_a_zoomed_out_cell_is_selected_and_the_selection_is_kept_over_zooms(page
     page.goto("/assets/hourly/?zoom=month&at=2013-02-01")
     page.get_by_role("link", name="Select failed 2").click()
     expect(field).to_have_value("2013-02-03T00:00Z..2013-02-03T01:00Z")
-    expect(page.locator("a.picked")).to_have_count(2)
+    expect(page.locator("a.selected")).to_have_count(2)
 
 
 def test_cells_are_selected_by_touch(live_server: LiveServer, browser: Client) -> None:

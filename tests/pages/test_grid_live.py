@@ -81,7 +81,7 @@ def test_a_cell_changes_while_selection_focus_and_drawer_stay(
         expect(cell).to_have_attribute("aria-label", "2013-03-05: failed")
         expect(page.get_by_role("link", name="Select failed 1")).to_be_visible()
         expect(focused).to_be_focused()
-        expect(page.locator("a.picked")).to_have_count(4)
+        expect(page.locator("a.selected")).to_have_count(4)
         expect(field).to_have_value("2013-03-05..2013-03-07,2013-12-31")
         assert page.locator('.partition-grid a[tabindex="0"]').count() == 1
         # The new cells extend the range that the old cells began.

@@ -88,7 +88,7 @@ def test_a_hint_stays_under_the_pointer_until_escape_or_leaving(
         expect(hint).to_be_visible()
         page.keyboard.press("Escape")
         expect(hint).to_be_hidden()
-        expect(page.locator("a.picked")).to_have_count(1)
+        expect(page.locator("a.selected")).to_have_count(1)
         cell.hover()
         expect(hint).to_be_visible()
         page.get_by_role("heading", level=1).hover()

@@ -1,16 +1,17 @@
 // Selection in the partition grid by drag, Shift, Ctrl, touch and keyboard. The field with the text
 // of the selection grammar is the truth: the server tells which cells a text selects, and those are
 // marked, whether the text was typed or written by a drag.
-import { links, rove } from "./grid.js";
-import { Cells } from "./selection.js";
+import { Cells } from "./cell_texts.js";
+import { rove } from "./grid.js";
 import { awaitText, keepOverPages } from "./selection_form.js";
+import { cellLinks } from "./selectors.js";
 
-const picked = "picked";
+const selectedClass = "selected";
 // The answer of the server about an empty selection.
 const nothing = { runs: [], count: 0, error: "" };
 const selections = new Map();
 
-const cellOf = (target) => target?.closest?.(links);
+const cellOf = (target) => target?.closest?.(cellLinks);
 const adding = (event) => event.ctrlKey || event.metaKey;
 
 class Selection {
@@ -18,7 +19,7 @@ class Selection {
     this.field = field;
     this.line = document.getElementById("selection-count");
     this.mode = document.querySelector("[data-select-mode]");
-    this.chosen = new Set();
+    this.selected = new Set();
     this.anchor = null;
     // The cells of earlier ranges, beside the range from the anchor on.
     this.kept = new Set();
@@ -33,12 +34,12 @@ class Selection {
   // whether the grid has other cells than before, of which the server knows which are selected.
   attach(grid) {
     const before = this.cells?.all.map((cell) => cell.href) ?? [];
-    this.cells = new Cells(grid, links);
+    this.cells = new Cells(grid);
     const byAddress = new Map(this.cells.all.map((cell) => [cell.href, cell]));
     const renewed = (cells) => new Set([...cells].map((cell) => byAddress.get(cell.href)).filter(Boolean));
     this.anchor = byAddress.get(this.anchor?.href) ?? null;
     this.kept = renewed(this.kept);
-    this.mark(renewed(this.chosen));
+    this.mark(renewed(this.selected));
     grid.classList.add("selectable");
     grid.classList.toggle("tapping", this.byTapping);
     return before.join() !== [...byAddress.keys()].join();
@@ -49,15 +50,15 @@ class Selection {
   }
 
   mark(cells) {
-    for (const cell of this.chosen) if (!cells.has(cell)) cell.classList.remove(picked);
-    for (const cell of cells) cell.classList.add(picked);
-    this.chosen = cells;
+    for (const cell of this.selected) if (!cells.has(cell)) cell.classList.remove(selectedClass);
+    for (const cell of cells) cell.classList.add(selectedClass);
+    this.selected = cells;
   }
 
   // Cells of a backfill may stand for fewer partitions than the texts of cells and of ranges name: the
   // server answers with the exact text.
   write() {
-    const text = this.cells.text([...this.chosen]);
+    const text = this.cells.text([...this.selected]);
     if (text && this.cells.grid.dataset.within !== undefined) {
       this.pending = this.narrow(text);
       return;
@@ -71,7 +72,7 @@ class Selection {
     this.field.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
-  choose(cells) {
+  select(cells) {
     this.mark(new Set(cells));
     this.write();
   }
@@ -87,15 +88,15 @@ class Selection {
   }
 
   toggle(cells) {
-    const chosen = new Set(this.chosen);
-    const all = cells.every((cell) => chosen.has(cell));
-    for (const cell of cells) if (all) chosen.delete(cell); else chosen.add(cell);
-    this.choose(chosen);
+    const selected = new Set(this.selected);
+    const all = cells.every((cell) => selected.has(cell));
+    for (const cell of cells) if (all) selected.delete(cell); else selected.add(cell);
+    this.select(selected);
   }
 
   clear() {
     this.begin(null);
-    this.choose([]);
+    this.select([]);
   }
 
   async ask() {
@@ -159,7 +160,7 @@ function dragCells(selection, grid) {
     if (!cell || event.button !== 0 || event.shiftKey) return;
     if (event.pointerType === "touch" && !selection.byTapping) return;
     const adds = adding(event) || selection.byTapping;
-    selection.drag = { from: cell, moved: false, kept: adds ? selection.chosen : [] };
+    selection.drag = { from: cell, moved: false, kept: adds ? selection.selected : [] };
     grid.dataset.dragging = "";
     // A touch stays with the cell that it began on, unless the cell lets go of it.
     if (cell.hasPointerCapture?.(event.pointerId)) cell.releasePointerCapture(event.pointerId);
@@ -190,11 +191,11 @@ function clickCells(selection, grid) {
     event.stopImmediatePropagation();
     if (wasDragged) return;
     if (event.shiftKey) {
-      selection.begin(selection.anchor ?? cell, adding(event) ? selection.chosen : []);
-      selection.choose(selection.span(cell));
+      selection.begin(selection.anchor ?? cell, adding(event) ? selection.selected : []);
+      selection.select(selection.span(cell));
     } else {
       selection.toggle([cell]);
-      selection.begin(cell, selection.chosen);
+      selection.begin(cell, selection.selected);
     }
   }, true);
 }
@@ -211,7 +212,7 @@ function headClicked(selection, event) {
     : rows.map((row) => row.cells[column]?.querySelector("a[href]")).filter(Boolean);
   if (!under.length) return;
   if (adding(event) || event.shiftKey || selection.byTapping) selection.toggle(under);
-  else selection.choose(under);
+  else selection.select(under);
   selection.begin(under[0]);
 }
 
@@ -219,8 +220,8 @@ function headClicked(selection, event) {
 function pressKeys(selection, grid) {
   rove(selection.cells, (from, to, event) => {
     if (!event.shiftKey) return;
-    if (!selection.anchor) selection.begin(from, adding(event) ? selection.chosen : []);
-    selection.choose(selection.span(to));
+    if (!selection.anchor) selection.begin(from, adding(event) ? selection.selected : []);
+    selection.select(selection.span(to));
   });
   grid.addEventListener("keydown", (event) => {
     selection.wasDragged = false;
@@ -229,7 +230,7 @@ function pressKeys(selection, grid) {
     if (event.key === " ") {
       event.preventDefault();
       selection.toggle([cell]);
-      selection.begin(cell, selection.chosen);
+      selection.begin(cell, selection.selected);
     } else if (event.key === "Escape") {
       selection.clear();
     } else if (!event.shiftKey && event.key.startsWith("Arrow")) {

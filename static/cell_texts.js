@@ -1,5 +1,7 @@
 // Texts of the selection grammar for cells of the grid. The server reads the text back: what a text
 // selects is decided there alone.
+import { cellLinks } from "./selectors.js";
+
 const dateLengths = { day: 10, month: 7, year: 4 };
 
 // More than a table has.
@@ -16,14 +18,14 @@ function stretchOf(cell) {
   return query.get("at").slice(0, dateLengths[query.get("zoom")]);
 }
 
-export function segmentOf(cell) {
+function segmentOf(cell) {
   return cell.closest("[data-segment]")?.dataset.segment;
 }
 
 export class Cells {
-  constructor(grid, links) {
+  constructor(grid) {
     this.grid = grid;
-    this.all = [...grid.querySelectorAll(links)];
+    this.all = [...grid.querySelectorAll(cellLinks)];
     this.names = JSON.parse(grid.dataset.dimensions || "[]");
     this.isList = grid.dataset.list !== undefined;
     this.rows = new Map();
