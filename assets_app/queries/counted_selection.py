@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.grid_selection import (
-    MOST_PICKED,
+    MOST_SELECTED,
     short_text,
     stale_texts,
     too_many,
@@ -48,8 +48,8 @@ def _texts(rows: QuerySet[Any] | None) -> list[str]:
     """Return the keys of the rows, as many as a selection may have."""
     if rows is None:
         return []
-    texts = list(rows.values_list("key", flat=True)[: MOST_PICKED + 1])
-    if len(texts) > MOST_PICKED:
+    texts = list(rows.values_list("key", flat=True)[: MOST_SELECTED + 1])
+    if len(texts) > MOST_SELECTED:
         raise too_many()
     return texts
 

@@ -25,20 +25,27 @@ from slicewise import PartitionDefinition, PartitionSet
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise_server.web.request_errors import InvalidRequest
 
-# The states that a button selects, and their labels.
-PICKED_STATES = {"failed": "failed", "overdue": "overdue", "missing": "missing", "stale": "stale"}
+# The states that a button selects.
+SELECTED_STATES = ("failed", "overdue", "missing", "stale")
 # Zoomed-out pages may stand for millions of partitions.
-MOST_PICKED = 20_000
+MOST_SELECTED = 20_000
 # Runs of cells on a page: the numbers of the first and the last cell of each run.
 Runs = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The selected cells of a page, and the number of selected partitions, on the page or not."""
+    """The selected cells of a page, and the number of selected partitions, on the page or not.
+
+    ``text`` is another text of the selection, where the asked text selects more than is meant.
+    """
 
     runs: Runs
     count: int
+    text: str | None = None
+
+
+NO_MARKS = Marks([], 0)
 
 
 def marks_of(asset: Asset, request: GridRequest, selection: str, now: datetime) -> Marks:
@@ -48,7 +55,7 @@ def marks_of(asset: Asset, request: GridRequest, selection: str, now: datetime) 
     InvalidRequest on ``selection``.
     """
     if asset.definition is None or not selection.strip():
-        return Marks([], 0)
+        return NO_MARKS
     page = layout(asset.definition, request, clock_of(asset, now))
     return marks_on(page, draw(page, {}, {}), selection)
 
@@ -58,46 +65,46 @@ def marks_on(page: Layout, grid: Grid, selection: str) -> Marks:
     ``selection``.
     """
     if page.definition is None or not selection.strip():
-        return Marks([], 0)
-    return marks_of_chosen(page, grid, partitions_of_text(page.definition, selection))
+        return NO_MARKS
+    return marks_of_selected(page, grid, selected_by_text(page.definition, selection))
 
 
-def marks_of_chosen(page: Layout, grid: Grid, chosen: PartitionSet) -> Marks:
+def marks_of_selected(page: Layout, grid: Grid, selected: PartitionSet) -> Marks:
     """Return the cells of a drawn page that a set of partitions selects."""
     definition = page.definition
     if page.counts_unit:
-        is_selected = list(_selected_shares(page, page.counts_unit, grid, chosen))
+        is_selected = list(_selected_shares(page, page.counts_unit, grid, selected))
     else:
         is_selected = [
             definition is not None
             and isinstance(cell, Cell)
-            and definition.parse(cell.key) in chosen
+            and definition.parse(cell.key) in selected
             for cell in grid.cells
         ]
-    return Marks(_runs(is_selected), len(chosen))
+    return Marks(_runs(is_selected), len(selected))
 
 
-def picked_text(asset: Asset, request: GridRequest, grid: Grid, state: str, now: datetime) -> str:
+def selected_text(asset: Asset, request: GridRequest, grid: Grid, state: str, now: datetime) -> str:
     """Return a selection of the partitions of a page that have a state, or an empty text for none.
 
     ``grid`` is the drawn page. Raises InvalidRequest on ``selection`` for more partitions than a
     text can name.
     """
     definition = asset.definition
-    if definition is None or state not in PICKED_STATES:
+    if definition is None or state not in SELECTED_STATES:
         return ""
     if grid.aggregated:
         page = layout(definition, request, clock_of(asset, now))
-        picked = _picked_in_period(asset, definition, page, state, now)
+        selected = _selected_in_period(asset, definition, page, state, now)
     else:
         keys = [
             cell.key for cell in grid.cells if isinstance(cell, Cell) and cell.counted_as == state
         ]
-        picked = known_partitions(definition, keys)
-    return short_text(picked)
+        selected = known_partitions(definition, keys)
+    return short_text(selected)
 
 
-def partitions_of_text(definition: PartitionDefinition, selection: str) -> PartitionSet:
+def selected_by_text(definition: PartitionDefinition, selection: str) -> PartitionSet:
     """Return the partitions that a text selects. Raises InvalidRequest on ``selection``."""
     try:
         return definition.select(selection)
@@ -106,16 +113,16 @@ def partitions_of_text(definition: PartitionDefinition, selection: str) -> Parti
 
 
 def _selected_shares(
-    page: Layout, unit: CountsUnit, grid: Grid, chosen: PartitionSet
+    page: Layout, unit: CountsUnit, grid: Grid, selected: PartitionSet
 ) -> Iterator[bool]:
     """Yield whether a selected window starts in each cell of a page with cells of a unit."""
     _, time_definition = page.stretch
     zone = time_definition.timezone
     starts: dict[str, list[tuple[datetime, datetime]]] = {}
-    for selected in chosen.ranges:
-        if selected.first is not None and selected.last is not None:
-            for segment in selected.segments:
-                ends = (selected.first.start, selected.last.start)
+    for key_range in selected.ranges:
+        if key_range.first is not None and key_range.last is not None:
+            for segment in key_range.segments:
+                ends = (key_range.first.start, key_range.last.start)
                 starts.setdefault(segment, []).append(ends)
     for block in grid.blocks:
         for row in block.rows:
@@ -132,7 +139,7 @@ def _overlaps(spans: Sequence[tuple[datetime, datetime]], first: datetime, stop:
     return index < len(spans) and spans[index][0] < stop
 
 
-def _picked_in_period(
+def _selected_in_period(
     asset: Asset, definition: PartitionDefinition, page: Layout, state: str, now: datetime
 ) -> PartitionSet:
     """Return the failed, the stale, the overdue, or the other missing partitions of a zoomed-out
@@ -150,14 +157,16 @@ def _picked_in_period(
         rows = rows.filter(segment__in=page.segments)
     if state == "failed":
         failed_keys = rows.failed_now().values_list("key", flat=True)
-        return chosen_of(definition, failed_keys[: MOST_PICKED + 1])
+        return selected_by_keys(definition, failed_keys[: MOST_SELECTED + 1])
     if state == "stale":
         return _known(definition, stale_texts(asset, page))
-    overdue = chosen_of(definition, overdue_keys(asset, page, now, MOST_PICKED + 1))
+    overdue = selected_by_keys(definition, overdue_keys(asset, page, now, MOST_SELECTED + 1))
     if state == "overdue":
         return overdue
     settled = rows.exclude(state=PartitionState.MISSING, held_by__isnull=True)
-    expected = chosen_of(definition, islice(_ended_keys(definition, page), MOST_PICKED + 1))
+    expected = selected_by_keys(
+        definition, islice(_ended_keys(definition, page), MOST_SELECTED + 1)
+    )
     return expected - _known(definition, settled.values_list("key", flat=True)) - overdue
 
 
@@ -173,25 +182,25 @@ def stale_texts(asset: Asset, page: Layout | None) -> list[str]:
     """Return the keys of the stale partitions of a page, or of the asset, in order of time. Raises
     InvalidRequest where too many are perhaps stale.
     """
-    texts = stale_keys(asset, page, MOST_PICKED)
+    texts = stale_keys(asset, page, MOST_SELECTED)
     if texts is None:
         raise too_many()
     return texts
 
 
-def chosen_of(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
+def selected_by_keys(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
     """Return the partitions of texts that were read up to a limit. Raises InvalidRequest where the
     limit was reached: a selection is never silently a part.
     """
     texts = list(texts)
-    if len(texts) > MOST_PICKED:
+    if len(texts) > MOST_SELECTED:
         raise too_many()
     return _known(definition, texts)
 
 
 def _known(definition: PartitionDefinition, texts: Iterable[str]) -> PartitionSet:
     partitions = known_partitions(definition, texts)
-    if len(partitions) > MOST_PICKED:
+    if len(partitions) > MOST_SELECTED:
         raise too_many()
     return partitions
 
@@ -207,10 +216,15 @@ def short_text(partitions: PartitionSet) -> str:
     return partitions.text
 
 
+def selection_error(refused: InvalidRequest) -> str:
+    """Return the error on ``selection``."""
+    return refused.errors["selection"][0]
+
+
 def too_many() -> InvalidRequest:
     """Return the error for more partitions than are read for a selection."""
     return InvalidRequest(
-        {"selection": f"More than {MOST_PICKED:,} partitions: zoom in, or type a selection."}
+        {"selection": f"More than {MOST_SELECTED:,} partitions: zoom in, or type a selection."}
     )
 
 

@@ -10,7 +10,7 @@ from accounts_app.policy import Action, may
 from assets_app.models import Asset
 from assets_app.queries.counted_selection import counted_selection
 from assets_app.queries.grid import grid_page
-from assets_app.queries.grid_selection import PICKED_STATES, picked_text
+from assets_app.queries.grid_selection import SELECTED_STATES, selected_text, selection_error
 from partitions_app.grid.cells import Grid
 from partitions_app.grid.layouts import GridRequest
 from partitions_app.labels import example_selection
@@ -30,13 +30,13 @@ def grid_request(request: HttpRequest) -> GridRequest:
 def partitions_tab(request: HttpRequest, asset: Asset, now: datetime) -> dict[str, Any]:
     """Return the context of the tab: the grid, and the selection that the address asks for."""
     page_request = grid_request(request)
-    state, of_asset, selection_error = request.GET.get("select", ""), None, ""
+    state, of_asset, error = request.GET.get("select", ""), None, ""
     # A link from another page names no page of the grid: the link means all such partitions.
     if {"zoom", "at", "page"}.isdisjoint(request.GET):
         try:
             of_asset = counted_selection(asset, state, now)
         except InvalidRequest as refused:
-            state, selection_error = "", refused.errors["selection"][0]
+            state, error = "", selection_error(refused)
     if of_asset:
         page_request = GridRequest(at=of_asset.last_day)
     grid = grid_page(asset, page_request, now)
@@ -44,15 +44,15 @@ def partitions_tab(request: HttpRequest, asset: Asset, now: datetime) -> dict[st
         "may_add": asset.finds_partitions and may(request.user, Action.PARTITIONS),
         "example": example_selection(asset.definition, now) if asset.definition else "",
         "selection": request.GET.get("selection", "")[:LONGEST_SELECTION],
-        "selection_error": selection_error,
+        "selection_error": error,
     }
     try:
         if of_asset:
             context["selection"] = of_asset.text
-        elif state in PICKED_STATES:
-            context["selection"] = picked_text(asset, page_request, grid, state, now)
+        elif state in SELECTED_STATES:
+            context["selection"] = selected_text(asset, page_request, grid, state, now)
     except InvalidRequest as refused:
-        context["selection_error"] = refused.errors["selection"][0]
+        context["selection_error"] = selection_error(refused)
     return context
 
 
@@ -75,5 +75,5 @@ def _grid_context(grid: Grid) -> dict[str, Any]:
         "grid": grid,
         "grid_version": version_of(grid),
         "looks": PARTITION_LOOKS,
-        "picks": grid.picks(PICKED_STATES),
+        "select_buttons": grid.select_buttons(SELECTED_STATES),
     }

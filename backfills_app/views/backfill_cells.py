@@ -49,8 +49,8 @@ _LEGEND = [
 _LOOKS = ShareLooks(badge_of("succeeded"), badge_of("active"), UNCLAIMED)
 
 
-# The states that a button selects, and their labels.
-PICKED_STATES = {"failed": "failed", "canceled": "canceled", "skipped": "skipped"}
+# The states that a button selects.
+SELECTED_STATES = ("failed", "canceled", "skipped")
 
 
 class DrawnCells(NamedTuple):
@@ -91,7 +91,7 @@ def cells_context(
     exact_cells = [cell for cell in grid.cells if isinstance(cell, Cell)]
     return context | {
         "grid": grid,
-        "picks": grid.picks(PICKED_STATES),
+        "select_buttons": grid.select_buttons(SELECTED_STATES),
         "may_select": may_select(request, asset_row),
         "cells_suffix": f"&backfill_asset={asset_row.pk}",
         "cells_query": grid.here,

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal, NamedTuple
@@ -111,13 +111,12 @@ class SegmentPage:
     following: str = ""
 
 
-class Pick(NamedTuple):
+class SelectButton(NamedTuple):
     """A button that selects the partitions of the page in one state, with their number; at least
     so many where ``is_cut``.
     """
 
     state: str
-    label: str
     number: int
     is_cut: bool
 
@@ -159,12 +158,12 @@ class Grid:
                 counts += Counter(stale=cell.stale, overdue=cell.overdue, missing=cell.missing)
         return dict(counts)
 
-    def picks(self, labels: Mapping[str, str]) -> list[Pick]:
+    def select_buttons(self, states: Sequence[str]) -> list[SelectButton]:
         """Return a button for each of these states that a partition of the page has."""
         counts = self.state_counts
         return [
-            Pick(state, label, counts[state], state == STALE.name and self.is_stale_cut)
-            for state, label in labels.items()
+            SelectButton(state, counts[state], state == STALE.name and self.is_stale_cut)
+            for state in states
             if counts.get(state)
         ]
 

@@ -85,7 +85,7 @@ def test_a_zoomed_out_page_selects_no_part_of_too_many_partitions(
     hourly = asset("hourly", HOURLY)
     record(hourly, "2024-02-01T00:00-05:00..2024-02-01T03:00-05:00", lambda _: "failed")
     AssetPartition.objects.filter(key="2024-02-01T00:00-05:00").update(key="0")
-    monkeypatch.setattr("assets_app.queries.grid_selection.MOST_PICKED", 2)
+    monkeypatch.setattr("assets_app.queries.grid_selection.MOST_SELECTED", 2)
     text = text_of(browser, "hourly/?zoom=year&at=2024-02-01&select=failed")
     assert "partitions: zoom in, or type a selection." in text
     assert selected(text) == ""

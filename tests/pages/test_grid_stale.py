@@ -89,7 +89,7 @@ def test_of_very_many_partitions_the_page_tells_that_more_are_stale(
     """The mappings decide of the first ones alone, and no selection is silently a part."""
     stale_hours(vera, gateway, strategy)
     monkeypatch.setattr("assets_app.queries.grid_stale.MOST_EXAMINED", 2)
-    monkeypatch.setattr("assets_app.queries.grid_selection.MOST_PICKED", 1)
+    monkeypatch.setattr("assets_app.queries.grid_selection.MOST_SELECTED", 1)
     text = compact(page_at(browser, "/assets/copy/?zoom=year&at=2024-07-01&select=stale"))
     assert f"Select stale {pick}</a>" in text
     assert "More than 1 partitions: zoom in" in text

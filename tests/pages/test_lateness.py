@@ -156,7 +156,7 @@ def test_the_overviews_link_selects_no_part_of_too_many_partitions(
 ) -> None:
     sales = asset("sales", DAILY)
     record(sales, "2024-03-05..2024-03-07", lambda _: "failed")
-    monkeypatch.setattr("assets_app.queries.counted_selection.MOST_PICKED", 2)
+    monkeypatch.setattr("assets_app.queries.counted_selection.MOST_SELECTED", 2)
     page = browser.get("/assets/sales/?select=failed").content.decode()
     assert "partitions: zoom in, or type a selection." in page
     assert 'value="2024-03-05' not in page
