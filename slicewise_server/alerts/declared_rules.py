@@ -10,8 +10,8 @@ from zlib import crc32
 from django.db import connection, transaction
 
 from assets_app.models import Asset
-from slicewise_server.alerts.matching import end_messages
 from slicewise_server.alerts.models import AlertRule, Channel
+from slicewise_server.alerts.rule_endings import RuleEndings
 from slicewise_server.events.feed import end_of_feed
 from slicewise_server.web.advisory_locks import AdvisoryLock, lock_until_commit
 
@@ -97,17 +97,21 @@ def store_declared_rules() -> None:
     present = {
         alert_rule.name: alert_rule for alert_rule in AlertRule.objects.filter(declared=True)
     }
-    _delete(present.keys() - declared_by_name.keys())
-    for name, key in declared_by_name.items():
-        if name in present:
-            _set_assets(present[name], declared[key])
-    end = end_of_feed() if declared_by_name.keys() - present.keys() else 0
+    assets_by_name = {name: declared[key] for name, key in declared_by_name.items()}
+    if assets_by_name == {name: alert_rule.assets for name, alert_rule in present.items()}:
+        return
+    endings = RuleEndings()
+    _delete(present.keys() - assets_by_name.keys(), endings)
+    for name, alert_rule in present.items():
+        if alert_rule.assets != assets_by_name.get(name, alert_rule.assets):
+            _set_assets(alert_rule, assets_by_name[name], endings)
+    end = end_of_feed()
     AlertRule.objects.bulk_create(
         AlertRule(
             name=name,
             channel=channels[key.channel],
             kinds=list(key.kinds),
-            assets=declared[key],
+            assets=assets_by_name[name],
             gather_seconds=key.gather_seconds,
             declared=True,
             position=end,
@@ -183,16 +187,14 @@ def _read(alerts: Iterable[dict[str, Any]]) -> Iterable[_Declared]:
     )
 
 
-def _set_assets(alert_rule: AlertRule, assets: list[str]) -> None:
-    if alert_rule.assets == assets:
-        return
+def _set_assets(alert_rule: AlertRule, assets: list[str], endings: RuleEndings) -> None:
     locked = AlertRule.objects.select_for_update(of=("self",), no_key=True).get(pk=alert_rule.pk)
-    end_messages(locked)
+    endings.end(locked)
     AlertRule.objects.filter(pk=alert_rule.pk).update(assets=assets)
 
 
-def _delete(names: Iterable[str]) -> None:
+def _delete(names: Iterable[str], endings: RuleEndings) -> None:
     alert_rules = AlertRule.objects.select_for_update(of=("self",), no_key=True)
     for alert_rule in alert_rules.filter(name__in=names, declared=True).order_by("pk"):
-        end_messages(alert_rule)
+        endings.end(alert_rule)
         alert_rule.delete()

@@ -10,7 +10,6 @@ from typing import Any
 from django.db import transaction
 
 from assets_app.models import Asset
-from assets_app.queries.clock import database_now
 from slicewise_server.alerts.messages import message, unlisted_message
 from slicewise_server.alerts.models import AlertRule, ChannelKind, Delivery, DeliveryState
 from slicewise_server.events.feed import end_of_feed, events_after
@@ -36,7 +35,7 @@ def match_events(now: datetime) -> None:
     # Paused channels lose no event: their deliveries wait, and are given up after a day.
     behind = AlertRule.objects.filter(active=True, position__lt=end_of_feed())
     for rule_id in list(behind.values_list("pk", flat=True)):
-        _attempt(rule_id, partial(_read_on, feed=feed, now=now))
+        _attempt(rule_id, partial(read_on, feed=feed, now=now))
     due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
     for rule_id in list(due.exclude(rule=None).values_list("rule_id", flat=True)):
         _attempt(rule_id, partial(close_messages, due_at=now))
@@ -60,7 +59,9 @@ class FeedReader:
     for all rules.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = _AT_ONCE) -> None:
+        """Read so many events at once."""
+        self._at_once = at_once
         self._by_position: dict[int, list[Event]] = {}
         self._bodies: dict[int, dict[str, Any]] = {}
         self._assets: dict[str, _AssetFacts] = {}
@@ -68,7 +69,7 @@ class FeedReader:
     def after(self, position: int) -> list[Event]:
         """Return the next events after a position."""
         if position not in self._by_position:
-            self._by_position[position] = list(events_after(position)[:_AT_ONCE])
+            self._by_position[position] = list(events_after(position)[: self._at_once])
         return self._by_position[position]
 
     def body(self, event: Event) -> dict[str, Any]:
@@ -154,21 +155,11 @@ def _asset_names(event: Event) -> set[str]:
     return names | {event.asset} if event.asset else names
 
 
-def end_messages(alert_rule: AlertRule) -> None:
-    """Write deliveries for all events until now of a locked rule, and close its open message; call
-    before the rule changes or is deleted. A paused rule has no message of events of the pause.
-    """
-    feed, now = FeedReader(), database_now()
-    while alert_rule.active and _read_on(alert_rule, feed, now):
-        pass
-    close_messages(alert_rule)
-
-
-def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> bool:
-    """Write deliveries for the next events of a rule; return whether there were events."""
+def read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> int:
+    """Write deliveries for the next events of a locked rule; return the number of events read."""
     events = feed.after(alert_rule.position)
     if not events:
-        return False
+        return 0
     matched_events = list(matching_events(alert_rule, events, feed))
     if matched_events and (
         alert_rule.channel.kind == ChannelKind.WEBHOOK or not alert_rule.gather_seconds
@@ -178,9 +169,10 @@ def _read_on(alert_rule: AlertRule, feed: FeedReader, now: datetime) -> bool:
         )
     elif matched_events:
         _gather(alert_rule, matched_events, now)
-    alert_rule.position = events[-1].position or 0
-    alert_rule.save(update_fields=["position"])
-    return True
+    position = known_position(events[-1].position)
+    AlertRule.objects.filter(pk=alert_rule.pk).update(position=position)
+    alert_rule.position = position
+    return len(events)
 
 
 def _alone(alert_rule: AlertRule, event: Event, body: dict[str, Any], now: datetime) -> Delivery:
@@ -220,19 +212,27 @@ def close_messages(alert_rule: AlertRule, *, due_at: datetime | None = None) -> 
     """Close the open message of a rule that is locked; with a time, only if it is due by then."""
     is_open = alert_rule.deliveries.select_for_update().filter(state=DeliveryState.GATHERING)
     for delivery in is_open.filter(send_at__lte=due_at) if due_at else is_open:
-        _close(alert_rule, delivery)
+        events = events_after(known_position(delivery.first_position) - 1)
+        matched_events = _in_batches(
+            alert_rule, events.filter(position__lte=delivery.last_position).iterator()
+        )
+        # Meanwhile the assets may have moved to another group, or the events may be forgotten.
+        close(delivery, message(matched_events) or unlisted_message(delivery.event_count))
 
 
-def _close(alert_rule: AlertRule, delivery: Delivery) -> None:
-    """Write the text of a message whose events are complete: from now on the message is fixed."""
-    events = events_after((delivery.first_position or 1) - 1)
-    matched_events = _in_batches(
-        alert_rule, events.filter(position__lte=delivery.last_position).iterator()
-    )
-    # Meanwhile the assets may have moved to another group, or the events may be forgotten.
-    delivery.body = message(matched_events) or unlisted_message(delivery.event_count)
-    delivery.state = DeliveryState.WAITING
+def close(delivery: Delivery, body: dict[str, Any]) -> None:
+    """Give an open message its text: from now on the message is fixed."""
+    delivery.body, delivery.state = body, DeliveryState.WAITING
     delivery.save(update_fields=["body", "state"])
+
+
+def known_position(position: int | None) -> int:
+    """Return the position of an event in the feed. A rule without a position would read the feed
+    from the beginning, and send all of it again.
+    """
+    if position is None:
+        raise ValueError("an event of the feed has no position")
+    return position
 
 
 def _in_batches(alert_rule: AlertRule, events: Iterator[Event]) -> Iterator[Event]:

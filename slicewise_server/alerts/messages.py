@@ -20,6 +20,7 @@ _ERROR_LENGTH = 300
 _MOST_NAMES = 10
 # The failed runs of one backfill that are read for its message.
 _MOST_READ = 20_000
+_NOT_FOUND = "The events are forgotten, or the rule is no longer for their assets."
 _VARYING = re.compile(r"\d+|0x[0-9a-f]+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
 _COUNTED = {
     EventKind.RUN_FAILED: ("run failed", "runs failed"),
@@ -65,11 +66,11 @@ def message(events: Iterable[Event]) -> dict[str, Any]:
     return {"title": _title(counts, groups), "text": "\n".join(lines)}
 
 
-def unlisted_message(count: int) -> dict[str, Any]:
-    """Return title and text of a message about events that the rule no longer finds."""
+def unlisted_message(count: int, reason: str = _NOT_FOUND) -> dict[str, Any]:
+    """Return title and text of a message that lists no event, for the reason."""
     return {
         "title": f"Slicewise: {count:,} {'event' if count == 1 else 'events'}",
-        "text": "The events are forgotten, or the rule is no longer for their assets.",
+        "text": reason,
     }
 
 

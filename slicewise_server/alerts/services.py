@@ -20,7 +20,7 @@ from slicewise_server.alerts.declared_rules import (
     lock_declared_rules,
     store_declared_rules,
 )
-from slicewise_server.alerts.matching import KEPT_FOR, end_messages
+from slicewise_server.alerts.matching import KEPT_FOR
 from slicewise_server.alerts.models import (
     VARIABLE_FORM,
     VARIABLE_LENGTH,
@@ -31,6 +31,7 @@ from slicewise_server.alerts.models import (
     Delivery,
     DeliveryState,
 )
+from slicewise_server.alerts.rule_endings import RuleEndings
 from slicewise_server.alerts.secrets import encrypt
 from slicewise_server.events.feed import end_of_feed
 from slicewise_server.events.models import unknown_kind
@@ -170,6 +171,7 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
     """Create a rule, or change the named fields of one. A new rule begins with the next event."""
     policy.require(user, Action.ALERTS)
     _check_rule(fields, exclude=alert_rule)
+    endings = RuleEndings()
     if channel := fields.get("channel"):
         _locked_channel(channel)
     if alert_rule is None:
@@ -186,7 +188,7 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
         return alert_rule
     if alert_rule.declared and fields.keys() - {"active"}:
         raise ConflictingRequest({"": _DECLARED})
-    end_messages(alert_rule)
+    endings.end(alert_rule)
     before = rule_facts(alert_rule)
     if fields.get("active") and not alert_rule.active:
         # Events of the pause are not sent afterwards.
@@ -203,10 +205,11 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
 def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     """Delete a rule; its deliveries stay, and an open message is closed with its events."""
     policy.require(user, Action.ALERTS)
+    endings = RuleEndings()
     alert_rule = _locked(alert_rule)
     if objection := objection_to_rule_deletion(alert_rule):
         raise ConflictingRequest({"": objection})
-    end_messages(alert_rule)
+    endings.end(alert_rule)
     audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
     alert_rule.delete()
 

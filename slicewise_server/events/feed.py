@@ -11,7 +11,11 @@ from django.db.models import Max, Q, QuerySet
 from assets_app.models.gateways import GATEWAY_SILENCE
 from slicewise_server.events.models import Event
 from slicewise_server.events.reported_failures import forget_failures
-from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
+from slicewise_server.web.advisory_locks import (
+    AdvisoryLock,
+    lock_until_commit,
+    try_lock_until_commit,
+)
 from slicewise_server.web.deletion import delete_oldest
 
 _AT_ONCE = 5_000
@@ -72,6 +76,17 @@ def publish_events(now: datetime, *, looks_for_workers: bool = True) -> int:
             cursor.execute(_POSITIONS, [_AT_ONCE])
             count: int = cursor.rowcount
             return count
+
+
+def publish_first(count: int) -> None:
+    """Give positions to so many committed events, the earliest first, for a transaction that has to
+    see all events until now; wait for another transaction that gives positions.
+
+    Until the transaction ends, no other transaction gives positions.
+    """
+    lock_until_commit(AdvisoryLock.EVENTS)
+    with connection.cursor() as cursor:
+        cursor.execute(_POSITIONS, [count])
 
 
 def events_after(

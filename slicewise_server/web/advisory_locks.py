@@ -22,10 +22,12 @@ class AdvisoryLock(IntEnum):
     METRICS = 7_311
 
 
-def lock_until_commit(lock: AdvisoryLock, row_id: int) -> None:
-    """Wait for the lock of a row, and hold the lock until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [lock, _second_number(row_id)])
+def lock_until_commit(lock: AdvisoryLock, row_id: int | None = None) -> None:
+    """Wait for the lock, and hold the lock until the transaction ends.
+
+    With `row_id` the lock is of one row, else of all work of the kind.
+    """
+    _take("pg_advisory_xact_lock", lock, row_id)
 
 
 def try_lock_until_commit(lock: AdvisoryLock, row_id: int | None = None) -> bool:
@@ -33,11 +35,7 @@ def try_lock_until_commit(lock: AdvisoryLock, row_id: int | None = None) -> bool
 
     With `row_id` the lock is of one row, else of all work of the kind.
     """
-    numbers: list[int] = [lock] if row_id is None else [lock, _second_number(row_id)]
-    function = f"pg_try_advisory_xact_lock({', '.join(['%s'] * len(numbers))})"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}", numbers)
-        return bool(cursor.fetchone()[0])
+    return bool(_take("pg_try_advisory_xact_lock", lock, row_id))
 
 
 @contextmanager
@@ -55,6 +53,14 @@ def connection_lock(lock: AdvisoryLock) -> Iterator[bool]:
         if has_lock:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])
+
+
+def _take(function: str, lock: AdvisoryLock, row_id: int | None) -> object:
+    """Call a function of PostgreSQL with the numbers of a lock, and return the result."""
+    numbers: list[int] = [lock] if row_id is None else [lock, _second_number(row_id)]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}({', '.join(['%s'] * len(numbers))})", numbers)
+        return cursor.fetchone()[0]
 
 
 def _second_number(row_id: int) -> int:
