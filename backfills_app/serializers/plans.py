@@ -33,10 +33,12 @@ class HeldBySerializer(serializers.Serializer[Any]):
     """A backfill, or another run, that materializes partitions of the asset at this moment."""
 
     backfill = serializers.IntegerField(
-        allow_null=True, help_text="Number of the backfill; null for a run outside backfills."
+        source="backfill_id",
+        allow_null=True,
+        help_text="Number of the backfill; null for a run outside backfills.",
     )
     name = serializers.CharField()
-    partitions = serializers.IntegerField()
+    partitions = serializers.IntegerField(source="partition_count")
 
 
 class NonexistentSerializer(serializers.Serializer[Any]):
@@ -122,7 +124,7 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
         help_text="Number of partitions skipped because another run is materializing the"
         " partitions."
     )
-    in_flight_by = serializers.SerializerMethodField()
+    in_flight_by = HeldBySerializer(many=True)
     upstream_missing = serializers.IntegerField(
         help_text="Number of partitions skipped because upstream data is missing and the"
         " backfill does not materialize the upstream data."
@@ -160,13 +162,6 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     materialized_with = serializers.ListField(
         child=serializers.CharField(), help_text="Other assets that the same function writes."
     )
-
-    def get_in_flight_by(self, planned: Any) -> list[dict[str, Any]]:
-        holders = [
-            {"backfill": backfill, "name": name, "partitions": number}
-            for backfill, name, number in planned.in_flight_by
-        ]
-        return list(HeldBySerializer(holders, many=True).data)
 
 
 class BackfillPlanSerializer(serializers.Serializer[Any]):

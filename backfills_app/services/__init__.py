@@ -24,13 +24,20 @@ from backfills_app.services.request.nothing_to_run import (
 )
 from backfills_app.services.request.periods import named_window
 from backfills_app.services.request.planning import check_backfill
-from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
+from backfills_app.services.request.plans import (
+    MOST_HOLDERS,
+    BackfillPlan,
+    HeldPartitions,
+    PlannedAsset,
+)
 
 __all__ = [
+    "MOST_HOLDERS",
     "BackfillPlan",
     "BackfillRequest",
     "BulkResult",
     "Estimate",
+    "HeldPartitions",
     "MissingUpstream",
     "Obstacle",
     "PlannedAsset",

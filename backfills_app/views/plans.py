@@ -3,18 +3,25 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
 from backfills_app.models import ExistingPolicy
-from backfills_app.services import BackfillPlan, Estimate, MissingUpstream, PlannedAsset
+from backfills_app.services import (
+    MOST_HOLDERS,
+    BackfillPlan,
+    Estimate,
+    HeldPartitions,
+    MissingUpstream,
+    PlannedAsset,
+)
 from partitions_app.templatetags.slicewise_pages import duration
 
 _SKIPPED = "skip"
 _AGAIN = "run again"
-_MOST_HOLDERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +82,26 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
     }
 
 
-def holders_of(planned: PlannedAsset) -> list[Holder]:
-    """Return the backfills and runs that hold partitions of an asset, as the plan lists these."""
-    return [
-        Holder(name, reverse("backfills:backfill", args=[pk]) if pk else _runs_address(planned))
-        for pk, name, _ in planned.in_flight_by
-    ]
-
-
-def _runs_address(planned: PlannedAsset) -> str:
-    """Return the address of the other runs that hold partitions; of all runs of the asset if the
-    runs have several requests.
+def first_holders(assets: Iterable[PlannedAsset]) -> dict[Holder, int]:
+    """Return the first backfills and runs that hold partitions of assets, with the number of these
+    partitions.
     """
-    group = planned.in_flight_group
-    query = {"asset": planned.asset.name} if group is None else {"group": group}
+    counts: dict[Holder, int] = {}
+    for planned in assets:
+        for held in planned.in_flight_by:
+            holder = Holder(held.name, _holder_address(planned, held))
+            counts[holder] = counts.get(holder, 0) + held.partition_count
+    return dict(islice(counts.items(), MOST_HOLDERS))
+
+
+def _holder_address(planned: PlannedAsset, held: HeldPartitions) -> str:
+    """Return the address of a backfill, or of the other runs that hold partitions; of all runs of
+    the asset if the other runs have several requests.
+    """
+    if held.backfill_id is not None:
+        return reverse("backfills:backfill", args=[held.backfill_id])
+    one_group = held.group_id is not None
+    query = {"group": held.group_id} if one_group else {"asset": planned.asset.name}
     return f"{reverse('assets:runs')}?{urlencode(query)}"
 
 
@@ -127,13 +140,8 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
         "In progress",
         planned.in_flight,
         "skip",
-        holders=tuple(
-            (holder, number)
-            for holder, (_, _, number) in zip(
-                holders_of(planned), planned.in_flight_by[:_MOST_HOLDERS], strict=False
-            )
-        ),
-        more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
+        holders=tuple(first_holders([planned]).items()),
+        more_holders=max(len(planned.in_flight_by) - MOST_HOLDERS, 0),
     )
     yield Line("Not ended yet", planned.not_ended, "skip: time window has not ended")
     missing_count = planned.upstream_missing - planned.upstream_nonexistent

@@ -1,7 +1,6 @@
 """The ways out of a preview in which no partition would run."""
 
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from django.core.exceptions import PermissionDenied
 
@@ -11,13 +10,10 @@ from backfills_app.services import (
     BackfillPlan,
     BackfillRequest,
     Obstacle,
-    PlannedAsset,
     check_backfill,
 )
-from backfills_app.views.plans import Holder, holders_of
+from backfills_app.views.plans import Holder, first_holders
 from slicewise_server.web.request_errors import InvalidRequest
-
-_MOST_HOLDERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +35,12 @@ def ways_out(
     """Return the ways out. Each way that is offered would run at least one partition."""
     fields = {obstacle.field for obstacle in obstacles}
     existing, upstream = "existing" in fields, "upstream" in fields and not request.upstream
-    holders = (holder for planned in _with_held(plan) for holder in holders_of(planned))
     return WaysOut(
         tuple(obstacle.reason for obstacle in obstacles),
-        tuple(islice(dict.fromkeys(holders), _MOST_HOLDERS)),
+        tuple(first_holders(plan.assets)),
         _run_count(replace(request, existing=ExistingPolicy.ALL), user) if existing else 0,
         _run_count(replace(request, upstream=True), user) if upstream else 0,
     )
-
-
-def _with_held(plan: BackfillPlan) -> list[PlannedAsset]:
-    return [planned for planned in plan.assets if planned.in_flight]
 
 
 def _run_count(request: BackfillRequest, user: User) -> int:

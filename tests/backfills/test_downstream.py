@@ -6,7 +6,12 @@ import slicewise
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from backfills_app.models import BackfillAsset, BackfillPartition
-from backfills_app.services import check_backfill, request_from_text, retry_failed
+from backfills_app.services import (
+    HeldPartitions,
+    check_backfill,
+    request_from_text,
+    retry_failed,
+)
 from backfills_app.services.advance.advancing import advance
 from backfills_app.views.plans import planned_page
 from slicewise_server.web.request_errors import InvalidRequest
@@ -105,7 +110,8 @@ def test_downstream_partitions_wait_for_partitions_of_another_run(
     other_attempt = begun(flights, alice, gateway, "2013-01-02")
     plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")
     assert (plan["raw_flights"].in_flight, plan["delays"].to_materialize) == (1, 31)
-    assert plan["raw_flights"].in_flight_by == ((None, "other runs", 1),)
+    other_runs = HeldPartitions(None, "other runs", other_attempt.run.group_id, 1)
+    assert plan["raw_flights"].in_flight_by == (other_runs,)
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
     drive(worker)
     assert state_of(backfill) == "running"

@@ -199,6 +199,22 @@ def test_partitions_in_flight_lead_to_the_runs_and_backfills_that_hold_them(
     assert errors(browser, **typed("daily")).keys() == {"__all__"}
 
 
+def test_the_first_five_backfills_that_hold_partitions_are_named(
+    browser: Client, vera: User
+) -> None:
+    daily = asset("daily", DAILY_2013)
+    names = []
+    for day in range(1, 7):
+        run = run_of(daily, f"2013-03-0{day}", vera)
+        backfill = written_backfill(vera, "daily", f"2013-05-0{day}", f"2013-05-0{day}")
+        run.group = backfill.group
+        run.save(update_fields=["group"])
+        names.append(backfill.name)
+    text = polled(browser, **typed("daily", end="2013-03-06"))
+    assert f"6 partitions are in progress in {', '.join(names[:5])} and 1 more." in text
+    assert text.count("Show backfill_daily") == 5
+
+
 def test_missing_upstream_partitions_can_be_included(browser: Client) -> None:
     raw = asset("raw", DAILY_2013)
     delays = asset("delays", DAILY_2013, upstream={"raw": None})

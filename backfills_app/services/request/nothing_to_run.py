@@ -15,10 +15,9 @@ from backfills_app.services.request.creation import (
     create_backfill_once,
 )
 from backfills_app.services.request.planning import plan_of
-from backfills_app.services.request.plans import BackfillPlan
+from backfills_app.services.request.plans import MOST_HOLDERS, BackfillPlan
 from slicewise_server.web.request_errors import ConflictingRequest
 
-_MOST_HOLDERS_NAMED = 3
 # A plan of so many partitions takes a tenth of a second.
 _MOST_EXAMINED = 20_000
 # The plan also reads the needed upstream partitions: so many rows take two more tenths.
@@ -134,10 +133,11 @@ def _missing_upstream(plan: BackfillPlan, missing: int, request: BackfillRequest
 
 
 def _holders(plan: BackfillPlan) -> str:
-    names = list(dict.fromkeys(name for row in plan.assets for _, name, _ in row.in_flight_by))
-    rest = len(names) - _MOST_HOLDERS_NAMED
+    held = [partitions for planned in plan.assets for partitions in planned.in_flight_by]
+    names = list(dict.fromkeys(partitions.name for partitions in held))
+    rest = len(names) - MOST_HOLDERS
     more = f" and {rest:,} more" if rest > 0 else ""
-    return ", ".join(names[:_MOST_HOLDERS_NAMED]) + more
+    return ", ".join(names[:MOST_HOLDERS]) + more
 
 
 def _counted(number: int) -> str:

@@ -2,9 +2,7 @@
 would follow.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import slicewise
 from accounts_app.models import User
@@ -26,7 +24,7 @@ from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import Checked, checked
 from backfills_app.services.request.estimates import estimated, run_count, runs_at_once, summed
 from backfills_app.services.request.missing_upstream import missing_by_asset
-from backfills_app.services.request.plans import BackfillPlan, PlannedAsset
+from backfills_app.services.request.plans import BackfillPlan, HeldPartitions, PlannedAsset
 from partitions_app.labels import label_of_key
 
 
@@ -109,7 +107,7 @@ class _Planner:
             materialized=to_materialize | status.held, upstream_missing=blocked.all
         )
         other_outlets = [outlet.name for outlet in scope.outlets if outlet != scope.asset]
-        holders = _holders(scope, status.held)
+        held_by = _held_by(scope, status.held)
         runs = run_count(scope, to_materialize, allow_holes=self._request.allow_holes)
         return PlannedAsset(
             asset=scope.asset,
@@ -123,8 +121,7 @@ class _Planner:
             stale=len(policy_skips.stale),
             older_code=len(policy_skips.older_code),
             in_flight=len(status.held),
-            in_flight_by=holders.by_backfill,
-            in_flight_group=holders.other_group,
+            in_flight_by=held_by,
             not_ended=scope.not_ended,
             upstream_missing=len(blocked.all),
             missing_by_asset=missing_by_asset(
@@ -160,37 +157,27 @@ class _Planner:
         return available
 
 
-class _Holders(NamedTuple):
-    """The number of held partitions by backfill (number and name), with None as the number for
-    other runs; the group of the other runs, None for several groups.
-    """
-
-    by_backfill: tuple[tuple[int | None, str, int], ...] = ()
-    other_group: int | None = None
-
-
-def _holders(scope: AssetScope, held_partitions: slicewise.PartitionSet) -> _Holders:
+def _held_by(
+    scope: AssetScope, held_partitions: slicewise.PartitionSet
+) -> tuple[HeldPartitions, ...]:
+    """Return the held partitions of an asset: of other runs together, and by backfill."""
     if not held_partitions:
-        return _Holders()
+        return ()
     by_group = spans(
         scope.definition,
         scope.outlets,
         held_partitions,
-        label="coalesce('b' || backfill.id, 'g' || holder.group_id)",
-        joins="JOIN assets_app_run AS holder ON holder.id = partition.held_by_id"
-        " LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = holder.group_id",
+        label="holder.group_id::text",
+        joins="JOIN assets_app_run AS holder ON holder.id = partition.held_by_id",
     )
-    by_backfill = {
-        int(label[1:]): len(partitions) for label, partitions in by_group.items() if label[0] == "b"
-    }
-    others = {label: partitions for label, partitions in by_group.items() if label[0] == "g"}
-    names: Mapping[int, str] = dict(
-        Backfill.objects.filter(pk__in=by_backfill).values_list("pk", "name")
-    )
-    holders: list[tuple[int | None, str, int]] = [
-        (pk, names[pk], number) for pk, number in sorted(by_backfill.items())
+    counts = {int(group_id): len(partitions) for group_id, partitions in by_group.items()}
+    backfills = Backfill.objects.filter(group__in=counts).only("name", "group").order_by("pk")
+    by_backfill = [
+        HeldPartitions(backfill.pk, backfill.name, backfill.group_id, counts.pop(backfill.group_id))
+        for backfill in backfills
     ]
-    if others:
-        holders.insert(0, (None, "other runs", sum(map(len, others.values()))))
-    group = int(next(iter(others))[1:]) if len(others) == 1 else None
-    return _Holders(tuple(holders), group)
+    if not counts:
+        return tuple(by_backfill)
+    group_id = next(iter(counts)) if len(counts) == 1 else None
+    other_runs = HeldPartitions(None, "other runs", group_id, sum(counts.values()))
+    return (other_runs, *by_backfill)

@@ -12,6 +12,22 @@ from backfills_app.services.request.estimates import Estimate
 from backfills_app.services.request.missing_upstream import MissingUpstream
 from partitions_app.rules import UpstreamGap
 
+MOST_HOLDERS = 5
+"""The number of holders that a text or a page names."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPartitions:
+    """Partitions of an asset that a backfill holds, or other runs hold: these have no backfill id.
+
+    ``group_id`` is the group of the runs; None for other runs of several groups.
+    """
+
+    backfill_id: int | None
+    name: str
+    group_id: int | None
+    partition_count: int
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAsset:
@@ -23,8 +39,8 @@ class PlannedAsset:
     partitions of that status which no run holds; ``stale`` and ``older_code`` count materialized
     partitions that are materialized again for that reason. ``upstream_nonexistent`` counts the
     partitions of ``upstream_missing`` that need nonexistent upstream partitions. ``not_ended``
-    counts partitions outside the total, whose windows have not ended. ``in_flight_by`` names the
-    backfills (number and name) or other runs that hold partitions. ``layer`` is 1 if the asset
+    counts partitions outside the total, whose windows have not ended. ``in_flight_by`` are
+    the held partitions, other runs first, then by backfill. ``layer`` is 1 if the asset
     needs no other asset of the backfill, otherwise one more than the highest layer of the assets
     that it needs.
     """
@@ -44,9 +60,7 @@ class PlannedAsset:
     params: dict[str, Any]
     stale: int = 0
     older_code: int = 0
-    in_flight_by: tuple[tuple[int | None, str, int], ...] = ()
-    # The group of the other runs, if these runs have one group.
-    in_flight_group: int | None = None
+    in_flight_by: tuple[HeldPartitions, ...] = ()
     not_ended: int = 0
     upstream_missing: int = 0
     # The missing partitions by upstream asset.
