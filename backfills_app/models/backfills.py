@@ -41,6 +41,10 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
             .prefetch_related("assets__asset")
         )
 
+    def of_submission(self, submission: str) -> "Backfill | None":
+        """Return the backfill that a submission of a form has created; None if there is none."""
+        return self.filter(submission=submission).first()
+
     def choosing(self, name: str) -> "BackfillQuerySet":
         """Select backfills for which the asset was chosen, alone or among several."""
         chosen = self.model.objects.filter(assets__asset__name=name, assets__role="chosen")

@@ -14,7 +14,6 @@ from backfills_app.services.control.pausing_and_ending import (
 from backfills_app.services.control.retrying_failed import retry_failed
 from backfills_app.services.request.backfill_request import BackfillRequest, request_from_text
 from backfills_app.services.request.cloning import clone_backfill, clone_fields
-from backfills_app.services.request.creation import backfill_of, create_backfill
 from backfills_app.services.request.estimates import Estimate
 from backfills_app.services.request.missing_upstream import MissingUpstream
 from backfills_app.services.request.nothing_to_run import (
@@ -41,13 +40,11 @@ __all__ = [
     "MissingUpstream",
     "Obstacle",
     "PlannedAsset",
-    "backfill_of",
     "cancel_backfill",
     "change_backfill",
     "check_backfill",
     "clone_backfill",
     "clone_fields",
-    "create_backfill",
     "delete_backfill",
     "in_bulk",
     "named_window",

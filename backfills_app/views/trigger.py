@@ -25,7 +25,6 @@ from backfills_app.forms.period import SEGMENT
 from backfills_app.forms.presets import PRESETS
 from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services import (
-    backfill_of,
     check_backfill,
     clone_fields,
     obstacles_of,
@@ -89,7 +88,7 @@ def _created(form: BackfillForm, person: User, request: HttpRequest) -> Backfill
     """
     token = form.data.get("token", "")
     digest = _digest(form, person) if token else ""
-    if digest and (earlier := backfill_of(digest)):
+    if digest and (earlier := Backfill.objects.of_submission(digest)):
         messages.info(request, f"This form was submitted already: it created {earlier.name}.")
         return earlier
     backfill = request_backfill(form.request(), user=person, submission=digest or None)

@@ -14,9 +14,10 @@ from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Action, Role, may_for_assets
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, RunAttempt
-from backfills_app.services import create_backfill, request_from_text
+from backfills_app.services import request_from_text
 from tests import factories
 from tests.clients import browser_of
+from tests.created_backfills import create_backfill
 
 SHOWN = [
     "assets_app.asset", "assets_app.bundle", "assets_app.gateway", "assets_app.materialization",

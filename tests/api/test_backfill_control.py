@@ -10,13 +10,14 @@ from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
 from assets_app.models import Asset, Gateway
 from backfills_app.models import Backfill
-from backfills_app.services import create_backfill, pause_backfill, request_from_text
+from backfills_app.services import pause_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from tests import factories
 from tests.attempts import publish
 from tests.backfills.backfill_states import Desk
 from tests.backfills.conftest import worker
 from tests.backfills.driven_backfills import run_all
+from tests.created_backfills import create_backfill
 from tests.execution.conftest import sent
 
 __all__ = ["sent", "worker"]

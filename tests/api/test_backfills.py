@@ -8,10 +8,10 @@ from assets_app.models import Asset
 from backfills_app.models import Backfill
 from backfills_app.services import request_from_text
 from backfills_app.services.request import nothing_to_run
-from backfills_app.services.request.creation import create_backfill_once
 from slicewise import PartitionByInterval
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.backfills.driven_backfills import following
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013
 from tests.partition_records import record
 
@@ -220,7 +220,7 @@ def test_a_form_sent_twice_at_once_is_not_refused_for_its_own_backfill(
 ) -> None:
     record(raw_flights, "2013-01")
     request = request_from_text("raw_flights", "2013-01-01", "2013-01-31")
-    first = create_backfill_once(request, user=olga, submission="digest")
+    first = create_backfill(request, user=olga, submission="digest")
     assert nothing_to_run.request_backfill(request, user=olga, submission="digest") == first
     with pytest.raises(ConflictingRequest, match="Nothing to run"):
         nothing_to_run.request_backfill(request, user=olga, submission="other")

@@ -19,12 +19,13 @@ from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.queue.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.services import check_backfill, create_backfill, request_from_text
+from backfills_app.services import check_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from partitions_app.models import PartitionDefinition
 from slicewise.declaring import schedule_names
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import publish
+from tests.created_backfills import create_backfill
 from tests.factories import asset, outlet_of, together
 
 Mappings = Mapping[str, slicewise.PartitionMapping | None]

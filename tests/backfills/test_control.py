@@ -24,7 +24,6 @@ from backfills_app.services import (
     cancel_backfill,
     change_backfill,
     clone_backfill,
-    create_backfill,
     delete_backfill,
     in_bulk,
     pause_backfill,
@@ -39,6 +38,7 @@ from slicewise_server.web.request_errors import ConflictingRequest, InvalidReque
 from tests.attempts import publish
 from tests.backfills.backfill_states import Desk
 from tests.backfills.driven_backfills import counts_of, following, run_all, start, state_of
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset, person, together
 from tests.partition_records import counts_agree_with_partitions
 

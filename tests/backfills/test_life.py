@@ -13,13 +13,14 @@ from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import BackfillAsset, BackfillPartition
-from backfills_app.services import cancel_backfill, create_backfill, request_from_text
+from backfills_app.services import cancel_backfill, request_from_text
 from backfills_app.services.advance.admission import AHEAD, admit
 from backfills_app.services.advance.advancing import advance
 from backfills_app.services.advance.expansion import expand
 from slicewise_server.web.request_errors import ConflictingRequest
 from tests.attempts import begun, publish
 from tests.backfills.driven_backfills import counts_of, run_all, start, state_of
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.partition_records import counts_agree_with_partitions
 

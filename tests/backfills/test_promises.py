@@ -17,9 +17,10 @@ from assets_app.execution.attempt.attempts import Attempt
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunPartition, RunState
 from backfills_app.models import Backfill, BackfillPartition
-from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
+from backfills_app.services import PlannedAsset, check_backfill, request_from_text
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.backfills.driven_backfills import drive, end, following, never, outcomes, undone
+from tests.created_backfills import create_backfill
 from tests.execution.conftest import make_gateway
 from tests.partition_records import counts_agree_with_partitions
 

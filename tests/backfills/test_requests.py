@@ -13,11 +13,12 @@ from accounts_app.policy import Role
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import BundleVersion, Producer, ProducerVersion
 from backfills_app.models import Backfill
-from backfills_app.services import check_backfill, create_backfill, request_from_text
+from backfills_app.services import check_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.attempts import begun, publish
 from tests.backfills.driven_backfills import refusal_of
+from tests.created_backfills import create_backfill
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 

@@ -30,7 +30,6 @@ from backfills_app.services import (
     cancel_backfill,
     check_backfill,
     clone_backfill,
-    create_backfill,
     pause_backfill,
     request_from_text,
     resume_backfill,
@@ -48,6 +47,7 @@ from tests.backfills.driven_backfills import (
     state_of,
     undone,
 )
+from tests.created_backfills import create_backfill
 from tests.factories import AIRPORTS, DAILY_2013, asset, external, person
 from tests.partition_records import counts_agree_with_partitions, record
 

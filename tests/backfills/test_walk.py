@@ -9,8 +9,9 @@ import pytest
 
 import slicewise
 from accounts_app.models import User
-from backfills_app.services import check_backfill, create_backfill, request_from_text
+from backfills_app.services import check_backfill, request_from_text
 from tests.backfills.driven_backfills import following
+from tests.created_backfills import create_backfill
 from tests.factories import asset
 from tests.house.walk import Walk, walk_of
 

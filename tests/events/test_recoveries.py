@@ -17,11 +17,12 @@ from assets_app.execution.queue import settling
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Asset, Gateway, Run
-from backfills_app.services import create_backfill, request_from_text, retry_failed
+from backfills_app.services import request_from_text, retry_failed
 from slicewise_server.events.feed import forget_events
 from slicewise_server.events.models import Event, EventKind, FailedPartition, ReportedFailure
 from tests.attempts import begin_next, begun, publish
 from tests.backfills.driven_backfills import run_all
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset
 from tests.threads import wait_for_end_or_lock
 

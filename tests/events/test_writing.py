@@ -16,13 +16,14 @@ from assets_app.execution.attempt.validations import ResultKeeper
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, FailureKind, Gateway, Run
 from assets_app.scheduling.recording import record_truncation
-from backfills_app.services import create_backfill, request_from_text
+from backfills_app.services import request_from_text
 from slicewise_server.events.feed import Calm, publish_events
 from slicewise_server.events.models import Event, EventKind
 from slicewise_server.events.serializers import EventSerializer
 from slicewise_server.events.writing import ERROR_LENGTH, shortened
 from tests.attempts import begin_next, publish
 from tests.backfills.driven_backfills import run_all
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db

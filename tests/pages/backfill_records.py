@@ -8,9 +8,10 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.models import AssetPartition, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.services import create_backfill, request_from_text
+from backfills_app.services import request_from_text
 from backfills_app.services.advance.expansion import expand
 from backfills_app.services.bookkeeping.counting import derive_states
+from tests.created_backfills import create_backfill
 
 
 def written_backfill(

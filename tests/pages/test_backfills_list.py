@@ -12,8 +12,9 @@ from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
 from backfills_app.models import Backfill
-from backfills_app.services import create_backfill, pause_backfill, request_from_text
+from backfills_app.services import pause_backfill, request_from_text
 from tests.clients import browser_of
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.backfill_records import runs_of, written_backfill
 from tests.pages.markup import page_at, polled_address

@@ -13,8 +13,9 @@ from accounts_app.policy import Role
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunState
-from backfills_app.services import cancel_backfill, create_backfill, request_from_text
+from backfills_app.services import cancel_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
+from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset, person
 from tests.gateways import record_attempt, record_gateway
 from tests.pages.markup import compact, page_at, polled_address

@@ -10,13 +10,9 @@ from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.runtime_partitions import add_partitions
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.models import Backfill
-from backfills_app.services import (
-    cancel_backfill,
-    create_backfill,
-    pause_backfill,
-    request_from_text,
-)
+from backfills_app.services import cancel_backfill, pause_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
+from tests.created_backfills import create_backfill
 from tests.scheduling.scheduled_assets import begin
 from tests.shots.played_runs import (
     Moment,

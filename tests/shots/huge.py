@@ -10,10 +10,11 @@ from django.utils import timezone
 import slicewise
 from accounts_app.models import User
 from assets_app.models import RunAttempt, RunLog, RunState
-from backfills_app.services import create_backfill, request_from_text
+from backfills_app.services import request_from_text
 from backfills_app.services.advance.expansion import expand
 from bench.graph_catalogue import declare
 from bench.grids import record_partitions
+from tests.created_backfills import create_backfill
 from tests.factories import asset
 from tests.gateways import record_gateway
 from tests.pages.backfill_records import runs_of

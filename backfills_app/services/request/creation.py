@@ -16,90 +16,65 @@ from backfills_app.queries.chosen import chosen_text
 from backfills_app.services.bookkeeping.messages import nudge_advance
 from backfills_app.services.partitions.frozen_assets import freeze_definitions
 from backfills_app.services.request.backfill_request import NONE, BackfillRequest, Downstream
-from backfills_app.services.request.checking import Checked, checked
+from backfills_app.services.request.checking import Checked
 
 
-def backfill_of(submission: str) -> Backfill | None:
-    """Return the backfill that a submission of a form has created; None if there is none."""
-    return Backfill.objects.filter(submission=submission).first()
-
-
-def create_backfill_once(
-    request: BackfillRequest,
-    *,
-    user: User,
-    submission: str,
-    checked_request: Checked | None = None,
+def insert_backfill(
+    request: BackfillRequest, checked_request: Checked, user: User, submission: str | None = None
 ) -> Backfill:
-    """Return the backfill that this submission of a form created before, or create one.
+    """Insert the backfill of a checked request.
 
-    ``submission`` is a digest of the form. Of two requests at once, the later one waits for the
+    The code of the assets and the partition definitions of all upstream assets are frozen: every
+    run of the backfill uses the versions in force now. ``submission`` is a digest of the form, if a
+    form sent the request. Of two requests with one digest at once, the later one waits for the
     earlier one, and returns the same backfill.
     """
-    earlier = backfill_of(submission)
-    if earlier is not None:
-        return earlier
     try:
         with transaction.atomic():
-            return create_backfill(
-                request, user=user, submission=submission, checked_request=checked_request
-            )
+            return _insert_all(request, checked_request, user, submission)
     except IntegrityError:
-        earlier = backfill_of(submission)
+        earlier = Backfill.objects.of_submission(submission) if submission else None
         if earlier is None:
             raise
         return earlier
 
 
-def create_backfill(
-    request: BackfillRequest,
-    *,
-    user: User,
-    submission: str | None = None,
-    checked_request: Checked | None = None,
+def _insert_all(
+    request: BackfillRequest, checked_request: Checked, user: User, submission: str | None
 ) -> Backfill:
-    """Create a backfill from the request, or refuse the whole request: see check_backfill for the
-    errors.
-
-    The code of the assets and the partition definitions of all upstream assets are frozen: every
-    run of the backfill uses the versions in force now. ``checked_request`` is the checked request,
-    if the caller has checked it.
-    """
-    checked_request = checked_request or checked(request, user=user)
-    with transaction.atomic():
-        backfill = _insert(request, checked_request, user, submission)
-        asset_rows = BackfillAsset.objects.bulk_create(
-            [
-                BackfillAsset(
-                    backfill=backfill,
-                    asset=scope.asset,
-                    producer_version=scope.version,
-                    position=position,
-                    role=scope.role,
-                    selection=scope.selection,
-                    strategy=scope.strategy,
-                    params=scope.params,
-                    mapping=scope.mapping,
-                    partition=scope.version.spec.partition_of(scope.asset.name) or {},
-                    total=len(scope.whole),
-                )
-                for position, scope in enumerate(checked_request.scopes)
-            ]
-        )
-        freeze_definitions(backfill.group, asset_rows)
-        audit.record(
-            user,
-            "create",
-            "backfill",
-            backfill.name,
-            {
-                "selection": checked_request.first_chosen.selection,
-                "partitions": sum(len(scope.whole) for scope in checked_request.scopes),
-                **chosen_by(request),
-                **_other_assets(checked_request),
-            },
-        )
-        nudge_advance()
+    backfill = _insert(request, checked_request, user, submission)
+    asset_rows = BackfillAsset.objects.bulk_create(
+        [
+            BackfillAsset(
+                backfill=backfill,
+                asset=scope.asset,
+                producer_version=scope.version,
+                position=position,
+                role=scope.role,
+                selection=scope.selection,
+                strategy=scope.strategy,
+                params=scope.params,
+                mapping=scope.mapping,
+                partition=scope.version.spec.partition_of(scope.asset.name) or {},
+                total=len(scope.whole),
+            )
+            for position, scope in enumerate(checked_request.scopes)
+        ]
+    )
+    freeze_definitions(backfill.group, asset_rows)
+    audit.record(
+        user,
+        "create",
+        "backfill",
+        backfill.name,
+        {
+            "selection": checked_request.first_chosen.selection,
+            "partitions": sum(len(scope.whole) for scope in checked_request.scopes),
+            **chosen_by(request),
+            **_other_assets(checked_request),
+        },
+    )
+    nudge_advance()
     return backfill
 
 

@@ -9,11 +9,7 @@ from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
-from backfills_app.services.request.creation import (
-    backfill_of,
-    create_backfill,
-    create_backfill_once,
-)
+from backfills_app.services.request.creation import insert_backfill
 from backfills_app.services.request.planning import plan_of
 from backfills_app.services.request.plans import MOST_HOLDERS, BackfillPlan
 from slicewise_server.web.request_errors import ConflictingRequest
@@ -42,7 +38,7 @@ def request_backfill(
 
     Of a request that has or needs many partitions nothing is read, so that a backfill of any size
     is accepted at once; a backfill with nothing to run succeeds. ``submission`` is a digest of the
-    form, if a form sent the request. Raises the errors of create_backfill, and ConflictingRequest
+    form, if a form sent the request. Raises the errors of check_backfill, and ConflictingRequest
     with the obstacles.
     """
     checked_request = checked(request, user=user)
@@ -50,7 +46,7 @@ def request_backfill(
     if _is_small(checked_request.scopes):
         obstacles = obstacles_of(plan_of(request, checked_request), request)
     # The same form, sent at the same time, may have created the backfill meanwhile.
-    if obstacles and submission and (earlier := backfill_of(submission)):
+    if obstacles and submission and (earlier := Backfill.objects.of_submission(submission)):
         return earlier
     if obstacles:
         raise ConflictingRequest(
@@ -59,11 +55,7 @@ def request_backfill(
                 for obstacle in obstacles
             }
         )
-    if submission is None:
-        return create_backfill(request, user=user, checked_request=checked_request)
-    return create_backfill_once(
-        request, user=user, submission=submission, checked_request=checked_request
-    )
+    return insert_backfill(request, checked_request, user, submission)
 
 
 def _is_small(scopes: Sequence[AssetScope]) -> bool:
