@@ -18,11 +18,13 @@ from backfills_app.services.request.estimates import Estimate
 from backfills_app.services.request.missing_upstream import MissingUpstream
 from backfills_app.services.request.nothing_to_run import (
     Obstacle,
+    ObstacleKind,
     obstacles_of,
     request_backfill,
 )
 from backfills_app.services.request.periods import named_window
-from backfills_app.services.request.planning import check_backfill
+from backfills_app.services.request.plan_limits import PlanLimit
+from backfills_app.services.request.planning import check_backfill, run_count_within
 from backfills_app.services.request.plans import (
     MOST_HOLDERS,
     BackfillPlan,
@@ -39,6 +41,8 @@ __all__ = [
     "HeldPartitions",
     "MissingUpstream",
     "Obstacle",
+    "ObstacleKind",
+    "PlanLimit",
     "PlannedAsset",
     "cancel_backfill",
     "change_backfill",
@@ -55,4 +59,5 @@ __all__ = [
     "require_control",
     "resume_backfill",
     "retry_failed",
+    "run_count_within",
 ]

@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset
 from backfills_app.models import Backfill
-from backfills_app.services import request_from_text
+from backfills_app.services import PlanLimit, request_from_text
 from backfills_app.services.request import nothing_to_run
 from slicewise import PartitionByInterval
 from slicewise_server.web.request_errors import ConflictingRequest
@@ -97,9 +97,9 @@ def test_a_request_of_many_partitions_is_accepted_without_a_look_at_their_record
     api: APIClient, raw_flights: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(raw_flights, "2013-01")
-    monkeypatch.setattr(nothing_to_run, "_MOST_EXAMINED", 30)
+    monkeypatch.setattr(nothing_to_run, "_EXAMINED", PlanLimit(partitions=30, upstream_rows=0))
     assert api.post(ADDRESS, REQUEST, format="json").status_code == 201
-    monkeypatch.setattr(nothing_to_run, "_MOST_EXAMINED", 31)
+    monkeypatch.setattr(nothing_to_run, "_EXAMINED", PlanLimit(partitions=31, upstream_rows=0))
     assert api.post(ADDRESS, REQUEST, format="json").status_code == 409
 
 
@@ -109,9 +109,9 @@ def test_a_request_that_needs_many_upstream_partitions_is_accepted_without_a_loo
     yearly = PartitionByInterval("@yearly", start="2013-01-01")
     following("delays", yearly, of={"raw_flights": None})
     request = {"asset": "delays", "start": "2013", "end": "2013"}
-    monkeypatch.setattr(nothing_to_run, "_MOST_UPSTREAM_ROWS", 364)
+    monkeypatch.setattr(nothing_to_run, "_EXAMINED", PlanLimit(partitions=1, upstream_rows=364))
     assert api.post(ADDRESS, request, format="json").status_code == 201
-    monkeypatch.setattr(nothing_to_run, "_MOST_UPSTREAM_ROWS", 365)
+    monkeypatch.setattr(nothing_to_run, "_EXAMINED", PlanLimit(partitions=1, upstream_rows=365))
     answer = api.post(ADDRESS, request, format="json")
     assert answer.status_code == 409
     assert "1 partition needs missing upstream partitions" in answer.content.decode()

@@ -12,6 +12,7 @@ from accounts_app.models import Grant, User
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import AssetDependency
 from backfills_app.models import Backfill
+from backfills_app.services import PlanLimit
 from slicewise import PartitionByProduct, PartitionBySequence
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
@@ -233,6 +234,24 @@ def test_missing_upstream_partitions_can_be_included(browser: Client) -> None:
     assert not is_start_off(text)
     assert browser.post("/backfills/new/", typed("delays", upstream="on")).status_code == 302
     assert Backfill.objects.get().assets.count() == 2
+
+
+def test_a_way_out_of_many_partitions_is_named_without_a_further_plan(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = asset("raw", DAILY_2013)
+    delays = asset("delays", DAILY_2013, upstream={"raw": None})
+    AssetDependency.objects.create(upstream=raw, downstream=delays, inlet=True)
+    limit = PlanLimit(partitions=31, upstream_rows=1_000)
+    monkeypatch.setattr("backfills_app.views.ways_out._FURTHER_PLANS", limit)
+    text = polled(browser, **typed("delays"))
+    # With the upstream partitions, 62 partitions would run.
+    assert "missing upstream partitions. Include upstream assets, or materialize" in text
+    assert 'name="add_upstream"' not in text
+    monkeypatch.undo()
+    text = polled(browser, **typed("delays"))
+    assert 'name="add_upstream"' in text
+    assert "Include upstream assets, or" not in text
 
 
 def test_upstream_assets_that_the_person_may_not_backfill_are_not_offered() -> None:

@@ -2,31 +2,38 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from accounts_app.models import User
-from assets_app.queries.partition_spans import most_rows
 from backfills_app.models import Backfill, ExistingPolicy
-from backfills_app.services.partitions.scopes import AssetScope
 from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import checked
 from backfills_app.services.request.creation import insert_backfill
+from backfills_app.services.request.plan_limits import PlanLimit
 from backfills_app.services.request.planning import plan_of
 from backfills_app.services.request.plans import MOST_HOLDERS, BackfillPlan
-from slicewise_server.web.request_errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest, FieldErrors
 
-# A plan of so many partitions takes a tenth of a second.
-_MOST_EXAMINED = 20_000
-# The plan also reads the needed upstream partitions: so many rows take two more tenths.
-_MOST_UPSTREAM_ROWS = 100_000
+_EXAMINED = PlanLimit(partitions=20_000, upstream_rows=100_000)
+
+
+class ObstacleKind(Enum):
+    """The kinds of reasons for which no partition would run."""
+
+    EXISTING = "existing"
+    IN_PROGRESS = "in progress"
+    UPSTREAM = "upstream"
+
+
+# The field of the request that a kind is about; other kinds are about the whole request.
+_FIELDS = {ObstacleKind.EXISTING: "existing", ObstacleKind.UPSTREAM: "upstream"}
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason for which no partition would run: the field of the request that decides, the reason,
-    and the way out.
-    """
+    """A reason for which no partition would run, and the way out."""
 
-    field: str
+    kind: ObstacleKind
     reason: str
     way_out: str
 
@@ -43,34 +50,23 @@ def request_backfill(
     """
     checked_request = checked(request, user=user)
     obstacles: list[Obstacle] = []
-    if _is_small(checked_request.scopes):
+    if _EXAMINED.allows(checked_request.scopes):
         obstacles = obstacles_of(plan_of(request, checked_request), request)
     # The same form, sent at the same time, may have created the backfill meanwhile.
     if obstacles and submission and (earlier := Backfill.objects.of_submission(submission)):
         return earlier
     if obstacles:
-        raise ConflictingRequest(
-            {
-                obstacle.field: f"Nothing to run: {obstacle.reason}. {obstacle.way_out}"
-                for obstacle in obstacles
-            }
-        )
+        raise refusal_of(obstacles)
     return insert_backfill(request, checked_request, user, submission)
 
 
-def _is_small(scopes: Sequence[AssetScope]) -> bool:
-    """Return whether a plan reads few rows: of the partitions of the request, and of the upstream
-    partitions that these need.
-    """
-    if sum(len(scope.whole) for scope in scopes) > _MOST_EXAMINED:
-        return False
-    room = _MOST_UPSTREAM_ROWS
-    for scope in scopes:
-        for edge in scope.edges:
-            room -= most_rows(edge.needed(scope.whole))
-            if room < 0:
-                return False
-    return True
+def refusal_of(obstacles: Sequence[Obstacle]) -> ConflictingRequest:
+    """Return the error of a request that meets these obstacles, by field of the request."""
+    errors = FieldErrors()
+    for obstacle in obstacles:
+        field = _FIELDS.get(obstacle.kind, "")
+        errors.add(field, f"Nothing to run: {obstacle.reason}. {obstacle.way_out}")
+    return ConflictingRequest(errors.messages)
 
 
 def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]:
@@ -95,7 +91,7 @@ def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]
         state = "materialized or failed" if with_failed else "materialized"
         obstacles.append(
             Obstacle(
-                "existing",
+                ObstacleKind.EXISTING,
                 f"{_counted(existing)} {state}",
                 "Choose “all” to run existing partitions again.",
             )
@@ -103,7 +99,9 @@ def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]
     if in_flight:
         holders = _holders(plan)
         reason = f"{_counted(in_flight)} in progress in {holders}"
-        obstacles.append(Obstacle("", reason, "Wait for these runs, or cancel these."))
+        obstacles.append(
+            Obstacle(ObstacleKind.IN_PROGRESS, reason, "Wait for these runs, or cancel these.")
+        )
     if missing:
         obstacles.append(_missing_upstream(plan, missing, request))
     return obstacles
@@ -114,14 +112,14 @@ def _missing_upstream(plan: BackfillPlan, missing: int, request: BackfillRequest
     needing = f"{_partitions(missing)} need{'s' if missing == 1 else ''}"
     if nonexistent == missing:
         return Obstacle(
-            "upstream",
+            ObstacleKind.UPSTREAM,
             f"{needing} nonexistent upstream partitions",
             "Correct the definition or the mapping.",
         )
     way_out = "Materialize the upstream partitions first."
     if not request.upstream:
         way_out = "Include upstream assets, or materialize the upstream partitions first."
-    return Obstacle("upstream", f"{needing} missing upstream partitions", way_out)
+    return Obstacle(ObstacleKind.UPSTREAM, f"{needing} missing upstream partitions", way_out)
 
 
 def _holders(plan: BackfillPlan) -> str:

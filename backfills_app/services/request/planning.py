@@ -24,6 +24,7 @@ from backfills_app.services.request.backfill_request import BackfillRequest
 from backfills_app.services.request.checking import Checked, checked
 from backfills_app.services.request.estimates import estimated, run_count, runs_at_once, summed
 from backfills_app.services.request.missing_upstream import missing_by_asset
+from backfills_app.services.request.plan_limits import PlanLimit
 from backfills_app.services.request.plans import BackfillPlan, HeldPartitions, PlannedAsset
 from partitions_app.labels import label_of_key
 
@@ -34,6 +35,16 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
     Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
     return plan_of(request, checked(request, user=user))
+
+
+def run_count_within(limit: PlanLimit, request: BackfillRequest, *, user: User) -> int | None:
+    """Return the number of partitions that a request would run; None if the plan would exceed the
+    limit. Raises the errors of check_backfill.
+    """
+    checked_request = checked(request, user=user)
+    if not limit.allows(checked_request.scopes):
+        return None
+    return plan_of(request, checked_request).to_materialize
 
 
 def plan_of(request: BackfillRequest, checked_request: Checked) -> BackfillPlan:
