@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 
 from accounts_app.models import Grant, User
+from slicewise.texts import listed
 
 
 class Role(StrEnum):
@@ -147,9 +148,7 @@ def require_for_assets(user: AnyUser, action: Action, assets: Iterable[NamedAsse
     refused_names = sorted({asset.name for asset in assets if not within.covers(asset)})
     if not refused_names:
         return
-    named = ", ".join(refused_names[:_MOST_NAMED])
-    if len(refused_names) > _MOST_NAMED:
-        named += f" and {len(refused_names) - _MOST_NAMED} more"
+    named = listed(refused_names, _MOST_NAMED)
     name = user.get_username() or "An anonymous user"
     granting = [permission for permission, actions in GRANTED.items() if action in actions]
     on_each = f", or the permission {granting[0]} on each asset or its group" if granting else ""

@@ -15,7 +15,7 @@ from django.http import Http404
 
 from accounts_app import policy
 from accounts_app.models import User
-from slicewise.texts import masked_text, terminal_json, terminal_text
+from slicewise.texts import counted, masked_text, terminal_json, terminal_text
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import read_json_object
 
@@ -243,15 +243,10 @@ def json_object(text: str) -> dict[str, Any]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def count_text(number: int, noun: str) -> str:
-    """Return a count with a noun: ``1 run``, ``30 runs``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def failed_count_text(number: int, total: int) -> str:
     """Return a count of partitions without success: ``1 of 30 partitions was not materialized``."""
     verb = "was" if number == 1 else "were"
-    return f"{number:,} of {count_text(total, 'partition')} {verb} not materialized"
+    return f"{number:,} of {counted(total, 'partition')} {verb} not materialized"
 
 
 def partition_text(key: str) -> str:
@@ -272,7 +267,7 @@ def error_lines(errors: Iterable[tuple[int, str]]) -> list[str]:
     lines = [f"run {run}: {line}" for line, run in runs.items()]
     hidden_count = len(lines) - _LISTED
     more = (
-        [f"and {count_text(hidden_count, 'other error')}; see: slicewise runs list"]
+        [f"and {counted(hidden_count, 'other error')}; see: slicewise runs list"]
         if hidden_count > 0
         else []
     )

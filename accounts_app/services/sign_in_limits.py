@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import User
+from slicewise.texts import counted
 from slicewise_server.web.addresses import limited_address
 
 # Between two attempts for a slowed name, or from a slowed address.
@@ -53,7 +54,7 @@ def retry_after_seconds(request: HttpRequest) -> int:
 def try_again_text(wait: int) -> str:
     """Return a sentence that says when to try again."""
     minutes = ceil(wait / 60)
-    return f"Try again in {minutes} minute{'' if minutes == 1 else 's'}."
+    return f"Try again in {counted(minutes, 'minute')}."
 
 
 def forget_failures(request: HttpRequest, user: User) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from accounts_app.management.command import SlicewiseCommand, count_text
+from accounts_app.management.command import SlicewiseCommand
 from assets_app.models import Asset, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import ticks_of, truncations_of
@@ -15,7 +15,7 @@ from assets_app.serializers import (
     ScheduleTruncationSerializer,
     TickSerializer,
 )
-from slicewise.texts import masked_text
+from slicewise.texts import counted, masked_text
 
 
 def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
@@ -102,4 +102,4 @@ def _tick_line(words: ScheduleDescription, tick: ScheduleTick) -> tuple[object, 
 def _missed_line(missed: Missed) -> str:
     at_least = "" if missed.is_all else "at least "
     keys = f": {missed.selection or f'{missed.first} to {missed.last}'}" if missed.first else ""
-    return f"Missed while paused, {at_least}{count_text(missed.count, 'partition')}{keys}."
+    return f"Missed while paused, {at_least}{counted(missed.count, 'partition')}{keys}."

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from assets_app.models import ACTIVE_STATES, Gateway, GroupKind, Run, RunState
 from assets_app.models.gateways import GatewayState
+from slicewise.texts import counted
 
 
 def queue_wait_of(run: Run, now: datetime) -> str:
@@ -26,14 +27,14 @@ def queue_wait_of(run: Run, now: datetime) -> str:
     if limit is not None and active.filter(group=run.group_id).count() >= limit:
         # A schedule has the limit of its asset.
         owner = "backfill" if run.group.kind == GroupKind.BACKFILL else "asset"
-        return f"The {owner} has {limit:,} active run{_s(limit)}, its limit."
+        return f"The {owner} has {counted(limit, 'active run')}, its limit."
     producer = run.producer_version.producer
     in_force = producer.current_version
     limit = in_force.spec.max_active_runs if in_force else None
     if limit is not None:
         own = active.filter(producer_version__producer=producer)
         if own.count() >= limit:
-            return f"The asset has {limit:,} active run{_s(limit)}, its limit."
+            return f"The asset has {counted(limit, 'active run')}, its limit."
     slots, closed = sum(row.slots for row in online), sum(row.closed_slots for row in online)
     if active.filter(queue=run.queue).count() < slots - closed:
         return ""
@@ -41,10 +42,6 @@ def queue_wait_of(run: Run, now: datetime) -> str:
     if closed:
         return (
             f"All open slots of the queue {run.queue} are in use. Runs that have lost their workers"
-            f" keep {closed:,} of {slots:,} slot{_s(slots)} closed."
+            f" keep {closed:,} of {counted(slots, 'slot')} closed."
         )
-    return f"{slots:,} of {slots:,} slot{_s(slots)} of the queue {run.queue} {verb} in use."
-
-
-def _s(number: int) -> str:
-    return "" if number == 1 else "s"
+    return f"{slots:,} of {counted(slots, 'slot')} of the queue {run.queue} {verb} in use."

@@ -18,6 +18,7 @@ from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_
 from assets_app.models import Run, RunState
 from assets_app.queries.error_groups import runs_failed_alike, unresolved_failures
 from assets_app.views.run_filters import read_instant
+from slicewise.texts import counted
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -84,7 +85,7 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(refused))
         return redirect("assets:runs")
     number = len(retried.runs)
-    messages.success(request, f"Retrying {number} run{'' if number == 1 else 's'}.")
+    messages.success(request, f"Retrying {counted(number, 'run')}.")
     for reason in list(retried.refused.values())[:MOST_SAID]:
         messages.warning(request, reason)
     if len(retried.refused) > MOST_SAID:

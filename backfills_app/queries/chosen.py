@@ -5,6 +5,8 @@ for programs.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from slicewise.texts import listed
+
 _MOST_NAMED = 2
 # Leaves room for the time in the name of a backfill.
 _LONGEST = 150
@@ -27,6 +29,4 @@ def chosen_text(chosen_by: Mapping[str, Any], asset: str) -> str:
 def _names_text(names: Sequence[str]) -> str:
     if len(names) == _MOST_NAMED:
         return " and ".join(names)
-    more = len(names) - _MOST_NAMED
-    shown = ", ".join(names[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return listed(names, _MOST_NAMED)

@@ -9,6 +9,7 @@ from slicewise.keys.column_texts import column_text, dimension_keys
 from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_paths import dimension_names
+from slicewise.texts import counted
 
 # Keys hold no control characters, so no key equals this text.
 OUTSIDE = "\x01outside"
@@ -112,7 +113,7 @@ def outside_sentence(
     reasons = dict.fromkeys(
         reason for values in dimension_values[:100] for reason in _reasons(values, frame, texts)
     )
-    shown_count = f"{count} partition{'' if count == 1 else 's'}"
+    shown_count = counted(count, "partition")
     return (
         f"{rows} {'row lies' if rows == 1 else 'rows lie'} outside the run's {shown_count}:"
         f" {'; '.join(list(reasons)[:_EXAMPLES])}. Filter the frame by"

@@ -8,6 +8,7 @@ from typing import Any
 from slicewise.io.base import Measured, Storage
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
+from slicewise.texts import counted, listed
 
 _NAMED_AT_MOST = 5
 # A partition that is published after its data is measured and before its record is read differs.
@@ -121,17 +122,17 @@ def _deviates(expected: int | None, number: int | None, *, is_least: bool) -> bo
 def lost_data_sentence(asset: str, differing: Sequence[Difference]) -> str:
     """Say which partitions differ, and how to repair them."""
     count = len(differing)
-    listed = [
+    texts = [
         f"{difference.key} ({difference.reason})" if difference.key else difference.reason
         for difference in differing
     ]
-    named = ", ".join(listed[:_NAMED_AT_MOST])
-    more = f" and {count - _NAMED_AT_MOST:,} more" if count > _NAMED_AT_MOST else ""
-    count_text = f"{count:,} partitions" if count > 1 else "1 partition"
-    subject = f"{count_text} of {asset}" if differing[0].key else f"the data of {asset}"
+    named = listed(texts, _NAMED_AT_MOST)
+    subject = (
+        f"{counted(count, 'partition')} of {asset}" if differing[0].key else f"the data of {asset}"
+    )
     verb = "are" if count > 1 else "is"
     return (
-        f"{subject} that this run reads {verb} not as recorded when published: {named}{more}."
+        f"{subject} that this run reads {verb} not as recorded when published: {named}."
         f" {_repair(differing)}; `slicewise partitions verify {asset}` lists all differences"
     )
 

@@ -1,5 +1,6 @@
-"""Texts for people: hints, tracebacks, masked secrets, sizes, text for terminals."""
+"""Texts for people: hints, tracebacks, masked secrets, counts, sizes, text for terminals."""
 
+from slicewise.texts.counting import counted, listed
 from slicewise.texts.hints import spelling_hint
 from slicewise.texts.masking import masked_blocks, masked_json, masked_text, masked_uri
 from slicewise.texts.memory_sizes import memory_bytes
@@ -7,7 +8,9 @@ from slicewise.texts.terminal import terminal_json, terminal_text
 from slicewise.texts.web_links import is_web_address
 
 __all__ = [
+    "counted",
     "is_web_address",
+    "listed",
     "masked_blocks",
     "masked_json",
     "masked_text",

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from slicewise.texts import listed
+
 _NAMED_AT_MOST = 5
 
 
@@ -28,8 +30,6 @@ def warn_of_shared_uris(
 
 
 def _sentence(other_names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in other_names[:_NAMED_AT_MOST])
-    rest = len(other_names) - _NAMED_AT_MOST
-    more = f" and {rest} more" if rest > 0 else ""
+    shown = listed([repr(name) for name in other_names], _NAMED_AT_MOST)
     verb = "has" if len(other_names) == 1 else "have"
-    return f"{shown}{more} {verb} the same uri: each replaces the data of the other"
+    return f"{shown} {verb} the same uri: each replaces the data of the other"

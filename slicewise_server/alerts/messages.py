@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
-from slicewise.texts import masked_text
+from slicewise.texts import listed, masked_text
 from slicewise_server.events.models import Event, EventKind
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,7 @@ def message(events: Iterable[Event]) -> dict[str, Any]:
     groups, counts = group(events)
     if not groups:
         return {}
-    listed = groups[:MOST_GROUPS]
-    lines = [line for entry in listed for line in _lines(entry)]
+    lines = [line for entry in groups[:MOST_GROUPS] for line in _lines(entry)]
     if len(groups) > MOST_GROUPS:
         rest = sum(entry.count for entry in groups[MOST_GROUPS:])
         lines.append(f"{rest:,} more events of other kinds or with other errors.")
@@ -147,15 +146,12 @@ def _facts(event: Event) -> list[str]:
         return [f"  {partitions}, were due and not queued; {detail['queued']:,} were queued."]
     if event.kind == EventKind.PARTITION_OVERDUE:
         return [f"  {detail['partition']}, expected by {detail['overdue_at']}"]
-    lines = [f"  makes {_some_names(detail['assets'])}"] if detail.get("assets") else []
+    lines = []
+    if outlets := detail.get("assets"):
+        lines = [f"  makes {listed([*map(str, outlets)], _MOST_NAMES)}"]
     if names := detail.get("validations"):
         return [*lines, f"  {', '.join(map(str, names))}"]
     return [*lines, f"  partitions {detail['selection']}"] if detail.get("selection") else lines
-
-
-def _some_names(names: Sequence[object]) -> str:
-    listed = ", ".join(map(str, names[:_MOST_NAMES]))
-    return f"{listed} and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else listed
 
 
 def _backfill_facts(event: Event) -> list[str]:

@@ -14,6 +14,7 @@ from assets_app.queries.gateways import GatewayStatus
 from assets_app.queries.overdue import overdue_by_asset
 from assets_app.queries.stale_counts import stale_counts_of_all
 from partitions_app.state_badges import OVERDUE, QUEUED, badge_of
+from slicewise.texts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _overdue_tiles(assets: str, partition_count: int, tick_count: int) -> list[T
 
 
 def _of_assets(number: int, word: str) -> str:
-    return f"{word} of {number:,} asset{'' if number == 1 else 's'}" if number else word
+    return f"{word} of {counted(number, 'asset')}" if number else word
 
 
 def _error_count(bundle: Bundle) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from slicewise.declaring import is_read_in_zone, pairing_notes, schedule_text, unused_options
 from slicewise.partitions import PartitionDefinition, exclusion_warnings
-from slicewise.texts import masked_json, masked_text, spelling_hint, terminal_text
+from slicewise.texts import counted, masked_json, masked_text, spelling_hint, terminal_text
 from slicewise_server.stack.definition_loading import load_definitions
 
 
@@ -76,10 +76,10 @@ def _print(declared: dict[str, Any]) -> None:
         line = f":{error['line']}" if error["line"] else ""
         _say(f"{error['path']}{line}: {masked_text(error['message'])}", to_errors=True)
     count = len(declared["errors"])
-    error_text = f"{_counted(count, 'error')}" if count else "no error"
+    error_text = f"{counted(count, 'error')}" if count else "no error"
     total = sum(len(producer["outlets"]) for producer in declared["producers"])
     print(
-        f"{_counted(len(declared['files']), 'file')}, {_counted(total, 'asset')} with a function,"
+        f"{counted(len(declared['files']), 'file')}, {counted(total, 'asset')} with a function,"
         f" {len(declared['assets'])} without, {error_text}",
         file=sys.stderr if count else sys.stdout,
     )
@@ -132,7 +132,3 @@ def _all_assets(declared: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _site(entry: dict[str, Any]) -> str:
     return f"{entry['file']}:{entry['line']}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -13,7 +13,6 @@ from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
     at_least_zero,
-    count_text,
     error_lines,
     failed_count_text,
     json_object,
@@ -25,6 +24,7 @@ from assets_app.queries.clock import database_now
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
 from assets_app.queries.overdue import late_counts
+from slicewise.texts import counted
 from slicewise_server.web.commands.work_progress import WorkProgress
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -180,9 +180,9 @@ class Command(SlicewiseCommand):
         detail = request_detail(group)
         partitions = detail["partition_count"]
         if not self.json:
-            runs = count_text(detail["run_count"], "run")
+            runs = counted(detail["run_count"], "run")
             purpose = (
-                f"for {count_text(partitions, 'partition')}"
+                f"for {counted(partitions, 'partition')}"
                 if partitions
                 else "to discover partitions"
             )
@@ -210,7 +210,7 @@ class Command(SlicewiseCommand):
         if errors:
             raise Failed(f"{failed_count_text(progress.failed, progress.total)}.")
         self.note(
-            f"{count_text(progress.done, 'partition')}"
+            f"{counted(progress.done, 'partition')}"
             f" {'discovered and ' if is_search else ''}materialized."
         )
 

@@ -10,7 +10,6 @@ from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
     at_least_zero,
-    count_text,
     partition_text,
 )
 from assets_app.api.partition_pages import STATES, PartitionLine, PartitionQuery, partition_page
@@ -20,6 +19,7 @@ from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset
 from assets_app.queries.clock import database_now
 from assets_app.queries.lookups import asset_named
+from slicewise.texts import counted
 
 PAGE = 1000
 VERBS = ("list", "verify", "forget", "orphans")
@@ -139,7 +139,7 @@ class Command(SlicewiseCommand):
                 ("partition", "found", "folder"),
                 ((partition_text(row.key), row.reason, row.path) for row in differing),
             )
-        compared = count_text(verification.compared, "partition")
+        compared = counted(verification.compared, "partition")
         if differing:
             words = (
                 "differs from the record. Materialize or forget the partition"
@@ -154,7 +154,7 @@ class Command(SlicewiseCommand):
         if self.json:
             self.print_json({"keys": keys})
         else:
-            number = count_text(len(keys), "partition")
+            number = counted(len(keys), "partition")
             self.say(f"Made {number} of {asset} missing again. The data was not changed.")
 
     def orphans(self, asset: str, remove: bool, yes: bool) -> None:
@@ -165,13 +165,13 @@ class Command(SlicewiseCommand):
         removable = [orphan for orphan in orphans if not orphan.kept]
         if not self.json:
             self.print_orphans(orphans)
-            self.note(f"{count_text(len(orphans), 'partition')} that {asset} no longer has.")
+            self.note(f"{counted(len(orphans), 'partition')} that {asset} no longer has.")
         if not remove or not removable:
             if self.json:
                 self.print_json(orphan_list(orphans))
             return
         if not yes and not self.agrees(
-            f"Remove the data of {count_text(len(removable), 'partition')}?"
+            f"Remove the data of {counted(len(removable), 'partition')}?"
         ):
             raise Failed("Nothing was removed.")
         removable_ids = {orphan.row.partition_id for orphan in removable}
@@ -182,9 +182,9 @@ class Command(SlicewiseCommand):
             )
         else:
             self.print_orphans(removal.kept)
-            self.say(f"Removed the data of {count_text(len(removal.removed), 'partition')}.")
+            self.say(f"Removed the data of {counted(len(removal.removed), 'partition')}.")
         if removal.kept:
-            raise Failed(f"The data of {count_text(len(removal.kept), 'partition')} was kept.")
+            raise Failed(f"The data of {counted(len(removal.kept), 'partition')} was kept.")
 
     def print_orphans(self, orphans: Sequence[Orphan]) -> None:
         if orphans:

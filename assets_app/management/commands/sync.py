@@ -3,11 +3,11 @@
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from accounts_app.management.command import Failed, Refused, SlicewiseCommand, count_text
+from accounts_app.management.command import Failed, Refused, SlicewiseCommand
 from assets_app.catalogue.services import SyncReport, retire_bundles, sync_bundle
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.orphans import materialized_total, orphan_count
-from slicewise.texts import masked_json, masked_text
+from slicewise.texts import counted, listed, masked_json, masked_text
 
 _MOST_NAMED = 20
 
@@ -44,7 +44,7 @@ class Command(SlicewiseCommand):
                 self._print_orphans(orphans[report.bundle.name])
         broken = sum(len(report.errors) for report in reports)
         if broken:
-            raise Failed(f"{broken} error{'' if broken == 1 else 's'} in the bundles.")
+            raise Failed(f"{counted(broken, 'error')} in the bundles.")
 
     def _print(self, report: SyncReport) -> None:
         change = "new version" if report.changed else "unchanged"
@@ -57,21 +57,16 @@ class Command(SlicewiseCommand):
             for warning in asset.warnings:
                 self.note(f"  asset {asset.name!r}: warning: {warning}")
         if report.kept:
-            asset_names = ", ".join(report.kept[:_MOST_NAMED])
-            more = len(report.kept) - _MOST_NAMED
-            self.note(
-                f"  At their last good version: {asset_names}"
-                + (f" and {more:,} more" if more > 0 else "")
-            )
+            self.note(f"  At their last good version: {listed(report.kept, _MOST_NAMED)}")
 
     def _print_orphans(self, orphans: dict[str, int]) -> None:
         for asset, number in list(orphans.items())[:_MOST_NAMED]:
             self.note(
-                f"  {asset} has data of {count_text(number, 'partition')} that its definition does"
+                f"  {asset} has data of {counted(number, 'partition')} that its definition does"
                 f" not have: see slicewise partitions orphans {asset}"
             )
         if len(orphans) > _MOST_NAMED:
-            self.note(f"  So have {count_text(len(orphans) - _MOST_NAMED, 'more asset')}.")
+            self.note(f"  So have {counted(len(orphans) - _MOST_NAMED, 'more asset')}.")
 
 
 def _orphans(report: SyncReport) -> dict[str, int]:

@@ -38,6 +38,7 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
+from slicewise.texts import counted
 from slicewise_server.web.commands.work_progress import WorkProgress
 
 _PLANNED = (
@@ -292,11 +293,7 @@ class Command(SlicewiseCommand):
     def _tell_created(self, backfill: Backfill, wait: bool) -> None:
         if not self.json:
             other_count = backfill.assets.count() - 1
-            others_text = (
-                f", and {other_count} more asset{'s' if other_count > 1 else ''}"
-                if other_count
-                else ""
-            )
+            others_text = f", and {counted(other_count, 'more asset')}" if other_count else ""
             self.say(
                 f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}{others_text}"
             )

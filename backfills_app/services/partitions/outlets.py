@@ -7,6 +7,7 @@ from collections.abc import Collection
 from assets_app.models import Asset
 from backfills_app.models import Backfill
 from backfills_app.services.partitions.frozen_assets import outlets_of
+from slicewise.texts import listed
 
 
 def assets_made(backfill: Backfill) -> list[Asset]:
@@ -23,6 +24,4 @@ def assets_made(backfill: Backfill) -> list[Asset]:
 
 def names_of(assets: Collection[Asset], *, most: int = 10) -> str:
     """Return the names of assets as text; of many assets the first ``most`` names."""
-    names = [asset.name for asset in assets]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return listed([asset.name for asset in assets], most)

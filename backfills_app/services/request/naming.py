@@ -5,6 +5,7 @@ from typing import NamedTuple
 from assets_app.models import Asset
 from assets_app.queries.lookups import no_asset_sentence
 from backfills_app.services.partitions.frozen_assets import refuse_too_many_assets
+from slicewise.texts import listed
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import is_storable
 
@@ -81,9 +82,8 @@ def _by_names(names: object) -> tuple[Asset, ...]:
     if unknown:
         if len(unknown) == 1:
             raise InvalidRequest({"assets": no_asset_sentence(unknown[0])})
-        shown = ", ".join(repr(name) for name in unknown[:_MOST_NAMED])
-        more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
-        raise InvalidRequest({"assets": f"There is no asset {shown}{more}."})
+        shown = listed([repr(name) for name in unknown], _MOST_NAMED)
+        raise InvalidRequest({"assets": f"There is no asset {shown}."})
     return tuple(rows[name] for name in requested_names)
 
 
@@ -113,7 +113,4 @@ def _is_text(value: object) -> bool:
 
 
 def _there_are(names: list[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f" There are: {', '.join(names[:_MOST_NAMED])}{more}."
+    return f" There are: {listed(names, _MOST_NAMED)}." if names else ""

@@ -12,6 +12,7 @@ from backfills_app.services.request.creation import insert_backfill
 from backfills_app.services.request.plan_limits import PlanLimit
 from backfills_app.services.request.planning import plan_of
 from backfills_app.services.request.plans import MOST_HOLDERS, BackfillPlan
+from slicewise.texts import counted, listed
 from slicewise_server.web.request_errors import ConflictingRequest, FieldErrors
 
 _EXAMINED = PlanLimit(partitions=20_000, upstream_rows=100_000)
@@ -109,7 +110,7 @@ def obstacles_of(plan: BackfillPlan, request: BackfillRequest) -> list[Obstacle]
 
 def _missing_upstream(plan: BackfillPlan, missing: int, request: BackfillRequest) -> Obstacle:
     nonexistent = sum(planned.upstream_nonexistent for planned in plan.assets)
-    needing = f"{_partitions(missing)} need{'s' if missing == 1 else ''}"
+    needing = f"{counted(missing, 'partition')} need{'s' if missing == 1 else ''}"
     if nonexistent == missing:
         return Obstacle(
             ObstacleKind.UPSTREAM,
@@ -125,14 +126,8 @@ def _missing_upstream(plan: BackfillPlan, missing: int, request: BackfillRequest
 def _holders(plan: BackfillPlan) -> str:
     held = [partitions for planned in plan.assets for partitions in planned.in_flight_by]
     names = list(dict.fromkeys(partitions.name for partitions in held))
-    rest = len(names) - MOST_HOLDERS
-    more = f" and {rest:,} more" if rest > 0 else ""
-    return ", ".join(names[:MOST_HOLDERS]) + more
+    return listed(names, MOST_HOLDERS)
 
 
 def _counted(number: int) -> str:
-    return f"{_partitions(number)} {'is' if number == 1 else 'are'}"
-
-
-def _partitions(number: int) -> str:
-    return f"{number:,} partition{'' if number == 1 else 's'}"
+    return f"{counted(number, 'partition')} {'is' if number == 1 else 'are'}"
