@@ -38,7 +38,7 @@ CROSS JOIN generate_series(0, %s - 1) AS number
 CROSS JOIN LATERAL (
     SELECT %s::timestamptz + number * interval '1 minute' AS at
 ) AS minute
-WHERE asset.name = 'minutes'
+WHERE asset.name = ANY(%s)
 """
 
 
@@ -46,6 +46,7 @@ def measure(times: int, password: str) -> Iterator[Figure]:
     """Measure all rows; the first account has this password."""
     desk = Desk(password)
     yield from (accept(desk, size, times) for size in (1, 1_000_000))
+    yield from (accept_downstream(desk, size, times) for size in (5_000, 20_000))
     yield expanded(desk, 100_000, 1, times)
     yield expanded(desk, 1_000_000, 8, 1)
     yield previewed(desk, 32_000, times)
@@ -95,15 +96,15 @@ class Desk:
         return answer.json()
 
 
-def accept(desk: Desk, size: int, times: int) -> Figure:
+def accept(desk: Desk, size: int, times: int, *, of: str = "", **options: Any) -> Figure:
     """Measure row 1: a request through the API, beside one INSERT with commit."""
-    desk.ask(size)
-    pairs = in_turns(lambda: seconds(lambda: desk.ask(size)), _one_insert, times)
+    desk.ask(size, **options)
+    pairs = in_turns(lambda: seconds(lambda: desk.ask(size, **options)), _one_insert, times)
     Backfill.objects.all().delete()
     middle, _ = medians(pairs)
     return Figure(
         row=1,
-        work=f"accept a backfill request, {size:,} partitions",
+        work=f"accept a backfill request, {size:,} partitions{of}",
         measured=duration(middle.ours),
         seconds=middle.ours,
         bare=f"one INSERT {duration(middle.bare)}",
@@ -111,6 +112,17 @@ def accept(desk: Desk, size: int, times: int) -> Figure:
         reached=middle.ours <= 0.1,
         times=times,
     )
+
+
+def accept_downstream(desk: Desk, size: int, times: int) -> Figure:
+    """Measure row 1 for partitions on record, every tenth failed, that need as many upstream
+    partitions.
+    """
+    _put_on_record(desk, size, "minutes", "averages")
+    options = {"asset": "averages", "existing": "all"}
+    figure = accept(desk, size, times, of=" and as many upstream, on record", **options)
+    AssetPartition.objects.all().delete()
+    return figure
 
 
 def expanded(desk: Desk, size: int, reach: float, times: int) -> Figure:
@@ -132,8 +144,7 @@ def expanded(desk: Desk, size: int, reach: float, times: int) -> Figure:
 
 def previewed(desk: Desk, size: int, times: int) -> Figure:
     """Measure row 3: a preview through the API, with every tenth partition failed."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SOME_THERE, [size, desk.keys[0].start])
+    _put_on_record(desk, size, "minutes")
     took = median(seconds(lambda: desk.preview(size)) for _ in range(times))
     bare = median(seconds(_one_query) for _ in range(times))
     AssetPartition.objects.all().delete()
@@ -176,6 +187,12 @@ def canceled(desk: Desk, size: int, times: int) -> Figure:
         reached=took <= 0.5,
         times=times,
     )
+
+
+def _put_on_record(desk: Desk, size: int, *assets: str) -> None:
+    """Record the first partitions of each asset, every tenth as failed."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SOME_THERE, [size, desk.keys[0].start, list(assets)])
 
 
 def _one_insert() -> float:

@@ -1,4 +1,6 @@
-"""An asset with more partitions than one would make: a million minutes and more."""
+"""An asset with more partitions than one would make: a million minutes and more; and an asset that
+needs these partitions.
+"""
 
 from datetime import date
 
@@ -12,3 +14,8 @@ MINUTES = PartitionByInterval(
 @asset(partition=MINUTES)
 def minutes(context):
     """Nothing: only the database is measured."""
+
+
+@asset(partition=MINUTES)
+def averages(context, minutes):
+    """Nothing: each partition needs the minute of the same time."""
