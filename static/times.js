@@ -125,10 +125,11 @@ function showDayLabels(root) {
   }
 }
 
-// One line names the zone of all times of a page that has any.
+// One line names the zone of all times of a page that has any. A hint on a cell adds no line, which would
+// move the cell away from the pointer.
 function nameZone() {
   const line = document.querySelector("[data-zone-name]");
-  if (!line?.hidden || !document.querySelector("[data-shown]")) return;
+  if (!line?.hidden || !document.querySelector("[data-shown]:not(.sw-hint *)")) return;
   line.textContent = `Times: ${formatter("exact").resolvedOptions().timeZone}`;
   line.hidden = false;
 }
