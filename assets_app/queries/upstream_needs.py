@@ -65,18 +65,24 @@ class UpstreamNeed:
         return self.needed - self.materialized if self.is_counted else 0
 
     @property
+    def more(self) -> int:
+        """How many partitions are missing beside the named ones."""
+        return max(self.missing - len(self.absent), 0)
+
+    @property
     def failed(self) -> UpstreamPartition | None:
         """A needed partition that failed, if any."""
         return next((row for row in self.absent if row.state == "failed"), None)
 
     @property
     def text(self) -> str:
-        """``22 of 24``, and the partitions that do not exist."""
-        if not self.is_counted:
-            return f"needs {self.needed:,}"
-        reason = self.upstream_gap.reason if self.upstream_gap else ""
-        text = f"{self.materialized:,} of {self.needed:,}"
-        return f"{text}; {reason}" if reason else text
+        """``17 of 31; 14 do not exist: 2024-01-01 to 2024-01-14``: the partitions that do not
+        exist are needed too, as in the progress of a schedule.
+        """
+        upstream_gap = self.upstream_gap
+        needed = self.needed + (upstream_gap.nonexistent.partitions if upstream_gap else 0)
+        text = f"{self.materialized:,} of {needed:,}" if self.is_counted else f"needs {needed:,}"
+        return f"{text}; {upstream_gap.text}" if upstream_gap else text
 
 
 def upstream_needs(

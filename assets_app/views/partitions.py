@@ -86,7 +86,11 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "materialized_by": _run_of_data(row, materializations),
         "mark": mark,
         "late_inputs": late_inputs_of(asset, [key]).get(key, []) if materializations else [],
-        "upstream_gaps": upstream_gaps_of(asset, key, now),
+        "upstream_gaps": [
+            upstream_gap
+            for upstream_gap in upstream_gaps_of(asset, key, now)
+            if upstream_gap.excluded or not (reason and reason.needs)
+        ],
         "window_start": row.window_start if row else window and window.start,
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),

@@ -77,6 +77,29 @@ def test_the_page_and_the_drawer_list_the_same_upstream_partitions(browser: Clie
             assert f'class="key" href="/assets/days/partitions/{day}/">days {day}</a>' in text
 
 
+def test_the_page_and_the_drawer_count_the_upstream_partitions_that_are_not_named(
+    browser: Client,
+) -> None:
+    flights_and_months()
+    for headers in ({}, {"hx-request": "true"}):
+        address = "/assets/months/partitions/2013-04-01/"
+        text = compact(browser.get(address, headers=headers).content.decode())
+        assert '<a href="/assets/days/">days</a>: 0 of 30' in text
+        assert "and 27 more</div>" in text
+
+
+def test_upstream_partitions_that_do_not_exist_are_counted_once_as_needed(browser: Client) -> None:
+    days = asset("days", PartitionByInterval("@daily", start=date(2013, 3, 15)))
+    months = asset("months", PartitionByInterval("@monthly", start=date(2013, 1, 1)))
+    AssetDependency.objects.create(upstream=days, downstream=months, inlet=True)
+    record(days, "2013-03-15..2013-03-31")
+    page = compact(page_at(browser, "/assets/months/partitions/2013-03-01/"))
+    sentence = "17 of 31; 14 do not exist: 2013-03-01 to 2013-03-14"
+    assert f'<a href="/assets/days/">days</a>: {sentence}' in page
+    # In the list of needed partitions and in the reason, and not on a line of its own.
+    assert page.count("14 do not exist") == 2
+
+
 def test_the_drawer_of_a_failed_partition_offers_a_retry_of_the_run(browser: Client) -> None:
     days = flights_and_months()
     run = failed_partition(days, "2013-03-05", error="ValueError: no rows")
