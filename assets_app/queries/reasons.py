@@ -1,7 +1,6 @@
 """Why a partition is in its state, in words: for the pages of partitions, the API and commands."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from assets_app.models import (
@@ -14,37 +13,16 @@ from assets_app.models import (
     SkipReason,
 )
 from assets_app.queries.missed_spans import spans_of
+from assets_app.queries.reason_texts import Reason, moment_text, upstream_reason
 from assets_app.queries.staleness import newer_inputs
-from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition, upstream_needs
+from assets_app.queries.untriggered import untriggered_reason
+from assets_app.queries.upstream_needs import UpstreamNeed, upstream_needs
 from partitions_app.state_badges import waits_for_slot
 from slicewise import Interval
 from slicewise.texts import masked_text
 
 _LONGEST_ERROR = 200
-# The reasons whose sentence has a time, which is not a time that the code of people wrote.
-_WITH_TIMES = frozenset(
-    {"not_yet_due", "before_activation", "waiting_for_tick", "missed_while_paused"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a partition is in its state: a word for programs, and a sentence.
-
-    ``run`` is the run that the sentence names. ``blocker`` is an upstream partition that keeps the
-    partition from being materialized. ``needs`` are the needed upstream partitions by asset.
-    """
-
-    code: str
-    text: str
-    run: int | None = None
-    blocker: UpstreamPartition | None = None
-    needs: tuple[UpstreamNeed, ...] = ()
-
-    @property
-    def has_times(self) -> bool:
-        """Whether the sentence has a time, in UTC, which pages show in the reader's zone."""
-        return self.code in _WITH_TIMES
+_PAUSED = "The asset is paused: the schedule queues no run."
 
 
 def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Reason]:
@@ -75,7 +53,7 @@ def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Re
             window = _window(asset, key)
         except ValueError:
             continue
-        reasons[key] = _missing_reason(asset, window, key_needs, now)
+        reasons[key] = _missing_reason(asset, row, window, key_needs, now)
     return reasons
 
 
@@ -129,13 +107,17 @@ def _error_text(run: Run | None) -> str:
 
 
 def _held_reason(run: Run, needs: tuple[UpstreamNeed, ...]) -> Reason:
-    blocked = _upstream_reason(needs)
+    blocked = upstream_reason(needs, all_needs=needs)
     text = f"Run {run.pk} waits. {blocked.text}" if blocked else f"Run {run.pk} waits for its turn."
     return Reason("waiting", text, run.pk, blocked.blocker if blocked else None, needs)
 
 
 def _missing_reason(
-    asset: Asset, window: Interval | None, needs: tuple[UpstreamNeed, ...], now: datetime
+    asset: Asset,
+    row: AssetPartition | None,
+    window: Interval | None,
+    needs: tuple[UpstreamNeed, ...],
+    now: datetime,
 ) -> Reason:
     """Return why nothing has materialized the partition: the first of the causes that holds."""
     producer = asset.producer
@@ -146,45 +128,56 @@ def _missing_reason(
         text = "Another program writes the asset, and has reported no write."
         return Reason("external", text, needs=needs)
     if ended_at is not None and ended_at > now:
-        return Reason("not_yet_due", f"The time window ends at {_utc(ended_at)}.", needs=needs)
-    return _schedule_reason(asset, Schedule.of(asset), ended_at, needs)
-
-
-def _schedule_reason(
-    asset: Asset,
-    schedule: Schedule | None,
-    ended_at: datetime | None,
-    needs: tuple[UpstreamNeed, ...],
-) -> Reason:
-    """Return why the schedule has not queued a partition that has ended."""
-    blocked = _upstream_reason(needs)
+        text = f"The time window ends at {moment_text(ended_at)}."
+        return Reason("not_yet_due", text, needs=needs)
+    schedule = Schedule.of(asset)
     if schedule is None or schedule.rule is None:
         text = "The asset has no schedule: only requests and backfills run it."
+        blocked = upstream_reason(needs, all_needs=needs)
         return blocked or Reason("no_schedule", text, needs=needs)
+    if schedule.by_time:
+        return _time_reason(asset, schedule, ended_at, needs)
+    reason = untriggered_reason(schedule, row, ended_at, needs, now)
+    return _paused_reason(reason) if asset.paused else reason
+
+
+def _paused_reason(reason: Reason) -> Reason:
+    """Return the pause as the reason, and the cause that stays after the pause, if any."""
+    match reason.code:
+        case "waiting_for_tick":
+            text = _PAUSED
+        case "not_triggered":
+            text = (
+                f"{_PAUSED} Unpausing does not make the partition due: materialize the partition,"
+                " or start a backfill."
+            )
+        case _:
+            text = f"{_PAUSED} {reason.text}"
+    return reason.with_text(text, "paused")
+
+
+def _time_reason(
+    asset: Asset, schedule: Schedule, ended_at: datetime | None, needs: tuple[UpstreamNeed, ...]
+) -> Reason:
+    """Return why a schedule by time has not queued a partition that has ended."""
     # A tick before the pause has handled the windows that ended before.
     in_pause, handled_until = schedule.is_in_pause, schedule.handled_until
     since = (in_pause and schedule.handled_before_pause) or handled_until
-    is_handled = schedule.by_time and ended_at is not None and ended_at <= since
+    is_handled = ended_at is not None and ended_at <= since
     if asset.paused and not is_handled:
-        return Reason("paused", "The asset is paused: the schedule queues no run.", needs=needs)
-    if schedule.by_time and ended_at is not None and ended_at <= asset.activated_at:
+        return Reason("paused", _PAUSED, needs=needs)
+    if ended_at is not None and ended_at <= asset.activated_at:
         return Reason(
             "before_activation",
-            f"The time window ended before the asset was activated at {_utc(asset.activated_at)}:"
-            " a schedule never fills the past.",
+            "The time window ended before the asset was activated at"
+            f" {moment_text(asset.activated_at)}: a schedule never fills the past.",
             needs=needs,
         )
-    if blocked:
-        return blocked
-    if schedule.by_time:
-        return _missed_reason(schedule, ended_at, needs) or _tick_reason(
-            schedule.next_at, schedule.handled_until, ended_at, needs
-        )
-    return Reason(
-        "not_triggered",
-        "All upstream partitions are materialized, but no scheduled upstream run has made the"
-        " partition due.",
-        needs=needs,
+    blocked = upstream_reason(needs, all_needs=needs)
+    return (
+        blocked
+        or _missed_reason(schedule, ended_at, needs)
+        or _tick_reason(schedule.next_at, schedule.handled_until, ended_at, needs)
     )
 
 
@@ -198,8 +191,8 @@ def _missed_reason(
     if not any(since < ended_at <= until for since, until in spans_of(schedule, unpaused_at)):
         return None
     text = (
-        f"The partition came due while the asset was paused, from {_utc(paused_at)} to"
-        f" {_utc(unpaused_at)}: the schedule does not queue the partition any more."
+        f"The partition came due while the asset was paused, from {moment_text(paused_at)} to"
+        f" {moment_text(unpaused_at)}: the schedule does not queue the partition any more."
     )
     return Reason("missed_while_paused", text, needs=needs)
 
@@ -217,37 +210,9 @@ def _tick_reason(
         return Reason("not_queued", text, needs=needs)
     if next_at is None:
         return Reason("schedule_ended", "The schedule has no further ticks.", needs=needs)
-    return Reason("waiting_for_tick", f"Due at the next tick at {_utc(next_at)}.", needs=needs)
-
-
-def _upstream_reason(needs: tuple[UpstreamNeed, ...]) -> Reason | None:
-    """Return the upstream partitions that block a partition: failed ones first, then missing."""
-    for need in needs:
-        if need.failed is not None:
-            run = f" (run {need.failed.run})" if need.failed.run else ""
-            return Reason(
-                "upstream_failed",
-                f"Upstream failed: {need.failed.name}{run}.",
-                need.failed.run,
-                need.failed,
-                needs,
-            )
-    for need in needs:
-        if need.missing:
-            names = ", ".join(row.name for row in need.absent)
-            more = need.missing - len(need.absent)
-            text = f"Waiting for {need.missing:,} of {need.needed:,} of {need.asset.name}: {names}"
-            text += f" and {more:,} more." if more > 0 else "."
-            return Reason("waiting_for_upstream", text, None, need.absent[0], needs)
-    for need in needs:
-        if need.upstream_gap is not None:
-            text = f"Needed upstream partitions do not exist: {need.upstream_gap.reason}."
-            return Reason("upstream_does_not_exist", text, needs=needs)
-    return None
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+    return Reason(
+        "waiting_for_tick", f"Due at the next tick at {moment_text(next_at)}.", needs=needs
+    )
 
 
 def reason_of(asset: Asset, key: str, now: datetime) -> Reason | None:

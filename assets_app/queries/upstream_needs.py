@@ -20,12 +20,15 @@ _MOST_NAMED = 3
 
 _STATES = """
 SELECT requested.number, partition.version > 0, partition.state, partition.held_by_id,
-    partition.last_run_id
+    partition.last_run_id, coalesce(maker.trigger = 'backfill', false), partition.materialized_at
 FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[])
     AS requested(number, asset_id, identity, key)
 JOIN assets_app_assetpartition AS partition
     ON partition.asset_id = requested.asset_id AND partition.identity = requested.identity
    AND partition.key = requested.key
+LEFT JOIN assets_app_materialization AS materialization
+    ON materialization.partition_id = partition.id AND materialization.version = partition.version
+LEFT JOIN assets_app_run AS maker ON maker.id = materialization.run_id
 """
 
 
@@ -49,7 +52,8 @@ class UpstreamNeed:
 
     ``absent`` are the first partitions that are not materialized, failed ones first.
     ``upstream_gap`` names needed partitions that do not exist. ``is_counted`` is False where too
-    many are needed.
+    many are needed. ``backfilled`` counts the materialized partitions that a backfill wrote, and
+    ``newest_at`` is when the newest was materialized.
     """
 
     asset: Asset
@@ -58,6 +62,8 @@ class UpstreamNeed:
     absent: tuple[UpstreamPartition, ...] = ()
     upstream_gap: UpstreamGap | None = None
     is_counted: bool = True
+    backfilled: int = 0
+    newest_at: datetime | None = None
 
     @property
     def missing(self) -> int:
@@ -135,6 +141,8 @@ class _State(NamedTuple):
     state: str
     held_by: int | None
     last_run: int | None
+    is_from_backfill: bool
+    materialized_at: datetime | None
 
 
 def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
@@ -143,6 +151,7 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
     needs: dict[str, list[UpstreamNeed]] = defaultdict(list)
     for draft in drafts:
         present_states = [states.get((draft.asset.pk, text)) for text in draft.texts]
+        made_states = [state for state in present_states if state and state.is_materialized]
         absent = sorted(
             (
                 _absent(draft.asset, text, state)
@@ -155,10 +164,12 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
             UpstreamNeed(
                 draft.asset,
                 draft.needed,
-                sum(state is not None and state.is_materialized for state in present_states),
+                len(made_states),
                 tuple(absent[:_MOST_NAMED]),
                 draft.upstream_gap,
                 draft.is_counted,
+                sum(state.is_from_backfill for state in made_states),
+                max((s.materialized_at for s in made_states if s.materialized_at), default=None),
             )
         )
     return needs

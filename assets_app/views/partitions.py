@@ -31,7 +31,8 @@ from assets_app.queries.clock import database_now
 from assets_app.queries.inputs_read import inputs_of
 from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.overdue import late_marks
-from assets_app.queries.reasons import Reason, reason_of
+from assets_app.queries.reason_texts import Reason
+from assets_app.queries.reasons import reason_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.queries.validation_outcomes import outcomes_of_runs
 from assets_app.scheduling.upstream_gaps import upstream_gaps_of

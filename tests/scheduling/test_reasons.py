@@ -1,22 +1,29 @@
 """Why a partition is in its state, in words."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Gateway, Schedule
+from assets_app.models import Asset, AssetPartition, Gateway, Run, Schedule, Trigger
 from assets_app.queries.reasons import reason_of, reasons_of
-from slicewise import PartitionMapping
+from slicewise import PartitionByInterval, PartitionMapping
 from tests.factories import AIRPORTS, asset, external
+from tests.scheduling.beats import look
 from tests.scheduling.scheduled_assets import (
     DAILY,
     HOURLY,
+    after,
+    all_of,
+    any_of,
     at,
     by,
     cron,
     fail,
+    fresh,
     make,
     scheduled,
     write,
@@ -146,3 +153,117 @@ def test_the_reasons_of_a_page_take_as_many_statements_as_the_reason_of_one(
             assert len(reasons_of(fresh, keys, NOW)) == len(keys)
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 7
+
+
+# ---------------------------------------------------------------- schedules by assets
+
+NOT_DUE_BY_BACKFILLS = "The upstream partitions came from a backfill, which triggers nothing."
+NEXT_STEP = "Materialize the partition now, or start a backfill."
+
+
+def backfilled(of: Asset, selection: str, gateway: Gateway, user: User) -> None:
+    """Write partitions as a backfill does."""
+    write(of, selection, gateway, user)
+    Run.objects.filter(asset=of).update(trigger=Trigger.BACKFILL)
+
+
+def report(*, since: int = 1) -> Asset:
+    """Create a report that waits six hours for b, with a schedule that began on a day of July."""
+    waits = any_of(all_of(by("a"), by("b")), all_of(by("a"), after(timedelta(hours=6))))
+    return scheduled("report", waits, DAILY, since=at(2024, 7, since))
+
+
+def test_upstream_data_of_a_backfill_is_told_as_the_cause_and_the_missing_input_is_not(
+    alice: User, gateway: Gateway
+) -> None:
+    a, _, late = asset("a", DAILY), asset("b", DAILY), report(since=9)
+    backfilled(a, "2024-07-03", gateway, alice)
+    assert why(late, "2024-07-03") == (
+        "not_triggered",
+        f"{NOT_DUE_BY_BACKFILLS} The time window ended before the schedule began at 2024-07-09"
+        " 00:00 UTC: a time alone does not make the partition due. The next write of a needed"
+        f" partition of a or b by a schedule, a person or a report makes the partition due."
+        f" {NEXT_STEP}",
+    )
+    look(at(2024, 7, 9))
+    write(a, "2024-07-03", gateway, alice)
+    look(NOW)
+    assert Run.objects.filter(asset=late).count() == 1
+
+
+def test_a_partition_of_upstream_partitions_that_backfills_wrote_tells_the_backfills(
+    alice: User, gateway: Gateway
+) -> None:
+    a, b = asset("a", DAILY), asset("b", DAILY)
+    both = scheduled("both", all_of(by("a"), by("b")), DAILY, since=BEGAN)
+    backfilled(a, "2024-07-03..2024-07-04", gateway, alice)
+    assert why(both, "2024-07-03") == (
+        "waiting_for_upstream", "Waiting for 1 of 1 of b: b 2024-07-03.",
+    )  # fmt: skip
+    write(b, "2024-07-03", gateway, alice)
+    assert why(both, "2024-07-03")[1].startswith(
+        "Upstream partitions of a came from a backfill, which triggers nothing. The next write"
+    )
+    backfilled(b, "2024-07-04", gateway, alice)
+    assert why(both, "2024-07-04")[1].startswith(f"{NOT_DUE_BY_BACKFILLS} The next write")
+    Run.objects.update(trigger=Trigger.MANUAL)
+    assert why(both, "2024-07-04")[1].startswith("No write of an upstream partition has made")
+    AssetPartition.objects.update(materialized_at=at(2024, 6, 30))
+    Schedule.objects.update(paused_at=at(2024, 6, 29), unpaused_at=at(2024, 6, 30, 1))
+    assert "materialized while the asset was paused, from 2024-06-29" in why(both, "2024-07-04")[1]
+    Schedule.objects.update(paused_at=None, unpaused_at=None, began_at=BEGAN)
+    assert "before the schedule began at 2024-07-01" in why(both, "2024-07-04")[1]
+
+
+def test_the_way_that_lacks_the_least_tells_the_reason_and_the_other_ways_are_named(
+    alice: User, gateway: Gateway
+) -> None:
+    a, b = asset("a", DAILY), asset("b", DAILY)
+    late = report()
+    assert why(late, "2024-07-03")[1] == "Waiting for 1 of 1 of a: a 2024-07-03."
+    write(b, "2024-07-08", gateway, alice)
+    write(a, "2024-07-09", gateway, alice)
+    look(NOW - timedelta(hours=1))
+    assert why(late, "2024-07-08")[1] == "Waiting for 1 of 1 of a: a 2024-07-08."
+    assert why(late, "2024-07-09") == (
+        "waiting_for_tick",
+        "Due at the tick of the schedule at 2024-07-10 06:00 UTC. Another way of the schedule waits"
+        " for b.",
+    )
+    either = scheduled("either", any_of(by("a"), by("b")), DAILY, since=BEGAN)
+    assert why(either, "2024-07-03")[1] == (
+        "Waiting for 1 of 1 of a: a 2024-07-03. Another way of the schedule waits for b."
+    )
+
+
+def test_a_partition_that_waits_for_fresh_data_says_so(alice: User, gateway: Gateway) -> None:
+    a, model = asset("a", DAILY), asset("model")
+    within = timedelta(hours=1)
+    waits = all_of(by("a"), fresh("model", within))
+    scores = scheduled("scores", waits, DAILY, since=BEGAN, upstream={"model": None})
+    write(a, "2024-07-03", gateway, alice)
+    write(model, "", gateway, alice)
+    AssetPartition.objects.filter(asset=model).update(materialized_at=NOW - 2 * within)
+    assert why(scores, "2024-07-03") == ("waiting_for_fresh", "Waiting for fresh data of model.")
+    AssetPartition.objects.filter(asset=model).update(materialized_at=NOW)
+    assert why(scores, "2024-07-03")[0] == "not_triggered"
+
+
+def test_a_paused_asset_tells_also_what_the_partition_lacks_after_the_pause(
+    alice: User, gateway: Gateway
+) -> None:
+    days = asset("days", PartitionByInterval("@daily", start="2024-06-15"))
+    monthly = PartitionByInterval("@monthly", start="2024-01-01")
+    months = scheduled("months", by("days"), monthly, since=BEGAN)
+    gap = (
+        "Needed upstream partitions do not exist: days, 14 do not exist: 2024-06-01 to 2024-06-14."
+        " The schedule never makes the partition due."
+    )
+    assert why(months, "2024-06-01") == ("upstream_does_not_exist", gap)
+    both = scheduled("both", by("days"), DAILY, since=BEGAN)
+    Asset.objects.update(paused=True)
+    pause = "The asset is paused: the schedule queues no run."
+    assert why(months, "2024-06-01") == ("paused", f"{pause} {gap}")
+    assert why(both, "2024-07-03")[1] == f"{pause} Waiting for 1 of 1 of days: days 2024-07-03."
+    backfilled(days, "2024-07-03", gateway, alice)
+    assert why(both, "2024-07-03")[1].startswith(f"{pause} Unpausing does not make")

@@ -1,0 +1,143 @@
+"""Why a schedule by assets has not queued a partition, in words."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from assets_app.models import AssetPartition, Schedule
+from assets_app.queries.reason_texts import Reason, moment_text, upstream_reason
+from assets_app.queries.schedule_ways import Way, ways_of
+from assets_app.queries.upstream_needs import UpstreamNeed
+from slicewise.declaring import schedule_names
+
+_MOST_OTHER_WAYS = 2
+
+
+def untriggered_reason(
+    schedule: Schedule,
+    row: AssetPartition | None,
+    ended_at: datetime | None,
+    needs: tuple[UpstreamNeed, ...],
+    now: datetime,
+) -> Reason:
+    """Return why a schedule by assets has not queued a partition whose window has ended, if the
+    partition has one: the assets or the time that the schedule waits for, or the cause why data
+    that is there has made nothing due.
+    """
+    ways = _possible_ways(ways_of(schedule, needs, ended_at, now), needs)
+    postponed_until = _postponed_until(row, now)
+    ready_ways = [way for way in ways if way.is_ready]
+    if not ready_ways:
+        return _blocked_reason(ways, needs)
+    waiting_until = [way.until for way in ready_ways if way.until is not None]
+    soonest = min(waiting_until) if len(waiting_until) == len(ready_ways) else None
+    if postponed_until is not None:
+        soonest = postponed_until
+    elif soonest is not None and (
+        soonest <= schedule.handled_until
+        or (ended_at is not None and ended_at <= schedule.began_at)
+    ):
+        soonest = None
+    if soonest is not None:
+        other_ways_text = _other_ways([way for way in ways if not way.is_ready])
+        text = f"Due at the tick of the schedule at {moment_text(soonest)}.{other_ways_text}"
+        return Reason("waiting_for_tick", text, needs=needs)
+    return Reason("not_triggered", _not_triggered_text(schedule, ended_at, needs), needs=needs)
+
+
+def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
+    """Return the ways without partitions that do not exist; all ways if each way needs some."""
+    never = {need.asset.name for need in needs if need.upstream_gap is not None}
+    return [way for way in ways if not way.missing & never] or ways
+
+
+def _postponed_until(row: AssetPartition | None, now: datetime) -> datetime | None:
+    """Return the tick until which the schedule has put a partition off; None without one."""
+    if row is None or not row.due_again or row.due_at is None or row.due_at <= now:
+        return None
+    # A partition that waits for a fresh asset is put off until then, for ages.
+    return row.due_at if row.due_at.year < datetime.max.year else None
+
+
+def _blocked_reason(ways: Sequence[Way], needs: tuple[UpstreamNeed, ...]) -> Reason:
+    """Return the reason of a partition none of whose ways has all assets: the first way's assets,
+    and the assets of the other ways.
+    """
+    first = ways[0]
+    names = first.missing | first.old
+    other_ways_text = _other_ways([way for way in ways[1:] if not names <= way.missing | way.old])
+    gaps = [need for need in needs if need.asset.name in first.missing and need.upstream_gap]
+    lacking = [need for need in needs if need.asset.name in first.missing]
+    blocked = _gap_reason(gaps, needs) if gaps else upstream_reason(lacking, all_needs=needs)
+    if blocked is not None:
+        return blocked.with_text(blocked.text + other_ways_text)
+    text = f"Waiting for fresh data of {_names(sorted(first.old))}.{other_ways_text}"
+    return Reason("waiting_for_fresh", text, needs=needs)
+
+
+def _gap_reason(gaps: Sequence[UpstreamNeed], needs: tuple[UpstreamNeed, ...]) -> Reason:
+    gap_texts = [need.upstream_gap.reason for need in gaps if need.upstream_gap]
+    text = (
+        f"Needed upstream partitions do not exist: {'; '.join(gap_texts)}."
+        " The schedule never makes the partition due."
+    )
+    return Reason("upstream_does_not_exist", text, needs=needs)
+
+
+def _other_ways(ways: Sequence[Way]) -> str:
+    """Return a sentence on the assets that the other ways of the schedule lack, if any."""
+    texts = [
+        _names(sorted(way.missing | way.old)) for way in ways[:_MOST_OTHER_WAYS] if not way.is_ready
+    ]
+    if not texts:
+        return ""
+    verb = "Another way" if len(texts) == 1 else "Other ways"
+    waits = "waits" if len(texts) == 1 else "wait"
+    return f" {verb} of the schedule {waits} for {', or for '.join(texts)}."
+
+
+def _not_triggered_text(
+    schedule: Schedule, ended_at: datetime | None, needs: Sequence[UpstreamNeed]
+) -> str:
+    """Return why present data has made nothing due, and the two steps that make the partition."""
+    names = schedule_names((schedule.rule or {})["schedule"])
+    sentences = [_data_text(schedule, [need for need in needs if need.asset.name in names])]
+    if schedule.joins_times and ended_at is not None and ended_at <= schedule.began_at:
+        sentences.append(
+            "The time window ended before the schedule began at"
+            f" {moment_text(schedule.began_at)}: a time alone does not make the partition due."
+        )
+    if all(need.is_counted for need in needs):
+        sentences.append(
+            f"The next write of a needed partition of {_names(names, 'or')} by a schedule, a"
+            " person or a report makes the partition due."
+        )
+    return " ".join([*sentences, "Materialize the partition now, or start a backfill."])
+
+
+def _data_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
+    """Return why the upstream partitions that are materialized have made nothing due."""
+    present = [need for need in needs if need.materialized]
+    from_backfill = [need for need in present if need.backfilled]
+    if from_backfill and all(need.backfilled == need.materialized for need in present):
+        return "The upstream partitions came from a backfill, which triggers nothing."
+    if from_backfill:
+        names = _names([need.asset.name for need in from_backfill])
+        return f"Upstream partitions of {names} came from a backfill, which triggers nothing."
+    times = [need.newest_at for need in present if need.newest_at is not None]
+    newest_at = max(times, default=None)
+    paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
+    if newest_at and paused_at and unpaused_at and paused_at <= newest_at <= unpaused_at:
+        return (
+            f"The upstream partitions were materialized while the asset was paused, from"
+            f" {moment_text(paused_at)} to {moment_text(unpaused_at)}."
+        )
+    if newest_at and newest_at <= schedule.began_at:
+        return (
+            "The upstream partitions were materialized before the schedule began at"
+            f" {moment_text(schedule.began_at)}."
+        )
+    return "No write of an upstream partition has made the partition due."
+
+
+def _names(names: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
