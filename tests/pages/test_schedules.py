@@ -17,11 +17,14 @@ from assets_app.execution.request.reporting import ReportedWrite, report_write
 from assets_app.models import (
     Asset,
     Gateway,
+    GroupKind,
     Run,
+    RunGroup,
     Schedule,
     ScheduleTick,
     ScheduleTruncation,
     TickReason,
+    Trigger,
 )
 from assets_app.queries import ticks
 from assets_app.scheduling.failures import record_failures
@@ -146,6 +149,23 @@ def test_materialized_upstream_partitions_are_counted_and_missing_ones_are_named
     assert 'href="/assets/hourly/partitions/2024-07-01T05:00Z/"' in text
     write(hourly, "2024-07-01T05:00Z", gateway, alice)
     assert "of 24" not in shown(browser, "daily")
+
+
+def test_the_list_of_waiting_partitions_says_which_partitions_it_lacks(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-01T04:00Z", gateway, alice)
+    Run.objects.update(trigger=Trigger.BACKFILL)
+    RunGroup.objects.update(kind=GroupKind.BACKFILL)
+    assert progress_of(daily, at(2024, 7, 3)) == []
+    page = compact(shown(browser, "daily"))
+    assert "whose inputs all came from ended backfills, which trigger nothing" in page
+    assert '<a href="/assets/daily/">The grid</a>' in page
+    assert "that the next tick makes due" not in page
+    reason = compact(page_at(browser, "/assets/daily/partitions/2024-07-01/"))
+    assert "Waiting for 19 of 24 of hourly" in reason
 
 
 def test_nonexistent_and_excluded_upstream_partitions_are_shown_with_their_number(
