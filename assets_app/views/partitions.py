@@ -1,6 +1,7 @@
 """The page of one partition, and the form that materializes partitions."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -29,7 +30,8 @@ from assets_app.queries import pages
 from assets_app.queries.adjacent import adjacent_to, followers_of_partition
 from assets_app.queries.clock import database_now
 from assets_app.queries.inputs_read import inputs_of
-from assets_app.queries.late_inputs import late_inputs_of
+from assets_app.queries.late_inputs import LateInputFact, late_inputs_of
+from assets_app.queries.missing_inputs import MissingInput, missing_inputs_of
 from assets_app.queries.overdue import late_marks
 from assets_app.queries.reason_texts import Reason
 from assets_app.queries.reasons import reason_of
@@ -72,6 +74,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     newer = newer_inputs(asset, [key]).get(key) if materializations else None
     now = database_now()
     mark = late_marks(asset, [key], now).get(key)
+    late_inputs = late_inputs_of(asset, [key]).get(key, []) if materializations else []
     reason = reason_of(asset, key, now)
     context = {
         "reason": reason,
@@ -86,7 +89,8 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "newer": newer,
         "materialized_by": _run_of_data(row, materializations),
         "mark": mark,
-        "late_inputs": late_inputs_of(asset, [key]).get(key, []) if materializations else [],
+        "late_inputs": late_inputs,
+        "missing_inputs": _missing_inputs(asset, row, materializations, late_inputs, now),
         "upstream_gaps": [
             upstream_gap
             for upstream_gap in upstream_gaps_of(asset, key, now)
@@ -230,6 +234,20 @@ def _run_of_data(
     if row is None or not materializations or materializations[0].version != row.version:
         return None
     return materializations[0].run_id
+
+
+def _missing_inputs(
+    asset: Asset,
+    row: AssetPartition | None,
+    materializations: Sequence[Materialization],
+    late_inputs: Sequence[LateInputFact],
+    now: datetime,
+) -> list[MissingInput]:
+    """Return the inputs that the data in place lacks, beside those that the schedule recorded."""
+    if row is None or not materializations or materializations[0].version != row.version:
+        return []
+    explained = [late.asset.pk for late in late_inputs]
+    return missing_inputs_of(asset, row, materializations[0], now, explained)
 
 
 def _of_last_attempt(results: list[ValidationResult]) -> list[ValidationResult]:

@@ -16,7 +16,7 @@ from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.freshness import watch_freshness
 from partitions_app.models import PartitionDefinition
-from slicewise import PartitionByInterval
+from slicewise import PartitionByInterval, PartitionMapping
 from slicewise.declaring import ExternalSpec
 from tests.cli.commands import json_of, output_of
 from tests.clients import api_client_of
@@ -278,6 +278,29 @@ def test_the_page_and_the_api_say_what_was_missing(
          "keys": ["2024-07-01"], "newest_at": None},
     ]  # fmt: skip
     assert line["stale"] is False
+
+
+def test_the_page_says_what_a_run_by_hand_did_not_have(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    a, b = asset("a", DAILY), asset("b", DAILY)
+    names: dict[str, PartitionMapping | None] = {"a": None, "b": None}
+    both = all_of(by("a"), by("b"))
+    report = scheduled("report", both, DAILY, since=at(2024, 7, 1), upstream=names)
+    write(a, "2024-07-01", gateway, alice)
+    write(report, "2024-07-01", gateway, alice)
+    address = "/assets/report/partitions/2024-07-01/"
+    page = compact(browser.get(address).content.decode())
+    sentence = "was missing when the partition was materialized:<bdi>2024-07-01</bdi>"
+    assert "<dt>Missing inputs</dt>" in page
+    assert page.count("was missing") == page.count(sentence) == 1
+    assert "Late inputs" not in page
+    write(b, "2024-07-01", gateway, alice)
+    page = compact(browser.get(address).content.decode())
+    assert sentence in page
+    assert "is up to date" in page
+    write(report, "2024-07-01", gateway, alice)
+    assert "was missing" not in browser.get(address).content.decode()
 
 
 def test_it_is_stale_once_the_missing_input_comes(alice: User, gateway: Gateway) -> None:
