@@ -1,4 +1,5 @@
-"""Impact: the partitions downstream of some partitions, which a change of these makes stale.
+"""Impact: the partitions downstream of some partitions, which a change of these makes stale, or
+which wait for these.
 
 Only assets that read an upstream asset become stale. A direct reader is stale at once, and a reader
 of a reader after the direct reader has been materialized again. Partitions are sets throughout,
@@ -26,6 +27,7 @@ from assets_app.queries.edges import (
     times_on_record,
     with_time_since,
 )
+from assets_app.queries.impact_waiting import WaitingPartitions, waiting_by_asset
 from assets_app.queries.keys import known_partitions
 
 # So many keys are compared with sets one by one, for all assets together.
@@ -34,19 +36,29 @@ _MOST_KEYS = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactedAsset(ReachedAsset):
-    """A downstream asset with its partitions that become stale, and the upstream assets that it
-    reads on the way, each with the mapping in words.
+    """A downstream asset with its partitions that become stale, its partitions that wait, and the
+    upstream assets that it reads on the way, each with the mapping in words.
     """
 
     reads: list[tuple[str, str]]
     # Whether all of the partitions are materialized. Otherwise there were too many to compare, and
     # some of these may be missing.
     is_exact: bool
+    # The partitions that wait for selected ones; None if only the assets were asked for.
+    waiting: WaitingPartitions | None
 
     @property
     def bound(self) -> str:
         """The word before the number of partitions; empty for an exact number."""
-        if self.is_exact:
+        return self._bound(is_exact=self.is_exact)
+
+    @property
+    def waiting_bound(self) -> str:
+        """The word before the number of waiting partitions; empty for an exact number."""
+        return self._bound(is_exact=self.waiting is not None and self.waiting.is_exact)
+
+    def _bound(self, *, is_exact: bool) -> str:
+        if is_exact:
             return "at least" if self.is_partial else ""
         return "about" if self.is_partial else "up to"
 
@@ -58,6 +70,11 @@ class Impact:
     assets: list[ImpactedAsset]
     further: int
 
+    @property
+    def any_waiting(self) -> bool:
+        """Whether any partition waits for selected ones."""
+        return any(line.waiting is not None and line.waiting.partitions for line in self.assets)
+
 
 def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime) -> Impact:
     """Return the impact of a change of the chosen partitions; None stands for the assets alone."""
@@ -65,7 +82,11 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
     walk = walk_from(asset.pk, downstream_ids)
     rows = walk.rows
     edges = edges_by_downstream([asset.pk, *rows], rows)
-    sets = {} if chosen is None else _partitions_by_asset(asset, chosen, edges, rows, now)
+    sets, waiting = {}, {}
+    if chosen is not None:
+        times = times_on_record([asset, *rows.values()])
+        sets = _partitions_by_asset(asset, chosen, edges, rows, times, now)
+        waiting = waiting_by_asset(asset, chosen, edges, rows, times, now)
     # A sync may have changed a definition after the rows of the assets were read.
     upstream_assets = [edge.upstream for of_asset in edges.values() for edge in of_asset]
     sides = sides_of([*upstream_assets, *rows.values()])
@@ -77,6 +98,7 @@ def impact_of(asset: Asset, chosen: slicewise.PartitionSet | None, now: datetime
                 hidden_neighbours=walk.hidden_neighbours.get(pk, 0),
                 is_partial=pk in walk.partial,
                 reads=[(edge.upstream.name, mapping_of_edge(edge, sides)) for edge in edges[pk]],
+                waiting=waiting.get(pk),
                 **sets.get(pk, _NOT_ASKED)._asdict(),
             )
             for pk in rows
@@ -90,13 +112,13 @@ def _partitions_by_asset(
     chosen: slicewise.PartitionSet,
     edges: Mapping[int, list[AssetDependency]],
     rows: Mapping[int, Asset],
+    times: Mapping[int, TimeOnRecord],
     now: datetime,
 ) -> dict[int, "_StalePartitions"]:
     """Return the materialized partitions that follow from the chosen ones, by asset id.
 
     A partition that was never materialized does not become stale, and passes nothing on.
     """
-    times = times_on_record([asset, *rows.values()])
     sets = {asset.pk: _StalePartitions(chosen, is_exact=True)}
     room = _MOST_KEYS
     for pk, downstream in rows.items():
