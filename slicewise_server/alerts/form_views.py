@@ -19,6 +19,7 @@ from slicewise_server.alerts import services
 from slicewise_server.alerts.forms import AlertRuleForm, ChannelForm
 from slicewise_server.alerts.lookups import channel_named, rule_named
 from slicewise_server.alerts.models import UNSENT_STATES, AlertRule, Channel
+from slicewise_server.alerts.unknown_assets import warning_of
 from slicewise_server.web.forms import ServiceForm
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
@@ -168,6 +169,8 @@ def _save_rule(
             form.refuse(refused)
         else:
             messages.success(request, f"Alert rule {saved.name} saved.")
+            if warning := warning_of(saved):
+                messages.warning(request, warning)
             return redirect("alerts:alerts")
     context = {
         "alert_rule": alert_rule,

@@ -1,5 +1,6 @@
 """Channels, alert rules, and deliveries."""
 
+from datetime import datetime
 from uuid import uuid4
 
 from django.db import models
@@ -178,3 +179,13 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return str(self.key)
+
+    @property
+    def waits_for_channel(self) -> bool:
+        """Whether the channel has failed and the message has had no try."""
+        return self.channel.failures > 0 and not self.tries
+
+    @property
+    def next_try_at(self) -> datetime:
+        """The earliest time of the next try, which a failing channel delays."""
+        return max(self.send_at, self.channel.retry_at or self.send_at)

@@ -15,6 +15,7 @@ from slicewise_server.alerts.declared_rules import alerts_without_channel
 from slicewise_server.alerts.lookups import channel_named, delivery_with
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
 from slicewise_server.alerts.services import resend, send_test
+from slicewise_server.alerts.unknown_assets import unknown_assets
 from slicewise_server.web.listing import page_of_rows, unchanged, version_of
 from slicewise_server.web.request_errors import ConflictingRequest
 
@@ -74,16 +75,24 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     channels = list(Channel.objects.all())
     alert_rules = list(AlertRule.objects.select_related("channel"))
     without_channel = alerts_without_channel()
+    unknown = unknown_assets(alert_rules)
     polled_values = [
-        [(channel.pk, channel.active, channel.failures, channel.error) for channel in channels],
+        [
+            (channel.pk, channel.active, channel.failures, channel.error, channel.retry_at)
+            for channel in channels
+        ],
         [(alert_rule.pk, alert_rule.active, alert_rule.assets) for alert_rule in alert_rules],
-        without_channel,
-        [(delivery.pk, delivery.state, delivery.tries) for delivery in page.items],
+        [without_channel, unknown],
+        [
+            (delivery.pk, delivery.state, delivery.tries, delivery.send_at)
+            for delivery in page.items
+        ],
     ]
     return {
         "channels": channels,
         "alert_rules": alert_rules,
         "without_channel": without_channel,
+        "unknown_assets": unknown,
         "page": page,
         "states": DeliveryState.choices,
         "may_change": may(request.user, Action.ALERTS),

@@ -10,6 +10,7 @@ from slicewise_server.alerts import services
 from slicewise_server.alerts.models import AlertRule, Channel
 from slicewise_server.alerts.secrets import decrypt
 from tests.clients import browser_of
+from tests.factories import asset
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://hooks.example/T0/s3cret"
@@ -186,3 +187,26 @@ def test_who_may_not_change_alerts_is_refused(vera: User, olga: User, channel: C
     assert "Not permitted." in asked
     assert 'class="btn btn-danger"' not in asked
     assert "/alerts/new-channel/" not in editor.get("/alerts/").content.decode()
+
+
+def test_a_name_that_no_asset_has_is_saved_with_a_warning(
+    browser: Client, channel: Channel
+) -> None:
+    for name in ("clicks", "conversion"):
+        asset(name)
+    form = {"name": "shop", "channel": "hook", "gather_seconds": "30", "active": "on"}
+    form["assets"] = "clicks\nconversoin\nlater"
+    text = browser.post("/alerts/new-rule/", form, follow=True).content.decode()
+    assert "Alert rule shop saved." in text
+    assert (
+        "No definition file declares conversoin (did you mean conversion?), later."
+        " The rule sends no alerts of such an asset until a file declares the asset." in text
+    )
+    assert AlertRule.objects.get().assets == ["clicks", "conversoin", "later"]
+    listed = "Rule shop names assets that no definition file declares: conversoin, later."
+    assert listed in " ".join(browser.get("/alerts/").content.decode().split())
+    for name in ("conversoin", "later"):
+        asset(name)
+    assert "names assets that no" not in browser.get("/alerts/").content.decode()
+    answer = browser.post("/alerts/rules/shop/", form, follow=True)
+    assert "No definition file declares" not in answer.content.decode()

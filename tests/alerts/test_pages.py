@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
 
 from accounts_app.models import User
@@ -97,3 +100,32 @@ def test_deliveries_are_narrowed_by_state(channel: Channel, admin: User) -> None
     browser = browser_of(admin)
     assert "Slicewise: test message" in browser.get("/alerts/?state=waiting").content.decode()
     assert "No deliveries" in browser.get("/alerts/?state=failed").content.decode()
+
+
+def test_a_waiting_delivery_shows_its_next_try_or_the_failing_channel(
+    channel: Channel, admin: User
+) -> None:
+    tried, untried = (services.send_test(channel, user=admin) for _ in range(2))
+    browser = browser_of(admin)
+    text = browser.get("/alerts/").content.decode()
+    assert "next try" not in text.lower()
+    sent_at, retry_at = tried.send_at, tried.send_at + timedelta(seconds=40)
+    Channel.objects.update(failures=3, retry_at=retry_at)
+    Delivery.objects.filter(pk=tried.pk).update(tries=3, send_at=sent_at + timedelta(seconds=60))
+    text = " ".join(browser.get("/alerts/").content.decode().split())
+    tried_at = f"{sent_at + timedelta(seconds=60):%Y-%m-%d %H:%M:%S}"
+    assert re.search(rf"> Next try <time [^>]*>{tried_at} UTC", text)
+    waits = "> Waits for the failing channel, next try <time"
+    assert re.search(rf"{waits} [^>]*>{retry_at:%Y-%m-%d %H:%M:%S} UTC", text)
+    Channel.objects.update(active=False, failures=0, retry_at=None)
+    text = " ".join(browser.get("/alerts/").content.decode().split())
+    assert text.count("> Channel hook is paused <") == 2
+    assert untried.tries == 0
+
+
+def test_a_moved_try_is_a_change_of_the_page(channel: Channel, admin: User) -> None:
+    services.send_test(channel, user=admin)
+    browser = browser_of(admin)
+    version = browser.get("/alerts/").context["version"]
+    Channel.objects.update(retry_at=Delivery.objects.get().send_at + timedelta(seconds=9))
+    assert browser.get("/alerts/").context["version"] != version
