@@ -24,6 +24,7 @@ from assets_app.queries.ticks import next_ticks, recent_truncations, schedule_pr
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.queries.stalled import stalled_backfills
 from backfills_app.views.progress import progress_with_pace
+from slicewise_server.alerts.failing_channels import failing_channels
 from slicewise_server.home.run_chart import SPANS, Span, run_chart
 from slicewise_server.home.tiles import (
     LONG_WAIT,
@@ -38,11 +39,12 @@ _MOST_ASSETS = 10
 _MOST_GROUPS = 10
 _MOST_BACKFILLS = 10
 _MOST_WORKERS = 10
+_MOST_CHANNELS = 10
 _MOST_NEXT_TICKS = 5
 # Parts of the page that name problems.
 _PROBLEMS = (
     "queues_without_worker", "lost_workers", "broken", "failed", "overdue", "waiting_long",
-    "stalled", "failing", "overdue_ticks", "truncations",
+    "stalled", "failing", "overdue_ticks", "truncations", "failing_channels",
 )  # fmt: skip
 
 
@@ -93,6 +95,7 @@ def _work_context(now: datetime) -> dict[str, Any]:
     ticks = [problem for problem in overdue if problem.failing_since is None]
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")
     stalled = stalled_backfills(_MOST_BACKFILLS + 1)
+    channels = failing_channels(_MOST_CHANNELS + 1)
     return {
         "tiles": tiles_of(runs, problems, workers, broken, len(overdue), assets.paused),
         "workers": workers,
@@ -103,6 +106,8 @@ def _work_context(now: datetime) -> dict[str, Any]:
         "waiting_long": runs.waiting_long,
         "stalled": stalled[:_MOST_BACKFILLS],
         "more_stalled": len(stalled) > _MOST_BACKFILLS,
+        "failing_channels": channels[:_MOST_CHANNELS],
+        "more_failing_channels": len(channels) > _MOST_CHANNELS,
         "failing": failing[:_MOST_ASSETS],
         "more_failing": max(len(failing) - _MOST_ASSETS, 0),
         "running": progress_with_pace(list(backfills[:_MOST_BACKFILLS])),
