@@ -1,6 +1,9 @@
-"""The search of everything: assets, partitions, runs, backfills and bundles, each list bounded."""
+"""The search of everything: assets, partitions, runs, backfills, bundles, owners and tags, and
+errors, each list bounded.
+"""
 
-from typing import Any, NamedTuple
+import re
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
@@ -11,32 +14,22 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from assets_app.models import Asset, AssetPartition, Bundle, Run
+from assets_app.queries.clock import database_now
+from assets_app.queries.declared_facts import offered_facts
 from assets_app.queries.keys import still_known
 from backfills_app.models import Backfill
 from partitions_app.labels import label_of_key
 from partitions_app.templatetags.slicewise_pages import partition_url
+from slicewise import PartitionDefinition, PartitionSet
+from slicewise_server.home.search_failures import broken_files, failed_runs, has_text
+from slicewise_server.home.search_hits import MOST_HITS, Hit, Section
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import is_id
 
-_MOST = 10
 _KEYS_TRIED = 20
 _LONGEST = 300
-
-
-class Hit(NamedTuple):
-    """A result: the text of the link, the address, and further words."""
-
-    label: str
-    url: str
-    note: str = ""
-
-
-class Section(NamedTuple):
-    """The results of one kind, and the address of the list with all of these."""
-
-    title: str
-    hits: list[Hit]
-    all_url: str = ""
+# The beginning of a time in a key: the hour without minutes, which no selection has.
+_HOUR = re.compile(r"(\d{4}-\d\d-\d\dT\d\d):?")
 
 
 @login_required
@@ -65,7 +58,7 @@ def _hint() -> str:
 
 
 def sections_of(text: str) -> list[Section]:
-    """Return the results for a text by kind: at most six statements."""
+    """Return the results for a text by kind: at most ten statements."""
     assets, backfills = reverse("assets:assets"), reverse("backfills:backfills")
     query = urlencode({"q": text})
     return [
@@ -74,12 +67,15 @@ def sections_of(text: str) -> list[Section]:
         Section("Assets", _assets(text), f"{assets}?{query}"),
         Section("Backfills", _backfills(text), f"{backfills}?{query}"),
         Section("Bundles", _bundles(text)),
+        Section("Owners and tags", _owners_and_tags(text)),
+        broken_files(text),
+        failed_runs(text, database_now()),
     ]
 
 
 def _assets(text: str) -> list[Hit]:
     words = Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)
-    rows = Asset.objects.filter(words, active=True).order_by("name")[:_MOST]
+    rows = Asset.objects.filter(words, active=True).order_by("name")[:MOST_HITS]
     return [
         Hit(row.name, reverse("assets:asset", args=[row.name]), row.group or row.description[:80])
         for row in rows
@@ -87,21 +83,41 @@ def _assets(text: str) -> list[Hit]:
 
 
 def _partitions(text: str) -> list[Hit]:
-    """Return the partition that ``asset key`` names, for each asset of a matching name."""
+    """Return the partitions that ``asset key`` names, for each asset of a matching name.
+
+    The key may be a selection, or the hour of a key.
+    """
     name, _, key = text.partition(" ")
     if not key.strip():
         return []
     rows = Asset.objects.filter(name__icontains=name, active=True)
     hits = []
-    for row in rows.select_related("partition_definition").order_by("name")[:_MOST]:
+    for row in rows.select_related("partition_definition").order_by("name")[:MOST_HITS]:
+        chosen = _selected(row.definition, key.strip()) if row.definition else None
+        if chosen:
+            hits.append(_partitions_hit(row.name, chosen))
+    return hits
+
+
+def _selected(definition: PartitionDefinition, text: str) -> PartitionSet | None:
+    """Return the partitions that a text selects, if any."""
+    hour = _HOUR.fullmatch(text)
+    for candidate in (f"{hour[1]}:00", f"{hour[1]}:00Z") if hour else (text,):
         try:
-            parsed = row.definition.parse(key.strip()) if row.definition else None
+            return definition.select(candidate)
         except ValueError:
             continue
-        if parsed is not None:
-            label = f"{row.name} {label_of_key(parsed)}"
-            hits.append(Hit(label, partition_url(row.name, parsed.text)))
-    return hits
+    return None
+
+
+def _partitions_hit(name: str, chosen: PartitionSet) -> Hit:
+    number = len(chosen)
+    if number == 1:
+        (key,) = chosen
+        return Hit(f"{name} {label_of_key(key)}", partition_url(name, key.text))
+    address = reverse("assets:asset", args=[name])
+    query = urlencode({"selection": chosen.text})
+    return Hit(f"{name} {chosen.text[:80]}", f"{address}?{query}", f"{number:,} partitions")
 
 
 def _runs(text: str) -> list[Hit]:
@@ -121,7 +137,7 @@ def _runs(text: str) -> list[Hit]:
 
 def _backfills(text: str) -> list[Hit]:
     words = Q(name__icontains=text) | Q(description__icontains=text)
-    rows = Backfill.objects.filter(words, deleted=False).order_by("-id")[:_MOST]
+    rows = Backfill.objects.filter(words, deleted=False).order_by("-id")[:MOST_HITS]
     return [
         Hit(row.name, reverse("backfills:backfill", args=[row.pk]), _backfill_note(row))
         for row in rows
@@ -133,5 +149,17 @@ def _backfill_note(row: Any) -> str:
 
 
 def _bundles(text: str) -> list[Hit]:
-    rows = Bundle.objects.filter(name__icontains=text).order_by("name")[:_MOST]
+    rows = Bundle.objects.filter(name__icontains=text).order_by("name")[:MOST_HITS]
     return [Hit(row.name, reverse("assets:bundles")) for row in rows]
+
+
+def _owners_and_tags(text: str) -> list[Hit]:
+    """Return the owners and the tags with a text, which lead to their assets."""
+    facts = offered_facts(Asset.objects.filter(active=True))
+    assets = reverse("assets:assets")
+    return [
+        Hit(value, f"{assets}?{urlencode({fact: value})}", f"{fact}: list of assets")
+        for fact in ("owner", "tag")
+        for value in facts[fact]
+        if has_text(value, text)
+    ][:MOST_HITS]
