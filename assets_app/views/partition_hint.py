@@ -24,6 +24,7 @@ def partition_hint(
     context = {
         "label": label_of(asset.definition, key),
         "key": key,
+        "row": row,
         "look": look_of(row, window, now, is_stale=newer is not None, mark=mark),
         "newer": newer,
         "run": row and (row.held_by or row.last_run),

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts_app.models import User
-from assets_app.models import Asset, Run
+from assets_app.models import Asset, AssetPartition, Run
 from assets_app.queries.pages import partition_of
 from assets_app.views.assets import asset_for_page
 from assets_app.views.partition_hint import partition_hint
@@ -20,6 +20,7 @@ from tests.factories import DAILY_2013, asset
 from tests.pages.markup import compact, page_at
 from tests.pages.real_browser import opened_page
 from tests.pages.run_records import failed_partition
+from tests.partition_records import made
 from tests.scheduling.scheduled_assets import HOURLY, at, by, scheduled, write
 
 
@@ -99,3 +100,24 @@ def test_a_hint_stays_under_the_pointer_until_escape_or_leaving(
         expect(hint).to_be_visible()
         page.get_by_role("heading", level=1).hover()
         expect(hint).to_be_hidden()
+
+
+@pytest.mark.django_db
+def test_a_failed_partition_shows_whether_it_has_earlier_data(browser: Client) -> None:
+    daily = asset("daily", DAILY_2013)
+    made(daily, "2013-01-05", version=3)
+    made(daily, "2013-01-06", version=0)
+    earlier, none = "Previous data (version 3) is still available.", "No data."
+    addresses = ("?fragment=hint", ""), ("", "true"), ("", "")
+    for query, htmx in addresses:
+        for key, state, expected in (
+            ("2013-01-05", "failed", earlier),
+            ("2013-01-06", "failed", none),
+            ("2013-01-05", "materialized", ""),
+        ):
+            AssetPartition.objects.filter(key=key).update(state=state)
+            headers = {"HX-Request": "true"} if htmx else {}
+            address = f"/assets/daily/partitions/{key}/{query}"
+            text = browser.get(address, headers=headers).content.decode()
+            assert (earlier in text) == (expected == earlier)
+            assert (none in text) == (expected == none)
