@@ -82,7 +82,7 @@ def blocks(keys: Sequence[str], cell_of: Callable[[str], Cell | None]) -> list[B
 
 def list_of(cells: Iterable[Cell]) -> list[Block]:
     """Return blocks of given cells, in order, with their names inside."""
-    named_cells = [replace(cell, inside=cell.label or "unpartitioned") for cell in cells]
+    named_cells = [replace(cell, inside=cell.label or "Unpartitioned") for cell in cells]
     return [Block("", [Row(named_cells)])] if named_cells else []
 
 

@@ -84,6 +84,16 @@ def test_rectangles_and_several_ranges_are_dragged_and_typed_text_is_marked(page
     expect(field).to_have_value("date=2013-03-01..2013-03-31 airport=JFK")
 
 
+def test_the_cell_of_an_unpartitioned_asset_has_a_text_and_a_height(page: Page) -> None:
+    asset("rates", None)
+    page.goto("/assets/rates/")
+    only_cell = page.locator(".partition-grid a")
+    expect(only_cell).to_have_text("Unpartitioned")
+    box = only_cell.bounding_box()
+    assert box
+    assert box["height"] >= 20
+
+
 def test_a_drag_that_ends_beside_the_grid_is_written_once(page: Page) -> None:
     asset("daily", DAILY_2013)
     page.goto("/assets/daily/")
