@@ -10,6 +10,28 @@ const exactUpTo = 120;
 // the library takes more than a second, and the picture could not be read anyway.
 const mostCrossings = 1000;
 
+// The left and the right side of each column of nodes, by the middle of the column.
+function columnsOf(nodes, graph) {
+  return new Map(nodes.map(({ id, width }) => {
+    const middle = graph.node(id).x;
+    return [Math.round(middle), [middle - width / 2, middle + width / 2]];
+  }));
+}
+
+// The library ends an edge where the line to the middle of a node meets the frame: a steep edge would
+// leave a node at the top and run behind the nodes above. Here an edge leaves and enters nodes at
+// their sides, and passes a column of nodes level, in the room that the library keeps for the edge.
+function anchors(graph, from, to, columns) {
+  const [first, last] = [graph.node(from), graph.node(to)];
+  const isForward = first.x < last.x;
+  const sides = (point) => {
+    const both = columns.get(Math.round(point.x)) ?? [];
+    return (isForward ? both : [...both].reverse()).map((x) => ({ x, y: point.y }));
+  };
+  const between = graph.edge(from, to).points.slice(1, -1);
+  return [sides(first)[1], ...between.flatMap(sides), sides(last)[0]];
+}
+
 function byLibrary(nodes, edges) {
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({
@@ -20,9 +42,10 @@ function byLibrary(nodes, edges) {
   for (const node of nodes) graph.setNode(node.id, { width: node.width, height: node.height });
   for (const [from, to] of edges) graph.setEdge(from, to);
   dagre.layout(graph);
+  const columns = columnsOf(nodes, graph);
   return {
     places: nodes.map(({ id }) => ({ id, x: graph.node(id).x, y: graph.node(id).y })),
-    lines: edges.map(([from, to]) => ({ from, to, points: graph.edge(from, to).points })),
+    lines: edges.map(([from, to]) => ({ from, to, points: anchors(graph, from, to, columns) })),
     size: { width: graph.graph().width, height: graph.graph().height },
   };
 }

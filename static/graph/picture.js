@@ -79,6 +79,7 @@ export class Picture {
       element.setAttribute("href", this.assetAddress(label));
       if (this.model.assets[node.at].external) element.classList.add("external");
     }
+    const isPaused = !node.isFold && this.model.assets[node.at].paused;
     const name = node.isFold ? `${shortened(label, 17)} (${node.members.length})` : shortened(label);
     element.append(
       svgElement("title", {}, label),
@@ -89,13 +90,24 @@ export class Picture {
       svgElement("text", { ...text, y: -5, class: "name", "aria-hidden": "true" }, name),
       svgElement("text", { ...text, y: 15, class: "summary", "aria-hidden": "true" }),
     );
+    if (isPaused) element.append(this.pauseMark());
     return element;
+  }
+
+  // At the upper right corner of a node: the title of the node says the same.
+  pauseMark() {
+    const { width, height } = nodeSize;
+    const corner = { x: width / 2 - 21, y: -height / 2 + 6, width: 15, height: 15 };
+    return svgElement(
+      "svg", { ...corner, class: "icon pause-mark", "aria-hidden": "true" },
+      svgElement("use", { href: `${this.icons}#player-pause` }),
+    );
   }
 
   line(line, { relations, count }) {
     const kinds = [...relations].map((at) => this.model.relations[at]);
     const words = count > 1 ? `${count} edges: ${relationWords(kinds)}` : relationWords(kinds);
-    const middle = line.points[Math.floor(line.points.length / 2)];
+    const middle = middleOf(line.points);
     return {
       ...line,
       words: svgElement("text", { x: middle.x, y: middle.y - 6 }, shortened(words, 40)),
@@ -165,17 +177,22 @@ export class Picture {
   }
 }
 
-// Through the middles between the points: a smooth line.
+// From point to point, level at each point: between two columns a curve stays between the columns.
 function curve([first, ...rest]) {
   let path = `M${first.x} ${first.y}`;
-  if (rest.length === 1) return `${path}L${rest[0].x} ${rest[0].y}`;
-  rest.slice(0, -1).forEach((point, at) => {
-    const next = rest[at + 1];
-    const isLast = at === rest.length - 2;
-    const [x, y] = isLast ? [next.x, next.y] : [(point.x + next.x) / 2, (point.y + next.y) / 2];
-    path += `Q${point.x} ${point.y} ${x} ${y}`;
-  });
+  let before = first;
+  for (const point of rest) {
+    const middle = (before.x + point.x) / 2;
+    path += before.y === point.y ? `L${point.x} ${point.y}` : `C${middle} ${before.y} ${middle} ${point.y} ${point.x} ${point.y}`;
+    before = point;
+  }
   return path;
+}
+
+// The place for the words of an edge: the middle of the points.
+function middleOf(points) {
+  const [first, last] = [points[Math.floor((points.length - 1) / 2)], points[Math.ceil((points.length - 1) / 2)]];
+  return { x: (first.x + last.x) / 2, y: (first.y + last.y) / 2 };
 }
 
 function relationWords(kinds) {

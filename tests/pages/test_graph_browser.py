@@ -26,6 +26,19 @@ _TURNED = """milliseconds => {
     if (!turning.length) throw new Error("nothing turns");
     for (const one of turning) { one.pause(); one.currentTime = milliseconds; }
 }"""
+# The edges that run behind a node: points of the line inside of a frame.
+_HIDDEN_EDGES = """paths => {
+    const frames = [...document.querySelectorAll(".nodes .frame")]
+        .map(frame => frame.getBoundingClientRect());
+    const isHidden = ({ x, y }) => frames.some(frame => (
+        x > frame.left + 2 && x < frame.right - 2 && y > frame.top + 2 && y < frame.bottom - 2
+    ));
+    const pointsOf = path => Array.from({ length: 200 }, (_, at) => (
+        path.getPointAtLength(path.getTotalLength() * at / 199).matrixTransform(path.getScreenCTM())
+    ));
+    return paths.filter(path => pointsOf(path).some(isHidden))
+        .map(path => path.previousSibling.textContent);
+}"""
 _ANSWERED = """() => document.body.addEventListener(
     "htmx:afterRequest", () => { document.body.dataset.answered = "yes"; }
 )"""
@@ -170,6 +183,34 @@ def test_many_assets_are_folded_and_found(page: Page) -> None:
     expect(node(page, "stock_50;")).to_have_attribute("aria-current", "true")
     page.get_by_role("button", name="Fold stock").click()
     expect(status).to_have_text("0 assets, 2 groups folded")
+
+
+def test_no_edge_runs_behind_a_node(page: Page) -> None:
+    names = ("clicks", "weather", "orders", "conversion", "revenue", "export", "board", "yearly")
+    assets = {name: asset(name, DAILY_2013) for name in names}
+    edges = [
+        "clicks conversion", "orders conversion", "weather revenue", "orders revenue",
+        "orders export", "revenue board", "clicks board", "board yearly", "weather yearly",
+        "orders yearly",
+    ]  # fmt: skip
+    for edge in edges:
+        upstream, downstream = edge.split()
+        AssetDependency.objects.create(
+            upstream=assets[upstream], downstream=assets[downstream], inlet=True
+        )
+    page.goto(GRAPH)
+    expect(page.get_by_role("status")).to_have_text("8 assets")
+    lines = page.locator(".edge path")
+    expect(lines).to_have_count(10)
+    assert lines.evaluate_all(_HIDDEN_EDGES) == []
+
+
+def test_a_paused_asset_has_a_mark(page: Page) -> None:
+    raw, _ = row("raw", "clean")
+    Asset.objects.filter(pk=raw.pk).update(paused=True)
+    page.goto(GRAPH)
+    expect(node(page, "raw").locator(".pause-mark")).to_be_visible()
+    expect(node(page, "clean").locator(".pause-mark")).to_have_count(0)
 
 
 def test_states_change_by_themselves(page: Page) -> None:
