@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts_app.policy import Role
 from assets_app.catalogue.services import sync_bundle
-from assets_app.models import Asset
+from assets_app.models import Asset, BundleVersion
 from tests.catalogue.conftest import Bundle
 from tests.clients import browser_of
 from tests.factories import person
@@ -69,7 +69,7 @@ def test_pages_say_which_assets_of_broken_files_stay_in_force(
     overview = compact(browser.get("/").content.decode())
     assert "1 import error; no earlier version is in use." in overview
     page_text = compact(browser.get("/bundles/").content.decode())
-    assert "No asset that this error concerns is in force." in page_text
+    assert "No version of b.py is loaded. Other files are not affected." in page_text
     assert "A corrected file is loaded at the next sync, within 30 seconds" in page_text
     (folder / "a.py").write_text(f"{HEADER}1 / 0\n")
     sync_bundle("trials", folder)
@@ -77,6 +77,29 @@ def test_pages_say_which_assets_of_broken_files_stay_in_force(
     assert "2 import errors; the last good version stays in use." in overview
     page_text = compact(browser.get("/bundles/").content.decode())
     assert 'At their last good version:<a href="/assets/flights/">flights</a>.' in page_text
+
+
+def test_an_import_error_has_the_time_of_the_first_version_with_the_error(
+    bundle: Bundle, browser: Client
+) -> None:
+    folder = bundle(a=f"{HEADER}1 / 0\n", b=f"{HEADER}raw = Asset('raw')\n")
+    sync_bundle("trials", folder)
+    for name in ("kept", "further"):
+        (folder / "b.py").write_text(f"{HEADER}raw = Asset('{name}')\n")
+        sync_bundle("trials", folder)
+    first = BundleVersion.objects.order_by("pk").first()
+    assert first is not None
+    first_at = first.created_at.isoformat(timespec="milliseconds")
+    page_text = compact(browser.get("/bundles/").content.decode())
+    assert f'First seen<time datetime="{first_at}">' in page_text
+    # A file that was mended meanwhile: the time of the new error.
+    (folder / "a.py").write_text(f"{HEADER}\n")
+    sync_bundle("trials", folder)
+    (folder / "a.py").write_text(f"{HEADER}2 / 0\n")
+    sync_bundle("trials", folder)
+    last_at = BundleVersion.objects.latest("pk").created_at.isoformat(timespec="milliseconds")
+    page_text = compact(browser.get("/bundles/").content.decode())
+    assert f'First seen<time datetime="{last_at}">' in page_text
 
 
 def test_the_admin_site_counts_the_import_errors_of_a_bundle(bundle: Bundle) -> None:
