@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from assets_app.models import Asset, ProducerVersion, ValidationResult
+from assets_app.models import Asset, FreshnessWatch, ProducerVersion, ValidationResult
 from assets_app.queries.code_versions import difference, versions_of
 from assets_app.views.declared_limits import declared_limits, pairs_text
 from partitions_app.templatetags.slicewise_pages import duration
@@ -28,7 +28,20 @@ def validations_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 def settings_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     """Return the context of the tab: the settings in force, as the code declares them."""
     version = asset.producer.current_version if asset.producer else None
-    return {"settings": _settings(version.spec) if version else []}
+    settings = _settings(version.spec) if version else []
+    watch = getattr(asset, "freshness_watch", None)
+    if watch is not None or version:
+        settings.insert(0, ("Freshness", _freshness_text(watch)))
+    return {"settings": settings, "has_function": version is not None}
+
+
+def _freshness_text(watch: FreshnessWatch | None) -> str:
+    """Return in words when a missing partition is late, and when overdue."""
+    if watch is None:
+        return "none"
+    within, warn = watch.freshness["within"], watch.freshness.get("warn")
+    text = f"overdue {duration(within)} after the end of the time window"
+    return f"{text}, late after {duration(warn)}" if warn else text
 
 
 def _settings(spec: ProducerSpec) -> list[tuple[str, str]]:

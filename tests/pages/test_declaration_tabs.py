@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from assets_app.models import Asset, ProducerVersion, RunAttempt, ValidationResult
+from assets_app.models import Asset, FreshnessWatch, ProducerVersion, RunAttempt, ValidationResult
 from tests.factories import DAILY_2013, asset, external
 from tests.gateways import record_attempt, record_gateway
 from tests.pages.markup import compact, page_at
@@ -41,6 +41,25 @@ def test_settings_are_those_of_the_code_in_force(browser: Client) -> None:
     assert "hunter2" not in page
     external("told", DAILY_2013)
     assert "No settings" in page_at(browser, "/assets/told/?tab=settings")
+
+
+def test_settings_tell_when_a_partition_is_late_and_overdue(browser: Client) -> None:
+    def freshness(name: str) -> str:
+        page = compact(page_at(browser, f"/assets/{name}/?tab=settings"))
+        return page.partition("<dt>Freshness</dt>")[2].partition("</dd>")[0].partition(">")[2]
+
+    for name, declared in {
+        "clicks": {"within": 1800, "warn": None}, "revenue": {"within": 10_800, "warn": 7_200},
+    }.items():  # fmt: skip
+        watched = asset(name, DAILY_2013)
+        FreshnessWatch.objects.create(
+            asset=watched, identity=watched.identity, freshness=declared,
+            watched_until=watched.activated_at,
+        )  # fmt: skip
+    asset("orders", DAILY_2013)
+    assert freshness("clicks") == "overdue 30 min after the end of the time window"
+    assert freshness("revenue") == "overdue 3 h after the end of the time window, late after 2 h"
+    assert freshness("orders") == "none"
 
 
 def test_a_run_shows_the_limits_that_its_code_declares(browser: Client) -> None:
