@@ -28,10 +28,13 @@ ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 
 
 class Shown(NamedTuple):
-    """A choice of the form: the label, and the assets that the choice selects."""
+    """A choice of the form: the label, the assets that the choice selects, and what the choice
+    means, for a list without assets.
+    """
 
     label: str
     matching: Callable[[], Q] = Q
+    meaning: str = ""
 
 
 SHOWN = {
@@ -43,9 +46,17 @@ SHOWN = {
     "running": Shown("Running", lambda: Q(pk__in=assets_in_progress(queued=False))),
     "paused": Shown("Paused", lambda: Q(paused=True)),
     "late": Shown(
-        "Overdue tick", lambda: Q(producer__schedule__in=overdue_schedules(database_now()))
+        "Overdue tick (schedule not evaluated)",
+        lambda: Q(producer__schedule__in=overdue_schedules(database_now())),
+        "This choice lists assets of which the time of the next tick has passed and no process has"
+        " evaluated the schedule. Overdue lists assets with overdue partitions.",
     ),
-    "failing": Shown("Failing schedule", lambda: FAILING),
+    "failing": Shown(
+        "Failing schedule (evaluation error)",
+        lambda: FAILING,
+        "This choice lists assets of which the evaluation of the schedule ends with an error."
+        " Failed lists assets with failed partitions.",
+    ),
     _REMOVED: Shown("Removed"),
 }
 FILTERS = ("q", "show", *FACTS)
@@ -75,6 +86,7 @@ def assets(request: HttpRequest) -> HttpResponse:
         "page": page,
         "asset_statuses": statuses,
         "filtered": any(request.GET.get(name) for name in FILTERS),
+        "meaning": shown.meaning if (shown := SHOWN.get(request.GET.get("show", ""))) else "",
         "version": version,
         "again": address_of(request, (*FILTERS, "sort", "page")),
         "has_facts": any(row.owners or row.tags for row in page.items),

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from accounts_app.policy import Action, may, may_for_assets
 from assets_app.models import Asset, Run
 from assets_app.queries.asset_graph import neighbours_of
+from assets_app.queries.asset_pauses import pause_of
 from assets_app.queries.orphans import materialized_total, orphan_count
 from assets_app.queries.overview import AssetStatus, asset_statuses
 from assets_app.queries.pages import import_error_of
@@ -48,11 +49,14 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     tab = tab if tab in TABS else _PARTITIONS
     status = asset_statuses([asset_row], strips=False, now=now)[0]
     orphans = orphan_count(asset_row, status.materialized)
+    pause = pause_of(asset_row)
+    declared = (asset_row.description, asset_row.owners, asset_row.active)
     head_version = version_of_statuses(
-        [status], now, orphans, asset_row.description, asset_row.active, _minutes_left(status, now)
+        [status], now, orphans, declared, pause, _minutes_left(status, now)
     )
     head = {
         "asset": asset_row,
+        "pause": pause,
         "asset_status": status,
         "orphans": orphans,
         "head_version": head_version,

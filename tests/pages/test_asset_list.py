@@ -12,8 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
 from assets_app.models import Asset
+from assets_app.queries.asset_pauses import pause_of
 from tests.clients import browser_of
-from tests.factories import DAILY_2013, asset, person
+from tests.factories import DAILY_2013, asset, person, together
 from tests.pages.markup import compact, page_at
 from tests.scheduling.scheduled_assets import DAILY, at, cron, scheduled
 
@@ -130,6 +131,42 @@ def test_assets_of_one_function_are_paused_once(editor: Client) -> None:
     # All changed assets are named, also those that were not selected.
     answer = editor.post("/unpause-assets/", {"id": [second.pk]}, follow=True)
     assert "2 assets unpaused: daily, other." in compact(answer.content.decode())
+
+
+def test_the_page_of_a_paused_asset_says_who_paused_the_asset(
+    editor: Client, django_assert_num_queries: Any
+) -> None:
+    together("made", ["flights", "later"], DAILY_2013)
+    for name in ("flights", "later"):
+        assert "Paused</a>" not in compact(page_at(editor, f"/assets/{name}/"))
+    editor.post("/assets/flights/pause/")
+    at = AuditEntry.objects.get(action="pause").at.isoformat(timespec="milliseconds")
+    for name in ("flights", "later"):
+        page = compact(page_at(editor, f"/assets/{name}/"))
+        assert f'Paused</a><span class="text-secondary">by eve,<time datetime="{at}">' in page
+    rows = Asset.objects.select_related("producer__current_version")
+    paused = rows.get(name="flights")
+    with django_assert_num_queries(1):
+        assert pause_of(paused)
+    editor.post("/assets/flights/unpause/")
+    unpaused = rows.get(name="flights")
+    with django_assert_num_queries(0):
+        assert pause_of(unpaused) is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "meaning"),
+    [
+        ("failing", "the evaluation of the schedule ends with an error"),
+        ("late", "no process has evaluated the schedule"),
+        ("stale", "Change the search, or clear the filters."),
+    ],
+)
+@pytest.mark.usefixtures("declared")
+def test_a_list_without_assets_says_what_the_choice_means(
+    browser: Client, choice: str, meaning: str
+) -> None:
+    assert meaning in listed(browser, f"?show={choice}")
 
 
 def test_the_admin_site_pauses_as_the_list_does() -> None:

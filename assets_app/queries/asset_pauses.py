@@ -1,0 +1,31 @@
+"""Pauses of assets: the person who paused an asset, and the time, from the audit trail."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from accounts_app.models import AuditEntry
+from assets_app.models import Asset
+
+
+class AssetPause(NamedTuple):
+    """The present pause of an asset; the name of the person outlives the account."""
+
+    paused_by: str
+    paused_at: datetime
+
+
+def pause_of(asset: Asset) -> AssetPause | None:
+    """Return the present pause of an asset: one statement, none if the asset is not paused.
+
+    The assets of one function are paused together, and the audit trail names the asset that the
+    person chose.
+    """
+    if not asset.paused:
+        return None
+    entries = AuditEntry.objects.filter(
+        subject_type="asset",
+        subject__in=[asset.name, *asset.materialized_with],
+        action="pause",
+    )
+    latest = entries.order_by("-id").values_list("actor_name", "at").first()
+    return None if latest is None else AssetPause(*latest)
