@@ -22,7 +22,8 @@ _MOST_NEEDED = 10_000
 def inputs_of(
     partition: AssetPartition, materialization: Materialization, most: int = 500
 ) -> list[AttemptInput]:
-    """Return the upstream partitions that the attempt read for a partition; newer ones first.
+    """Return the upstream partitions that the attempt read for a partition: newer ones first,
+    then in order of time.
 
     A run of several partitions reads the inputs of all at once. As for staleness, the mapping
     decides which inputs concern the partition, unless all partitions need the same. All inputs of
@@ -36,7 +37,8 @@ def inputs_of(
     named = rows.select_related("partition__asset__partition_definition")
     named = named.defer("partition__asset__partition_definition__spec")
     is_same = Case(When(partition__version__gt=F("version"), then=0), default=1)
-    return list(named.order_by(is_same, "partition__asset__name", "pk")[:most])
+    ordered = named.order_by(is_same, "partition__asset__name", "partition__window_start", "pk")
+    return list(ordered[:most])
 
 
 def _unneeded_inputs(partition: AssetPartition, run: Run) -> Iterator[Q]:

@@ -1,18 +1,28 @@
 """The page and the drawer of a partition: why it is as it is, and the partitions beside it."""
 
+import re
 from datetime import UTC, date, datetime
 
 import pytest
 from django.test import Client
 
-from assets_app.models import Asset, AssetDependency, AssetPartition, RunState
+from assets_app.models import (
+    Asset,
+    AssetDependency,
+    AssetPartition,
+    AttemptInput,
+    Materialization,
+    RunState,
+)
 from assets_app.queries.adjacent import adjacent_to
+from assets_app.queries.inputs_read import inputs_of
 from slicewise import PartitionByInterval, PartitionDefinition
 from tests.clients import api_client_of, browser_of
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.gateways import record_attempt, record_gateway
 from tests.pages.markup import compact, page_at
 from tests.pages.run_records import failed_partition, recorded_run
-from tests.partition_records import record
+from tests.partition_records import made, record
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -120,6 +130,52 @@ def test_the_drawer_of_a_failed_partition_offers_a_retry_of_the_run(browser: Cli
     held = recorded_run(days, RunState.RUNNING, "2013-03-05")
     AssetPartition.objects.filter(asset=days, key="2013-03-05").update(held_by=held)
     assert "/retry/" not in browser.get(address, headers=htmx).content.decode()
+
+
+def test_the_page_of_a_failed_partition_offers_a_retry_after_the_state(browser: Client) -> None:
+    days = flights_and_months()
+    run = failed_partition(days, "2013-03-05", error="ValueError: no rows")
+    address = "/assets/days/partitions/2013-03-05/"
+    text = compact(page_at(browser, address))
+    assert f'<a class="btn btn-primary" href="/runs/{run.pk}/retry/">' in text
+    assert text.count("btn-primary") == 1
+    assert text.index("<dt>State</dt>") < text.index("<dt>Reason</dt>") < text.index("/retry/")
+    otto = browser_of(person("otto")).get(address).content.decode()
+    assert "/retry/" not in otto
+
+
+def test_owners_are_on_the_pages_of_asset_partition_and_run(browser: Client) -> None:
+    flights = asset("flights", DAILY_2013, owners=["web team", "ada"])
+    run = failed_partition(flights, "2013-03-05")
+    addresses = ("/assets/flights/", "/assets/flights/partitions/2013-03-05/", f"/runs/{run.pk}/")
+    for address in addresses:
+        text = compact(page_at(browser, address))
+        assert re.search(r"Owners(:|</dt>)", text), address
+        assert '<a href="/assets/?owner=web%20team"' in text, address
+        assert '<a href="/assets/?owner=ada"' in text, address
+    asset("orders", DAILY_2013)
+    assert "Owner" not in page_at(browser, "/assets/orders/")
+
+
+def test_inputs_are_in_the_order_of_time() -> None:
+    hours = asset("hours", HOURLY)
+    days = asset("days_of", DAILY_2013, upstream={"hours": None})
+    keys = ["2026-11-01T02:00-05:00", "2026-11-01T01:00-05:00", "2026-11-01T01:00-04:00"]
+    for key in keys:
+        made(hours, key)
+    run = recorded_run(days, RunState.SUCCEEDED, "2013-01-05", ended_at=NOW)
+    made(days, "2013-01-05")
+    record_attempt(record_gateway("one"), run)
+    attempt = run.attempts.get()
+    partition = AssetPartition.objects.get(asset=days)
+    Materialization.objects.create(
+        partition=partition, version=1, run=run, attempt=attempt, created_at=NOW
+    )
+    for key in keys:
+        row = AssetPartition.objects.get(asset=hours, key=key)
+        AttemptInput.objects.create(attempt=attempt, partition=row, version=row.version)
+    inputs = inputs_of(partition, partition.materializations.get())
+    assert [row.partition.key for row in inputs] == keys[::-1]
 
 
 def test_the_api_says_why() -> None:
