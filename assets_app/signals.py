@@ -11,6 +11,9 @@ attempt_ended = Signal()
 # run_ids: list[int]: a user wants to retry these runs, which are locked. An app that counts runs
 # answers with a sentence for each run that cannot be retried: dict[int, str].
 retry_requested = Signal()
+# run_ids: list[int]: a page asks which of these runs can be retried. An app answers as for
+# retry_requested, and locks no rows.
+retry_considered = Signal()
 # run_ids: list[int]: these ended runs are queued again, with all partitions of each run.
 runs_retried = Signal()
 # name: str, errors_before: list[str], errors: list[str]: a bundle was synced, with these import

@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from django.dispatch import receiver
+from django.dispatch import Signal, receiver
 
 from assets_app.models import RunAttempt, Trigger
-from assets_app.signals import attempt_opened, retry_requested, runs_ended, runs_retried
+from assets_app.signals import (
+    attempt_opened,
+    retry_considered,
+    retry_requested,
+    runs_ended,
+    runs_retried,
+)
 from backfills_app.models import Backfill
 
 
@@ -21,11 +27,13 @@ def hear_of_ended_runs(run_ids: Sequence[int], **_: Any) -> None:
     follow(run_ids)
 
 
-@receiver(retry_requested)
-def hear_of_asked_retries(run_ids: Sequence[int], **_: Any) -> dict[int, str]:
-    from backfills_app.services.control.retrying_failed import object_to_retry
+@receiver([retry_requested, retry_considered])
+def hear_of_asked_retries(signal: Signal, run_ids: Sequence[int], **_: Any) -> dict[int, str]:
+    from backfills_app.services.control import retrying_failed
 
-    return object_to_retry(run_ids)
+    if signal is retry_requested:
+        return retrying_failed.object_to_retry(run_ids)
+    return retrying_failed.objections_to_retry(run_ids)
 
 
 @receiver(runs_retried)

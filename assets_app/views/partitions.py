@@ -18,6 +18,7 @@ from assets_app.execution.request.retrying import can_retry
 from assets_app.forms import MaterializeForm
 from assets_app.models import (
     Asset,
+    AssetDependency,
     AssetPartition,
     Materialization,
     PartitionState,
@@ -53,6 +54,7 @@ from slicewise_server.web.live_fragments import is_poll, render_live
 from slicewise_server.web.request_errors import InvalidRequest
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
+_MOST_NAMED = 6
 _REPORT_HINT = "External asset. Report materializations here or through the API."
 
 
@@ -136,12 +138,24 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
         "asset": asset,
         "form": form,
         "selected": selection_preview(asset, selection),
+        **_triggered(asset),
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
     }
     template = "assets_app/materialize.html"
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
         template += "#selected"
     return render(request, template, context, status=400 if request.method == "POST" else 200)
+
+
+def _triggered(asset: Asset) -> dict[str, Any]:
+    """Return the names of the first assets that data of the asset triggers, and the number of the
+    rest.
+    """
+    edges = AssetDependency.objects.filter(
+        upstream=asset, scheduling=True, downstream__active=True, downstream__paused=False
+    )
+    names = list(edges.order_by("downstream__name").values_list("downstream__name", flat=True))
+    return {"triggered": names[:_MOST_NAMED], "more_triggered": len(names[_MOST_NAMED:])}
 
 
 def _run_ids(history: Iterable[Materialization], runs: Iterable[RunPartition]) -> set[int]:

@@ -26,6 +26,7 @@ from assets_app.queries.clock import database_now
 from assets_app.queries.log_attempts import chunks_with_attempts
 from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.queue_waits import queue_wait_of
+from assets_app.queries.retry_objections import objection_to_retry
 from assets_app.queries.run_logs import LEVELS, cursor_text, log_tail
 from assets_app.queries.run_waits import awaited_by_run, values_of
 from assets_app.views.declared_limits import declared_limits
@@ -236,8 +237,11 @@ def _has_previous_data(run: Run) -> bool:
 
 def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     may_materialize = may(request.user, Action.MATERIALIZE)
+    may_retry = may_materialize and can_retry(run)
+    objection = objection_to_retry(run) if may_retry else ""
     return {
-        "may_retry": may_materialize and can_retry(run),
+        "may_retry": may_retry and not objection,
+        "retry_objection": objection,
         # Also for a run that a backfill counts, and that therefore cannot be retried.
         "may_rerun": may_materialize and run.state in TERMINAL_STATES,
     }

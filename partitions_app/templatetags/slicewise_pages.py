@@ -19,6 +19,7 @@ from slicewise.texts import masked_json, masked_text
 register = template.Library()
 NONE = "\N{EN DASH}"
 _CODE_SPAN = re.compile(r"`([^`]+)`")
+_COUNT = re.compile(r" \(\d+ partitions\)$")
 # The text of Django's get_object_or_404.
 _NO_MATCH = re.compile(r"No (\w+) matches the given query\.")
 
@@ -67,6 +68,14 @@ def label_in(key: str, definition: PartitionDefinition | None) -> str:
 def selection_in(selection: str, definition: PartitionDefinition | None) -> str:
     """Return a selection with labels in place of keys."""
     return selection_label(definition, selection)
+
+
+@register.filter
+def without_count(selection: str) -> str:
+    """Return the description of a run's partitions without the count at the end, which a page shows
+    beside the description.
+    """
+    return _COUNT.sub("", selection)
 
 
 @register.simple_tag

@@ -212,6 +212,12 @@ def object_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
     """
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_PARTITIONS, [list(run_ids)])
+    return objections_to_retry(run_ids)
+
+
+def objections_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
+    """Return, by run, a sentence on why a run of a backfill cannot be retried by itself."""
+    with connection.cursor() as cursor:
         cursor.execute(_RUN_STATUS, [list(run_ids)])
         rows = cursor.fetchall()
     objections = {run_id: _objection(run_id, *status) for run_id, *status in rows}
