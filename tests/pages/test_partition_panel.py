@@ -169,8 +169,9 @@ def test_inputs_are_in_the_order_of_time() -> None:
     attempt = run.attempts.get()
     partition = AssetPartition.objects.get(asset=days)
     Materialization.objects.create(
-        partition=partition, version=1, run=run, attempt=attempt, created_at=NOW
-    )
+        partition=partition, version=1, run=run, attempt=attempt, created_at=NOW,
+        producer_version=run.producer_version,
+    )  # fmt: skip
     for key in keys:
         row = AssetPartition.objects.get(asset=hours, key=key)
         AttemptInput.objects.create(attempt=attempt, partition=row, version=row.version)
