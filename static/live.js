@@ -62,8 +62,9 @@ function exchanged(target, answer) {
 // "… is being canceled." is no longer true once the page shows the end of it.
 const readable = 8_000;
 function dropPassing() {
-  if (performance.now() < readable) return;
-  for (const message of document.querySelectorAll(".alert[data-passing]")) message.remove();
+  const messages = document.querySelectorAll(".alert[data-passing]");
+  // The end may come at once, and no later poll then.
+  setTimeout(() => messages.forEach((message) => message.remove()), readable - performance.now());
 }
 
 export function keepAlive() {

@@ -76,3 +76,21 @@ def test_details_stay_while_a_reader_selects_text_and_keep_the_focus(
         page.evaluate("getSelection().removeAllRanges()")
         expect(details).to_contain_text("Failed")
         expect(page.locator("#status")).to_contain_text("no rows")
+
+
+def test_a_message_about_an_action_ends_after_the_end_of_the_run(
+    live_server: LiveServer, browser: Client
+) -> None:
+    run = recorded_run(asset("talker"), RunState.RUNNING, "", started_at=timezone.now())
+    with opened_page(live_server.url, browser) as page:
+        page.goto(f"/runs/{run.pk}/")
+        page.evaluate(
+            """() => document.querySelector("#status").insertAdjacentHTML(
+                "beforebegin", '<div class="alert" data-passing>Run 1 is queued.</div>'
+            )"""
+        )
+        Run.objects.update(state=RunState.FAILED, error="no rows", ended_at=timezone.now())
+        # No poll follows the poll that brings the end.
+        expect(page.locator("#status .state")).to_contain_text("Failed")
+        expect(page.locator("[data-passing]")).to_have_count(1)
+        expect(page.locator("[data-passing]")).to_have_count(0)
