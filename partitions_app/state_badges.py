@@ -60,6 +60,8 @@ _LOOKS: dict[str, StateBadge] = {look.name: look for look in PARTITION_LOOKS} | 
     "publishing": StateBadge("running", "Publishing", "loader-2", "info"),
     "canceling": StateBadge("running", "Canceling", "loader-2", "warn"),
     "succeeded": StateBadge("materialized", "Succeeded", "check", "good"),
+    # Of partitions that failed, were canceled or were skipped, and that a run holds again.
+    "retried": StateBadge("retried", "Retried", "rotate", "info"),
     # Of steps of an attempt.
     "stopped": StateBadge("canceled", "Stopped", "ban", "warn"),
     "not_run": StateBadge("skipped", "Not run", "player-skip-forward", "warn"),

@@ -42,7 +42,8 @@ class AssetStatus:
     strip: Strip | None
     # The number among the held partitions whose run has not begun.
     queued: int = 0
-    # The number among the held partitions that failed, were canceled or were skipped before.
+    # The number among the held partitions that failed, were canceled or were skipped before: their
+    # settled state does not count them.
     retried: int = 0
     stale: StaleCount = _NOTHING_STALE
     # The id of the last run that materialized partitions of the asset, where a validation of that
@@ -95,10 +96,13 @@ class AssetStatus:
 
     @property
     def settled(self) -> list[tuple[str, int]]:
-        """The states with their numbers, in the order of the pages, without empty states."""
+        """The states with their numbers, in the order of the pages, without empty states. The sum
+        is the number of expected partitions: retried partitions are a number of their own.
+        """
         order = ("materialized", "failed", "canceled", "skipped")
         counted = [(state, self.counts.get(state, 0)) for state in order]
-        return [pair for pair in [*counted, ("missing", self.missing)] if pair[1]]
+        others = [("retried", self.retried), ("missing", self.missing)]
+        return [pair for pair in [*counted, *others] if pair[1]]
 
 
 def asset_statuses(

@@ -18,6 +18,7 @@ def version_of_statuses(statuses: Sequence[AssetStatus], now: datetime, *more: o
             status.counts,
             status.held,
             status.queued,
+            status.retried,
             status.expected,
             status.last_success,
             status.stale,

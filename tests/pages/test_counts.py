@@ -21,7 +21,8 @@ from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
 from tests.factories import asset, definition_of, person
 from tests.gateways import record_gateway_of_each_queue
-from tests.pages.markup import compact
+from tests.pages.markup import compact, page_at
+from tests.pages.run_records import recorded_run
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -163,6 +164,20 @@ def test_failed_partitions_that_a_run_holds_again_are_in_progress_and_not_failed
     status = asset_statuses([asset_row])[0]
     assert status.held == status.retried == failed
     assert status.missing == missing
+    assert dict(status.settled).get("retried", 0) == failed
+    assert status.expected is not None
+    assert sum(number for _, number in status.settled) == status.expected
+
+
+def test_the_head_of_an_asset_counts_retried_partitions(browser: Client) -> None:
+    days = asset("days", daily())
+    record(days, "2013-01-01..2013-01-03", lambda place: "failed")
+    holder = recorded_run(days, RunState.QUEUED, "2013-01-01..2013-01-02")
+    AssetPartition.objects.exclude(key="2013-01-03").update(held_by=holder)
+    head = compact(page_at(browser, "/assets/days/"))
+    assert "Failed</span><b>1</b>" in head
+    assert "Retried</span><b>2</b>" in head
+    assert "2 queued" in head
 
 
 def test_the_graph_counts_queued_and_running_partitions_apart() -> None:
