@@ -125,7 +125,7 @@ def _unresolved_ids(like: str, since: datetime) -> list[int]:
     """
     if like:
         return runs_failed_alike(int(like), since) if is_id(like) else []
-    return [run.pk for group in unresolved_failures(since) for run in group.runs]
+    return [pk for group in unresolved_failures(since) for pk in group.retryable_ids]
 
 
 def _listed() -> QuerySet[Run]:

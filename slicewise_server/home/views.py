@@ -129,7 +129,7 @@ def _history_context(span: Span, now: datetime) -> dict[str, Any]:
     return {
         "chart": chart,
         "failures": failures[:_MOST_GROUPS],
-        "failed_run_count": sum(group.number for group in failures),
+        "failed_run_count": sum(len(group.retryable_ids) for group in failures),
         "more_failures": max(len(failures) - _MOST_GROUPS, 0),
     }
 

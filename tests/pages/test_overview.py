@@ -20,10 +20,11 @@ from assets_app.models import (
     Gateway,
     LatePartition,
     Run,
+    RunPartition,
     RunState,
     Schedule,
 )
-from assets_app.queries import run_history
+from assets_app.queries import error_groups, run_history
 from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
@@ -402,6 +403,65 @@ def test_a_failure_is_gone_once_its_partition_is_made_or_is_no_more(
     page = sections(browser)
     assert page.count('class="list-group-item failure"') == 1
     assert "still there" in page
+
+
+def failed_days(of: Asset, days: range, error: str) -> Run:
+    """Record one run of several days of January that failed, and whose partitions stayed failed."""
+    run = failed_partition(of, f"2013-01-{days[0]:02}", error=error)
+    for day in days[1:]:
+        further = failed_partition(of, f"2013-01-{day:02}", error=error)
+        AssetPartition.objects.filter(last_run=further).update(last_run=run)
+        RunPartition.objects.filter(run=further).update(run=run, position=day)
+        further.delete()
+    Run.objects.filter(pk=run.pk).update(partition_count=len(days))
+    return run
+
+
+def failure_row(browser: Client) -> str:
+    """Return the words of the only row of the failures."""
+    rows = sections(browser).split('class="list-group-item failure"')[1:]
+    assert len(rows) == 1
+    row = rows[0].split("</section>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", row.partition(">")[2]).split())
+
+
+def test_a_group_of_failures_counts_the_failed_partitions_from_the_first_to_the_last(
+    browser: Client, flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = failed_days(flights, range(2, 30), "line 1 is cut")
+    second = failed_days(flights, range(30, 32), "line 2 is cut")
+    AssetPartition.objects.filter(key__in=["2013-01-02", "2013-01-10"]).update(
+        state="materialized", version=1
+    )
+    row = failure_row(browser)
+    assert "28 failed partitions within 2013-01-03 \u2013 2013-01-31" in row
+    monkeypatch.setattr(error_groups, "_MOST_PARTITIONS", 2)
+    assert first.pk < second.pk
+    assert "at least 22 failed partitions" in failure_row(browser)
+
+
+def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(browser: Client) -> None:
+    rates = asset("rates", None)
+    long_ago = timezone.now() - timedelta(minutes=30)
+    failed_partition(rates, "", error="no answer", ago=timedelta(hours=1))
+    AssetPartition.objects.update(materialized_at=long_ago, version=1)
+    begun = [
+        failed_partition(rates, "", error="no answer", ago=timedelta(minutes=minutes))
+        for minutes in (6, 5, 4)
+    ]
+    row = failure_row(browser)
+    assert row.startswith("3 runs of rates in a row, since ")
+    assert f"since {begun[0].ended_at:%Y-%m-%d %H:%M:%S}" in row
+    assert "Unresolved failures, last 24 hours" in sections(browser)
+    assert "like=" in sections(browser)
+    AssetPartition.objects.update(held_by=recorded_run(rates, RunState.RUNNING, ""))
+    row = failure_row(browser)
+    assert "Next run in progress" in row
+    assert "like=" not in sections(browser)
+    AssetPartition.objects.update(
+        held_by=None, state="materialized", materialized_at=timezone.now()
+    )
+    assert "No run has failed whose partitions are still failed." in sections(browser)
 
 
 def test_who_may_not_make_partitions_is_offered_no_retry(flights: Asset) -> None:
