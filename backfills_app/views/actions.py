@@ -15,6 +15,7 @@ from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, require_for_some
 from backfills_app.forms import ChangeForm
 from backfills_app.models import Backfill
+from backfills_app.queries.retry_skips import retry_skips
 from backfills_app.services import (
     cancel_backfill,
     change_backfill,
@@ -172,12 +173,12 @@ def _confirmation_page(
     operation = OPERATIONS[action]
     permissions = reaches_of(request)
     progress = progress_with_pace(backfills)
-    retryable = retryable_counts(backfills[0]) if operation.chooses_code and not several else None
+    retry = _retry_context(backfills[0]) if operation.chooses_code and not several else {}
     context = {
+        **retry,
         "operation": operation,
         "action": action,
         "rows": progress,
-        "retryable": retryable,
         "is_canceled_too": "canceled" in request.GET,
         "backfill": backfills[0] if len(backfills) == 1 else None,
         "single": not several,
@@ -192,6 +193,19 @@ def _confirmation_page(
         ),
     }
     return render(request, "backfills_app/backfills_ask.html", context)
+
+
+def _retry_context(backfill: Backfill) -> dict[str, Any]:
+    """Return the numbers of partitions that a retry takes, and the sentences on partitions that the
+    retry skips.
+    """
+    retryable = retryable_counts(backfill)
+    skips, canceled_skips = retry_skips(backfill)
+    return {
+        "retryable": retryable,
+        "skips_text": skips.text(retryable.failed),
+        "canceled_skips_text": canceled_skips.text(retryable.canceled),
+    }
 
 
 def _is_allowed(allowed: Allowed, action: str, *, of_several: bool) -> bool:

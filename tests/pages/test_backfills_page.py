@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime, timedelta
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,8 +14,9 @@ from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
-from assets_app.models import Run
+from assets_app.models import AssetPartition, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.services import pause_backfill, resume_backfill
@@ -23,6 +25,7 @@ from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
+from tests.pages.run_records import recorded_run
 
 pytestmark = pytest.mark.django_db
 
@@ -348,6 +351,64 @@ def test_failed_partitions_are_retried_after_a_page_that_asks_for_the_code_versi
     browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
     backfill_asset = january.assets.get()
     assert (backfill_asset.waiting, backfill_asset.failed) == (31, 0)
+
+
+def last_result(backfill: Backfill, run: Run | None, key: str, state: str, **values: Any) -> None:
+    """Record the present state of a partition."""
+    AssetPartition.objects.create(
+        asset=backfill.asset, identity=backfill.asset.identity, key=key, state=state,
+        last_run=run, version=int(state == "materialized"), **values,
+    )  # fmt: skip
+
+
+def question_of(browser: Client, backfill: Backfill) -> str:
+    """Return the words of the page that asks before a retry."""
+    return words_of(page_at(browser, f"/backfills/{backfill.pk}/retry/"))
+
+
+def test_a_retry_tells_which_failed_partitions_are_materialized_by_now(
+    browser: Client, january: Backfill
+) -> None:
+    runs = runs_of(january, "failed", 6, error="no")
+    skipped_key = skip(january, "upstream_missing", 1)[0]
+    canceled_key = runs_of(january, "canceled", 3)[0].selection
+    assert "skipped." not in question_of(browser, january).partition("because of upstream.")[2]
+    last_result(january, runs[0], runs[0].selection, "failed")
+    for key in (runs[1].selection, runs[2].selection, skipped_key, canceled_key):
+        last_result(january, None, key, "materialized")
+    asked = question_of(browser, january)
+    assert "7 partitions failed or skipped because of upstream. 3 of these are" in asked
+    assert "3 of these are materialized by now, and are skipped. 4 are left to run." in asked
+    assert "3 canceled partitions. 1 of these is materialized by now, and is skipped." in asked
+    other = recorded_run(january.asset, RunState.RUNNING, runs[3].selection)
+    last_result(january, None, runs[3].selection, "failed", held_by=other)
+    assert "1 of these is in progress in another run, and is skipped. 3 are left" in question_of(
+        browser, january
+    )
+    last_result(january, other, runs[4].selection, "failed")
+    assert "in another run since" not in question_of(browser, january)
+    Backfill.objects.filter(pk=january.pk).update(existing="missing")
+    asked = question_of(browser, january)
+    assert "1 of these failed in another run since, and is skipped. 2 are left" in asked
+    Backfill.objects.filter(pk=january.pk).update(existing="stale")
+    asked = question_of(browser, january)
+    assert "3 of these are materialized by now, and are skipped unless stale or from" in asked
+    assert "are left" not in asked.partition("canceled")[0]
+    Backfill.objects.filter(pk=january.pk).update(existing="all")
+    assert "materialized by now" not in question_of(browser, january)
+
+
+def test_a_retry_examines_a_limited_number_of_partitions_and_says_so(
+    browser: Client, january: Backfill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = runs_of(january, "failed", 6, error="no")
+    for run in runs:
+        last_result(january, None, run.selection, "materialized")
+    monkeypatch.setattr(retry_skips, "MOST_EXAMINED", 4)
+    asked = question_of(browser, january)
+    assert "6 partitions failed or skipped" in asked
+    assert "At least 4 of these are materialized by now, and are skipped." in asked
+    assert "left to run" not in asked
 
 
 def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
