@@ -14,7 +14,8 @@ retry_requested = Signal()
 # run_ids: list[int]: a page asks which of these runs can be retried. An app answers as for
 # retry_requested, and locks no rows.
 retry_considered = Signal()
-# run_ids: list[int]: these ended runs are queued again, with all partitions of each run.
+# run_ids: list[int], user: User: these ended runs are queued again, with all partitions of each
+# run, at the request of the user.
 runs_retried = Signal()
 # name: str, errors_before: list[str], errors: list[str]: a bundle was synced, with these import
 # errors before and now.

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.dispatch import Signal, receiver
 
+from accounts_app.models import User
 from assets_app.models import RunAttempt, Trigger
 from assets_app.signals import (
     attempt_opened,
@@ -37,10 +38,10 @@ def hear_of_asked_retries(signal: Signal, run_ids: Sequence[int], **_: Any) -> d
 
 
 @receiver(runs_retried)
-def hear_of_retried_runs(run_ids: Sequence[int], **_: Any) -> None:
+def hear_of_retried_runs(run_ids: Sequence[int], user: User, **_: Any) -> None:
     from backfills_app.services.control.retrying_failed import follow_retried
 
-    follow_retried(run_ids)
+    follow_retried(run_ids, user)
 
 
 @receiver(attempt_opened)

@@ -16,7 +16,7 @@ from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue import messages
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.execution.request.retrying import retry_run
+from assets_app.execution.request.retrying import retry_run, retry_runs
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.queries.failures import failures_of
@@ -345,6 +345,16 @@ def test_a_single_run_is_retried_and_the_backfill_goes_with_it(desk: Desk, alice
     desk.end_all()
     assert (state_of(desk.backfill), counts_of(desk.backfill)) == ("succeeded", {"succeeded": 6})
     assert desk.backfill.group.runs.count() == 6
+
+
+def test_a_retry_of_runs_is_in_the_audit_trail_of_the_backfill(desk: Desk, alice: User) -> None:
+    desk.end_all("2013-01-03", "2013-01-04")
+    failed = desk.backfill.group.runs.filter(state=RunState.FAILED).order_by("id")
+    retry_runs([run.pk for run in failed], user=alice)
+    trail = AuditEntry.objects.filter(subject_type="backfill", subject=desk.backfill.name)
+    entry = trail.latest("id")
+    assert (entry.actor_name, entry.action) == (alice.username, "retry runs")
+    assert entry.detail == {"runs": 2, "partitions": 2}
 
 
 def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfill(

@@ -189,7 +189,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     )
     _store_versions(runs, {pk: renewed[pk] for pk in retried.runs})
     if retried.runs:
-        runs_retried.send(sender=None, run_ids=retried.runs)
+        runs_retried.send(sender=None, run_ids=retried.runs, user=user)
         nudge_dispatch()
     return retried
 

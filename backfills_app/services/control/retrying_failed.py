@@ -37,13 +37,14 @@ Verb = PendingControl.Verb
 
 _REOPEN = """
 WITH ended AS MATERIALIZED (
-    SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
+    SELECT id, backfill_asset_id, run_id, state FROM backfills_app_backfillpartition
     WHERE run_id = ANY(%s) AND state <> 'active' AND reason <> 'in_flight' ORDER BY id FOR UPDATE
 ), reopened AS (
     UPDATE backfills_app_backfillpartition AS backfill_partition SET state = 'active', reason = ''
     FROM ended WHERE backfill_partition.id = ended.id
 )
-SELECT ended.backfill_asset_id, backfill_asset.backfill_id, ended.state, count(*)
+SELECT ended.backfill_asset_id, backfill_asset.backfill_id, ended.state, count(*),
+    array_agg(DISTINCT ended.run_id)
 FROM ended
 JOIN backfills_app_backfillasset AS backfill_asset
     ON backfill_asset.id = ended.backfill_asset_id
@@ -242,9 +243,9 @@ def _objection(run_id: int, name: str, state: str, is_deleted: bool, is_replaced
     return ""
 
 
-def follow_retried(run_ids: Sequence[int]) -> None:
+def follow_retried(run_ids: Sequence[int], user: User) -> None:
     """Update the backfills of retried runs: partitions that had ended with these runs are active
-    again.
+    again, and the audit trail of the backfill has the retry.
     """
     with connection.cursor() as cursor:
         cursor.execute(_REOPEN, [list(run_ids)])
@@ -252,15 +253,21 @@ def follow_retried(run_ids: Sequence[int]) -> None:
     if not reopened_rows:
         return
     changes: dict[int, dict[str, int]] = {}
-    for asset_row_id, _backfill_id, state, number in reopened_rows:
+    for asset_row_id, _, state, number, _ in reopened_rows:
         change = changes.setdefault(asset_row_id, {"active": 0})
         change["active"] += number
         change[state] = -number
     for asset_row_id, change in sorted(changes.items()):
         shift_counts(asset_row_id, change)
-    backfill_ids = {backfill_id for _, backfill_id, _, _ in reopened_rows}
+    backfill_ids = {backfill_id for _, backfill_id, *_ in reopened_rows}
     reopen(backfill_ids)
     for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
+        own_rows = [row for row in reopened_rows if row[1] == backfill.pk]
+        detail = {
+            "runs": len({run_id for *_, own_run_ids in own_rows for run_id in own_run_ids}),
+            "partitions": sum(number for *_, number, _ in own_rows),
+        }
+        audit.record(user, "retry runs", "backfill", backfill.name, detail)
         # Downstream partitions wait again, and are marked so before any further admission. The lock
         # of the backfill is not requested here: the holder of the lock may wait for the runs that
         # this transaction has locked.
