@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 # an audit entry may be a little ahead of the database's.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, recent.idle_until_now,
-    unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions
+    unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions,
+    coalesce(cardinality(unfinished.dispatched), 0)
 FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERAL (
     SELECT count(*) AS number, count(*) FILTER (
         WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
@@ -113,8 +114,9 @@ _IDLE = timedelta(minutes=1)
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The recent pace of a backfill: the number of partitions that its latest runs materialized or
-    failed, in how many seconds; the number of runs that take a slot, the number of queued runs, and
-    the number of partitions of runs that have begun.
+    failed, in how many seconds; the number of runs that take a slot, the number of queued runs, the
+    number of partitions of runs that have begun, and the number of dispatched runs, which take a
+    slot and have not begun.
     """
 
     partitions: int = 0
@@ -122,6 +124,7 @@ class Pace:
     running: int = 0
     queued: int = 0
     running_partitions: int = 0
+    dispatched: int = 0
 
     @property
     def per_second(self) -> float | None:

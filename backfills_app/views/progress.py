@@ -54,7 +54,7 @@ class Progress:
             self.pause and self.pause.paused_at.timestamp(),
         )
         settings_text = ".".join(str(value) for value in settings)
-        runs = f"{self.pace.running}.{self.pace.queued}.{self.running}"
+        runs = f"{self.pace.running}.{self.pace.queued}.{self.running}.{self.pace.dispatched}"
         return f"{backfill.pk}.{backfill.state}.{numbers}.{runs}.{settings_text}.{self.left_text}"
 
     @property

@@ -569,3 +569,14 @@ def test_queued_runs_are_told_apart_from_those_that_take_a_slot(
     assert "6 runs queued" in text
     assert re.search(r"Running</span> <b>3</b>", text)
     assert re.search(r"Queued</span> <b>6</b>", text)
+
+
+def test_a_dispatched_run_is_named_among_the_active_runs(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "running", 2)
+    runs_of(january, "dispatched", 1)
+    runs_of(january, "queued", 4)
+    text = words_of(page_of(browser, january))
+    assert "Queued 5" in text
+    assert "3 active runs (max 3), 1 of these not begun 4 runs queued" in text
