@@ -177,7 +177,7 @@ MOST_RUNS_DRAWN = 10_000
 
 _ENDED_BY_TIME = """
 WITH latest AS MATERIALIZED (
-    SELECT state, started_at, ended_at FROM assets_app_run
+    SELECT id, state, started_at, ended_at FROM assets_app_run
     WHERE group_id >= %(group)s AND group_id <= %(group)s
     ORDER BY group_id DESC, id DESC LIMIT %(most)s
 ), span AS (
@@ -186,23 +186,34 @@ WITH latest AS MATERIALIZED (
     FROM latest
 )
 SELECT span.first, span.last, span.drawn, latest.state, count(*),
+    count(*) FILTER (WHERE latest.state = 'failed' AND NOT coalesce((
+        SELECT true FROM backfills_app_backfillpartition AS backfill_partition
+        WHERE backfill_partition.run_id >= latest.id AND backfill_partition.run_id <= latest.id
+          AND backfill_partition.state = 'failed'
+        ORDER BY backfill_partition.run_id LIMIT 1
+    ), false)),
     least(greatest(floor(
         %(columns)s * extract(epoch FROM latest.ended_at - span.first)
         / greatest(extract(epoch FROM span.last - span.first), 0.001)
     ), 0), %(columns)s - 1)::int AS column_index
 FROM latest, span WHERE latest.ended_at IS NOT NULL
-GROUP BY 1, 2, 3, 4, 6 ORDER BY 6
+GROUP BY 1, 2, 3, 4, 7 ORDER BY 7
 """
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRuns:
-    """The number of ended runs by interval of time and state, among the latest ``drawn`` runs."""
+    """The number of ended runs by interval of time and state, among the latest ``drawn`` runs.
+
+    ``retried`` is the number of failed runs without a failed partition: the partitions were
+    requeued since.
+    """
 
     first: datetime
     last: datetime
     drawn: int
     columns: Mapping[int, Mapping[str, int]]
+    retried: int
 
 
 def ended_by_time(backfill: "Backfill", columns: int, now: datetime) -> EndedRuns | None:
@@ -220,7 +231,7 @@ def ended_by_time(backfill: "Backfill", columns: int, now: datetime) -> EndedRun
     if not rows:
         return None
     by_interval: dict[int, dict[str, int]] = {}
-    for _, _, _, state, number, interval in rows:
+    for _, _, _, state, number, _, interval in rows:
         by_interval.setdefault(interval, {})[state] = number
     first, last, drawn = rows[0][:3]
-    return EndedRuns(first, last, drawn, by_interval)
+    return EndedRuns(first, last, drawn, by_interval, sum(row[5] for row in rows))

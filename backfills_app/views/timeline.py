@@ -30,7 +30,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """The drawing: ``highest`` runs fill the height; ``counted`` has the numbers of ended runs by
-    state.
+    state; of the failed runs, the partitions of ``retried`` runs were requeued since.
     """
 
     first: datetime
@@ -39,6 +39,7 @@ class Timeline:
     highest: int
     drawn: int
     counted: tuple[tuple[str, int], ...]
+    retried: int
 
     @property
     def counted_text(self) -> str:
@@ -67,4 +68,5 @@ def timeline_of(backfill: Backfill, now: datetime) -> Timeline | None:
         highest,
         ended.drawn,
         tuple(sums_by_state(ended.columns)),
+        ended.retried,
     )

@@ -254,6 +254,19 @@ def test_the_pace_counts_no_time_before_a_retry_whose_run_is_dispatched(
     assert pace_of(january, now) == pytest.approx(10 / 15, rel=0.01)
 
 
+def test_failed_runs_whose_partitions_were_requeued_are_told_apart(
+    browser: Client, january: Backfill
+) -> None:
+    runs = runs_of(january, "failed", 3, error="no")
+    text = words_of(page_of(browser, january))
+    assert "Failed 3 runs" in text
+    assert "retried since" not in text
+    january.assets.get().partitions.filter(run=runs[0]).update(state="waiting", run=None)
+    text = words_of(page_of(browser, january))
+    assert "Failed 3 runs, 1 of these retried since" in text
+    assert "2 runs no" in text
+
+
 def test_a_run_at_work_is_no_pause(january: Backfill) -> None:
     now = timezone.now()
     runs_of(january, "running", 1, seconds=4 * 3600.0)
