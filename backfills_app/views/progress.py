@@ -101,9 +101,9 @@ class Progress:
     @property
     def rate(self) -> str:
         """The rate in partitions per second or minute, with the unit; empty where too few have
-        ended.
+        ended, and where none was materialized.
         """
-        if not self.per_second:
+        if not self.per_second or not self.counts.succeeded:
             return ""
         if self.per_second >= 1:
             return f"{self.per_second:.1f} partitions/s"

@@ -254,6 +254,15 @@ def test_the_pace_counts_no_time_before_a_retry_whose_run_is_dispatched(
     assert pace_of(january, now) == pytest.approx(10 / 15, rel=0.01)
 
 
+def test_the_rate_names_its_time_and_is_absent_where_nothing_was_materialized(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "failed", 5, error="no")
+    assert "partitions/" not in words_of(page_of(browser, january))
+    runs_of(january, "succeeded", 5)
+    assert re.search(r"partitions/min while running", words_of(page_of(browser, january)))
+
+
 def test_failed_runs_whose_partitions_were_requeued_are_told_apart(
     browser: Client, january: Backfill
 ) -> None:
