@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from accounts_app.models import AuditEntry
 from assets_app.queries.clock import database_now
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
+from backfills_app.queries.canceled import canceled_without_run
 from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import MOST_RUNS_DRAWN
 from backfills_app.queries.skips import retried_skips
@@ -115,6 +116,9 @@ def _progress_context(
         "asset_progresses": progress_by_asset(backfill_row, asset_rows)
         if len(asset_rows) > 1
         else [],
+        "canceled_without_run": canceled_without_run(backfill_row, progress.counts.canceled)
+        if backfill_row.ended
+        else 0,
         "allowed": reaches_of(request).over(
             progress, has_retried_skips=retried_skips(asset_rows).exists()
         ),

@@ -570,6 +570,17 @@ def test_a_canceled_one_says_how_many_were_made_and_offers_to_run_the_canceled_o
     assert "2 of 31 materialized, 29 canceled" in words_of(asked_for)
 
 
+def test_canceled_partitions_that_no_run_had_claimed_are_told_apart(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "succeeded", 2)
+    runs_of(january, "canceled", 4)
+    assert "before a run was created" not in page_of(browser, january)
+    browser.post(f"/backfills/{january.pk}/cancel/")
+    text = words_of(page_of(browser, january))
+    assert "2 of 31 materialized, 29 canceled 25 canceled before a run was created" in text
+
+
 def test_of_a_canceled_one_the_canceled_partitions_come_before_what_failed(
     browser: Client, january: Backfill
 ) -> None:
