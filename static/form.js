@@ -13,6 +13,7 @@ function keep(form) {
   for (const [name, value] of new FormData(form)) {
     if (unsaid.includes(name) || value === "" || usual[name] === value) continue;
     if (["asset", "assets", "asset_group", "asset_tag"].includes(name) && name !== by) continue;
+    if (name === "downstream_assets" && form.elements.downstream?.value !== "chosen") continue;
     query.append(name, value);
   }
   const text = query.toString();
@@ -97,12 +98,22 @@ function keepTyped(form) {
   });
 }
 
-// A box of a downstream asset counts only where the assets are selected one by one.
+// The boxes of the downstream assets are ticked as the choice above them says.
+function tickAsChosen(form) {
+  const way = form.elements.downstream?.value;
+  if (way !== "all" && way !== "none") return;
+  for (const box of form.querySelectorAll('[name="downstream_assets"]')) box.checked = way === "all";
+}
+
+// A box of a downstream asset chooses that the assets are selected one by one.
 function selectByBoxes(form) {
   form.addEventListener("change", ({ target }) => {
     const way = target.name === "downstream_assets" && form.querySelector('[name="downstream"][value="chosen"]');
     if (way) way.checked = true;
+    if (target.name === "downstream") tickAsChosen(form);
   }, { capture: true });
+  form.addEventListener("htmx:afterSettle", () => tickAsChosen(form));
+  tickAsChosen(form);
 }
 
 // A part that is open after an exchange loads its contents, as if a person had opened the part.

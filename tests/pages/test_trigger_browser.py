@@ -241,6 +241,21 @@ def test_downstream_assets_are_chosen_in_the_graph(page: Page) -> None:
     expect(of_report).to_have_attribute("aria-checked", "false")
 
 
+def test_the_boxes_of_downstream_assets_are_ticked_as_the_choice_says(page: Page) -> None:
+    declare()
+    page.goto("/backfills/new/?asset=weather&downstream=all")
+    box = page.locator('[name="downstream_assets"][value="delays"]')
+    expect(box).to_be_checked()
+    page.locator('[name="downstream"][value="none"]').check()
+    expect(box).not_to_be_checked()
+    page.locator('[name="downstream"][value="all"]').check()
+    expect(box).to_be_checked()
+    page.wait_for_url("**downstream=all**")
+    assert "downstream_assets" not in page.url
+    box.uncheck()
+    expect(page.locator('[name="downstream"][value="chosen"]')).to_be_checked()
+
+
 def test_trigger_watch_and_cancel_without_a_script(
     live_server: LiveServer, browser: Client
 ) -> None:
