@@ -17,6 +17,8 @@ from slicewise.keys import WHOLE
 # Text that differs between two reports of the same failure.
 _VARIABLE = re.compile(r"[0-9][0-9a-fTZ:.+-]*")
 MOST_RUNS = 500
+# Of an unpartitioned asset, so many latest runs: some more than a day of minutes has.
+_MOST_OF_STREAK = 2000
 # The partitions of the newest runs are examined, up to this number together; of any other run, so
 # many failed partitions.
 _MOST_PARTITIONS, _MOST_KEYS = 5000, 20
@@ -93,11 +95,16 @@ class FailedRun:
 
 class Streak(NamedTuple):
     """The failed runs of an unpartitioned asset since the last success: their number, and the end
-    of the first. Of the latest MOST_RUNS runs.
+    of the first, of a limited number of latest runs.
     """
 
     number: int
     since: datetime
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether earlier runs may have failed too."""
+        return self.number >= _MOST_OF_STREAK
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +223,7 @@ def _streaks(asset_ids: Collection[int]) -> dict[int, Streak]:
     if not asset_ids:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_STREAKS, {"assets": list(asset_ids), "runs": MOST_RUNS})
+        cursor.execute(_STREAKS, {"assets": list(asset_ids), "runs": _MOST_OF_STREAK})
         return {pk: Streak(number, since) for pk, number, since in cursor.fetchall()}
 
 

@@ -440,7 +440,9 @@ def test_a_group_of_failures_counts_the_failed_partitions_from_the_first_to_the_
     assert "at least 22 failed partitions" in failure_row(browser)
 
 
-def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(browser: Client) -> None:
+def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rates = asset("rates", None)
     long_ago = timezone.now() - timedelta(minutes=30)
     failed_partition(rates, "", error="no answer", ago=timedelta(hours=1))
@@ -454,6 +456,11 @@ def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(browser:
     assert f"since {begun[0].ended_at:%Y-%m-%d %H:%M:%S}" in row
     assert "Unresolved failures, last 24 hours" in sections(browser)
     assert "like=" in sections(browser)
+    with monkeypatch.context() as patch:
+        patch.setattr(error_groups, "_MOST_OF_STREAK", 2)
+        row = failure_row(browser)
+        assert row.startswith("at least 2 runs of rates in a row, since before ")
+        assert f"since before {begun[1].ended_at:%Y-%m-%d %H:%M:%S}" in row
     AssetPartition.objects.update(held_by=recorded_run(rates, RunState.RUNNING, ""))
     row = failure_row(browser)
     assert "Next run in progress" in row
