@@ -156,10 +156,17 @@ export function showTimes(root) {
   nameZone();
 }
 
+// Times of the last minute change with each second, as the durations beside them do.
+const MINUTE = 60_000;
+
 export function keepTimes() {
+  let beat = 0;
   setInterval(() => {
-    for (const time of document.querySelectorAll("time[data-form=ago][data-shown]")) show(time);
-  }, 20_000);
+    beat = (beat + 1) % 20;
+    for (const time of document.querySelectorAll("time[data-form=ago][data-shown]")) {
+      if (beat === 0 || Math.abs(Date.now() - new Date(time.dateTime)) < MINUTE) show(time);
+    }
+  }, 1000);
 }
 
 function showAgain() {

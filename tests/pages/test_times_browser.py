@@ -58,6 +58,16 @@ def test_tips_of_the_chart_of_runs_are_in_the_chosen_zone(page: Page) -> None:
     expect(page.locator("[data-zone-name]")).to_have_text(re.compile("Kolkata|Calcutta"))
 
 
+def test_ages_below_a_minute_change_within_seconds(page: Page) -> None:
+    recorded_run(asset("flights", DAILY_2013), RunState.QUEUED)
+    page.goto("/runs/")
+    age = page.locator("tbody time[data-form=ago]").first
+    expect(age).to_have_text(re.compile(r"\d+ sec\. ago"))
+    before = age.text_content()
+    assert before
+    expect(age).not_to_have_text(before, timeout=4000)
+
+
 def bounds(page: Page, clock: str) -> list[str]:
     """Type a clock time of Berlin as both bounds, and return the bounds that the form sends."""
     for label in ("Created after (Europe/Berlin)", "Created before (Europe/Berlin)"):
