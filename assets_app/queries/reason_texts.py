@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition
+from slicewise.texts import counted
 
 # The reasons whose sentence has a time, which is not a time that the code of people wrote.
 _WITH_TIMES = frozenset(
@@ -59,7 +60,8 @@ def upstream_reason(
     for need in needs:
         if need.missing:
             names = ", ".join(row.name for row in need.absent)
-            text = f"Waiting for {need.missing:,} of {need.needed:,} of {need.asset.name}: {names}"
+            needed = counted(need.needed, "partition")
+            text = f"Waiting for {need.missing:,} of {needed} of {need.asset.name}: {names}"
             text += f" and {need.more:,} more." if need.more else "."
             return Reason("waiting_for_upstream", text, None, need.absent[0], all_needs)
     for need in needs:

@@ -48,14 +48,14 @@ SHOWN = {
     "late": Shown(
         "Overdue tick (schedule not evaluated)",
         lambda: Q(producer__schedule__in=overdue_schedules(database_now())),
-        "This choice lists assets of which the time of the next tick has passed and no process has"
-        " evaluated the schedule. Overdue lists assets with overdue partitions.",
+        "No process has evaluated the schedule of a listed asset, and the time of the tick has"
+        " passed. The choice Overdue lists assets with overdue partitions.",
     ),
     "failing": Shown(
         "Failing schedule (evaluation error)",
         lambda: FAILING,
-        "This choice lists assets of which the evaluation of the schedule ends with an error."
-        " Failed lists assets with failed partitions.",
+        "The evaluation of the schedule of a listed asset ends with an error. The choice Failed"
+        " lists assets with failed partitions.",
     ),
     _REMOVED: Shown("Removed"),
 }

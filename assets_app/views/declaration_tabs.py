@@ -40,8 +40,8 @@ def _freshness_text(watch: FreshnessWatch | None) -> str:
     if watch is None:
         return "none"
     within, warn = watch.freshness["within"], watch.freshness.get("warn")
-    text = f"overdue {duration(within)} after the end of the time window"
-    return f"{text}, late after {duration(warn)}" if warn else text
+    late = f"late {duration(warn)}, " if warn else ""
+    return f"{late}overdue {duration(within)} after the end of the time window"
 
 
 def _settings(spec: ProducerSpec) -> list[tuple[str, str]]:

@@ -148,7 +148,7 @@ def _facts(event: Event) -> list[str]:
         return [f"  {detail['partition']}, expected by {detail['overdue_at']}"]
     lines = []
     if outlets := detail.get("assets"):
-        lines = [f"  makes {listed([*map(str, outlets)], _MOST_NAMES)}"]
+        lines = [f"  materializes {listed([*map(str, outlets)], _MOST_NAMES)}"]
     if names := detail.get("validations"):
         return [*lines, f"  {', '.join(map(str, names))}"]
     return [*lines, f"  partitions {detail['selection']}"] if detail.get("selection") else lines

@@ -29,8 +29,9 @@ _MOST_MATCHED, _AT_ONCE = 1_000, 100
 # So many events are read again for the texts of open messages, 50 in a millisecond.
 _MOST_LISTED = 10_000
 _NOT_READ = (
-    "The rule was changed or deleted. Its events were too many to list in that request, or could"
-    " not be read; the log of the server has the error."
+    "The rule was changed or deleted. The events of this message are not listed: there were more"
+    f" than {_MOST_LISTED:,}, or an error prevented the reading. An error is in the log of the"
+    " server."
 )
 
 

@@ -55,7 +55,7 @@ def test_a_rule_for_any_of_the_assets_is_told_once(
     assert told == ["all", "both", "first", "owner", "second", "tag"]
     body = Delivery.objects.filter(rule_name="second").get().body
     assert body is not None
-    assert "makes train, validate" in body["text"]
+    assert "materializes train, validate" in body["text"]
 
 
 def test_the_feed_finds_an_event_by_each_of_the_assets(

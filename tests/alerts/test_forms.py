@@ -203,10 +203,10 @@ def test_a_name_that_no_asset_has_is_saved_with_a_warning(
         " The rule sends no alerts of such an asset until a file declares the asset." in text
     )
     assert AlertRule.objects.get().assets == ["clicks", "conversoin", "later"]
-    listed = "Rule shop names assets that no definition file declares: conversoin, later."
+    listed = "Rule shop: no definition file declares conversoin, later."
     assert listed in " ".join(browser.get("/alerts/").content.decode().split())
     for name in ("conversoin", "later"):
         asset(name)
-    assert "names assets that no" not in browser.get("/alerts/").content.decode()
+    assert "no definition file declares" not in browser.get("/alerts/").content.decode()
     answer = browser.post("/alerts/rules/shop/", form, follow=True)
     assert "No definition file declares" not in answer.content.decode()

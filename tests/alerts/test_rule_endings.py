@@ -186,7 +186,7 @@ def test_a_message_of_too_many_events_is_closed_without_a_list(
     assert (delivery.state, delivery.event_count) == ("waiting", 3)
     assert delivery.body is not None
     assert delivery.body["title"] == "Slicewise: 3 events"
-    assert "too many to list" in delivery.body["text"]
+    assert "The events of this message are not listed" in delivery.body["text"]
 
 
 def test_an_event_without_a_position_sets_no_rule_back_to_the_beginning(

@@ -612,4 +612,4 @@ def test_a_dispatched_run_is_named_among_the_active_runs(
     runs_of(january, "queued", 4)
     text = words_of(page_of(browser, january))
     assert "Queued 5" in text
-    assert "3 active runs (max 3), 1 of these not begun 4 runs queued" in text
+    assert "3 active runs (max 3), 1 not begun 4 runs queued" in text

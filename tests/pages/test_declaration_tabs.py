@@ -58,7 +58,7 @@ def test_settings_tell_when_a_partition_is_late_and_overdue(browser: Client) -> 
         )  # fmt: skip
     asset("orders", DAILY_2013)
     assert freshness("clicks") == "overdue 30 min after the end of the time window"
-    assert freshness("revenue") == "overdue 3 h after the end of the time window, late after 2 h"
+    assert freshness("revenue") == "late 2 h, overdue 3 h after the end of the time window"
     assert freshness("orders") == "none"
 
 

@@ -22,11 +22,11 @@ def test_the_form_names_the_assets_that_data_may_trigger(browser: Client) -> Non
             upstream=orders, downstream=downstream, inlet=True, scheduling=scheduling
         )
     page = compact(page_at(browser, "/assets/orders/materialize/"))
-    sentence = page.partition("May trigger")[2].partition("</p>")[0]
+    sentence = page.partition("may make partitions due of")[2].partition("</p>")[0]
     assert sentence.index(">conversion</a>") < sentence.index(">revenue</a>")
     assert "report" not in sentence
     assert "board" not in sentence
-    assert "May trigger" not in page_at(browser, "/assets/revenue/materialize/")
+    assert "may make partitions due of" not in page_at(browser, "/assets/revenue/materialize/")
 
 
 def test_the_count_of_partitions_stands_once_and_is_not_cut(browser: Client) -> None:

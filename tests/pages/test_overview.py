@@ -383,7 +383,7 @@ def test_all_failures_are_run_again_in_two_clicks_and_leave_the_overview(
     named = re.findall(r'type="hidden" name="run" value="(\d+)"', question)
     assert len(named) == 3
     browser.post(unescape(link[1]), {"run": named})
-    assert "No run has failed whose partitions are still failed." in sections(browser)
+    assert "No unresolved failures." in sections(browser)
 
 
 def test_a_failure_is_gone_once_its_partition_is_made_or_is_no_more(
@@ -452,23 +452,23 @@ def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(
         for minutes in (6, 5, 4)
     ]
     row = failure_row(browser)
-    assert row.startswith("3 runs of rates in a row, since ")
+    assert row.startswith("3 failed runs of rates in a row, since ")
     assert f"since {begun[0].ended_at:%Y-%m-%d %H:%M:%S}" in row
     assert "Unresolved failures, last 24 hours" in sections(browser)
     assert "like=" in sections(browser)
     with monkeypatch.context() as patch:
         patch.setattr(error_groups, "_MOST_OF_STREAK", 2)
         row = failure_row(browser)
-        assert row.startswith("at least 2 runs of rates in a row, since before ")
+        assert row.startswith("at least 2 failed runs of rates in a row, since before ")
         assert f"since before {begun[1].ended_at:%Y-%m-%d %H:%M:%S}" in row
     AssetPartition.objects.update(held_by=recorded_run(rates, RunState.RUNNING, ""))
     row = failure_row(browser)
-    assert "Next run in progress" in row
+    assert "The next run is in progress." in row
     assert "like=" not in sections(browser)
     AssetPartition.objects.update(
         held_by=None, state="materialized", materialized_at=timezone.now()
     )
-    assert "No run has failed whose partitions are still failed." in sections(browser)
+    assert "No unresolved failures." in sections(browser)
 
 
 def test_who_may_not_make_partitions_is_offered_no_retry(flights: Asset) -> None:

@@ -69,7 +69,7 @@ def test_the_page_and_the_drawer_say_why_and_lead_on(browser: Client) -> None:
         answer = browser.get("/assets/months/partitions/2013-03-01/", headers=headers)
         text = compact(answer.content.decode())
         assert ("<html" in text) == (not headers)
-        assert "Waiting for 2 of 31 of days: days 2013-03-30, days 2013-03-31." in text
+        assert "Waiting for 2 of 31 partitions of days: days 2013-03-30, days 2013-03-31." in text
         assert 'rel="prev" href="/assets/months/partitions/2013-02-01/"' in text
         assert "selection=2013-03-01&amp;downstream=all" in text
     text = page_at(browser, "/assets/days/partitions/2013-03-30/")
@@ -184,7 +184,7 @@ def test_the_api_says_why() -> None:
     client = api_client_of(person("otto"))
     answer = client.get("/api/v1/assets/months/partitions/?selection=2013-03")
     (line,) = answer.json()["results"]
-    assert line["reason"].startswith("Waiting for 2 of 31 of days")
+    assert line["reason"].startswith("Waiting for 2 of 31 partitions of days")
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_tick_that_nobody_handled_is_said_to_be_overdue(browser: Client) -> No
     assert "The control worker evaluates ticks and sends queued runs to workers." in page
     for address in ("/assets/", "/assets/daily/"):
         text = re.sub(r"<[^>]*>", "", compact(browser.get(address).content.decode()))
-        assert "Tick overdue: due" in text
+        assert "Overdue tick: due" in text
         assert "Next" not in text
 
 
@@ -165,7 +165,7 @@ def test_the_list_of_waiting_partitions_says_which_partitions_it_lacks(
     assert '<a href="/assets/daily/">The grid</a>' in page
     assert "that the next tick makes due" not in page
     reason = compact(page_at(browser, "/assets/daily/partitions/2024-07-01/"))
-    assert "Waiting for 19 of 24 of hourly" in reason
+    assert "Waiting for 19 of 24 partitions of hourly" in reason
 
 
 def test_nonexistent_and_excluded_upstream_partitions_are_shown_with_their_number(
@@ -380,7 +380,7 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
     assert "No ticks yet" in page
     asset_list = browser.get("/assets/").content.decode()
     assert sentence in asset_list
-    assert "Tick overdue: due" in re.sub(r"<[^>]*>", "", compact(asset_list))
+    assert "Overdue tick: due" in re.sub(r"<[^>]*>", "", compact(asset_list))
     assert "Next tick" not in asset_list
     handle_ticks(at(2024, 7, 2, 4, 30))
     page = shown(browser, "joined")
@@ -414,4 +414,4 @@ def test_open_pages_show_a_tick_that_becomes_overdue(
     monkeypatch.setattr(ticks, "OVERDUE_AFTER", timedelta(seconds=10))
     for address, version in versions.items():
         polled = browser.get(f"{address}version={version}", headers={"hx-request": "true"})
-        assert "Tick overdue" in polled.content.decode(), address
+        assert "Overdue tick" in polled.content.decode(), address

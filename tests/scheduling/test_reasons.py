@@ -99,7 +99,8 @@ def test_a_missing_partition_waits_for_some_of_its_upstream_partitions(
     write(hours, "2024-07-03T00:00Z..2024-07-03T21:00Z", gateway, alice)
     assert why(days, "2024-07-03") == (
         "waiting_for_upstream",
-        "Waiting for 2 of 24 of hours: hours 2024-07-03T22:00Z, hours 2024-07-03T23:00Z.",
+        "Waiting for 2 of 24 partitions of hours: hours 2024-07-03T22:00Z,"
+        " hours 2024-07-03T23:00Z.",
     )
     assert why(days, "2024-07-04")[1].endswith("hours 2024-07-04T02:00Z and 21 more.")
     group = materialize(MaterializeRequest(asset=hours, selection="2024-07-03T23:00Z"), user=alice)
@@ -198,7 +199,7 @@ def test_a_partition_of_upstream_partitions_that_backfills_wrote_tells_the_backf
     both = scheduled("both", all_of(by("a"), by("b")), DAILY, since=BEGAN)
     backfilled(a, "2024-07-03..2024-07-04", gateway, alice)
     assert why(both, "2024-07-03") == (
-        "waiting_for_upstream", "Waiting for 1 of 1 of b: b 2024-07-03.",
+        "waiting_for_upstream", "Waiting for 1 of 1 partition of b: b 2024-07-03.",
     )  # fmt: skip
     write(b, "2024-07-03", gateway, alice)
     assert why(both, "2024-07-03")[1].startswith(
@@ -220,11 +221,11 @@ def test_the_way_that_lacks_the_least_tells_the_reason_and_the_other_ways_are_na
 ) -> None:
     a, b = asset("a", DAILY), asset("b", DAILY)
     late = report()
-    assert why(late, "2024-07-03")[1] == "Waiting for 1 of 1 of a: a 2024-07-03."
+    assert why(late, "2024-07-03")[1] == "Waiting for 1 of 1 partition of a: a 2024-07-03."
     write(b, "2024-07-08", gateway, alice)
     write(a, "2024-07-09", gateway, alice)
     look(NOW - timedelta(hours=1))
-    assert why(late, "2024-07-08")[1] == "Waiting for 1 of 1 of a: a 2024-07-08."
+    assert why(late, "2024-07-08")[1] == "Waiting for 1 of 1 partition of a: a 2024-07-08."
     assert why(late, "2024-07-09") == (
         "waiting_for_tick",
         "Due at the tick of the schedule at 2024-07-10 06:00 UTC. Another way of the schedule waits"
@@ -232,7 +233,7 @@ def test_the_way_that_lacks_the_least_tells_the_reason_and_the_other_ways_are_na
     )
     either = scheduled("either", any_of(by("a"), by("b")), DAILY, since=BEGAN)
     assert why(either, "2024-07-03")[1] == (
-        "Waiting for 1 of 1 of a: a 2024-07-03. Another way of the schedule waits for b."
+        "Waiting for 1 of 1 partition of a: a 2024-07-03. Another way of the schedule waits for b."
     )
 
 
@@ -264,6 +265,7 @@ def test_a_paused_asset_tells_also_what_the_partition_lacks_after_the_pause(
     Asset.objects.update(paused=True)
     pause = "The asset is paused: the schedule queues no run."
     assert why(months, "2024-06-01") == ("paused", f"{pause} {gap}")
-    assert why(both, "2024-07-03")[1] == f"{pause} Waiting for 1 of 1 of days: days 2024-07-03."
+    waits = "Waiting for 1 of 1 partition of days: days 2024-07-03."
+    assert why(both, "2024-07-03")[1] == f"{pause} {waits}"
     backfilled(days, "2024-07-03", gateway, alice)
     assert why(both, "2024-07-03")[1].startswith(f"{pause} Unpausing does not make")

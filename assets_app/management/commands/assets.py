@@ -123,7 +123,7 @@ class Command(SlicewiseCommand):
             self.print_json(AssetSerializer(assets, many=True, context=context).data)
             return
         self.print_table(
-            ("asset", "partitions", "group", "paused", "in flight", "made", "failed"),
+            ("asset", "partitions", "group", "paused", "in flight", "materialized", "failed"),
             (
                 (
                     asset.name,
