@@ -3,15 +3,19 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
+from slicewise_server.alerts import failing_channels
 from slicewise_server.alerts.models import Channel, Delivery, DeliveryState
 from tests.clients import browser_of
 from tests.factories import person
 from tests.gateways import record_gateway_of_each_queue
 from tests.pages.markup import page_at
+from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
 
@@ -77,3 +81,39 @@ def test_further_failing_channels_are_behind_a_link(browser: Client) -> None:
     shown = attention(browser)
     assert shown.count("Failing alert channel </a>") == 10
     assert "More failing alert channels" in shown
+
+
+def test_waiting_messages_are_counted_up_to_a_limit(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_gateway_of_each_queue()
+    monkeypatch.setattr(failing_channels, "MOST_COUNTED", 2)
+    channel = failing("incidents")
+    for minutes in (15, 25):
+        message(channel, DeliveryState.WAITING, minutes)
+    assert "2 messages wait, the oldest since <time" in attention(browser)
+    message(channel, DeliveryState.WAITING, 35)
+    assert "more than 2 messages wait, some since <time" in attention(browser)
+
+
+def test_a_bounded_number_of_waiting_messages_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failing_channels, "MOST_COUNTED", 5)
+    now = timezone.now()
+    for channel in (failing("a"), failing("b")):
+        Delivery.objects.bulk_create(
+            Delivery(
+                channel=channel,
+                state=state,
+                body={"title": "t"},
+                send_at=now + timedelta(seconds=second),
+                give_up_at=now + timedelta(days=1),
+            )
+            for state in (DeliveryState.WAITING, DeliveryState.DELIVERED)
+            for second in range(500)
+        )
+    with CaptureQueriesContext(connection) as statements:
+        channels = failing_channels.failing_channels(1)
+    assert [(row.name, row.waiting_count, row.more_waiting) for row in channels] == [("a", 5, True)]
+    (statement,) = statements.captured_queries
+    # The two channels, and the messages of the first channel up to the limit.
+    assert rows_read(statement["sql"]) <= 2 + 6
