@@ -16,7 +16,7 @@ from slicewise_server.alerts.matching import (
     read_on,
 )
 from slicewise_server.alerts.messages import unlisted_message
-from slicewise_server.alerts.models import AlertRule, DeliveryState
+from slicewise_server.alerts.models import AlertRule, Delivery, DeliveryState
 from slicewise_server.events.feed import end_of_feed, publish_first
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _MOST_MATCHED, _AT_ONCE = 1_000, 100
 # So many events are read again for the texts of open messages, 50 in a millisecond.
 _MOST_LISTED = 10_000
+_DETACHED_AT_ONCE = 5_000
 _NOT_READ = (
     "The rule was changed or deleted. The events of this message are not listed: there were more"
     f" than {_MOST_LISTED:,}, or an error prevented the reading. An error is in the log of the"
@@ -77,6 +78,23 @@ class RuleEndings:
         delivery.refresh_from_db()
         if delivery.state == DeliveryState.GATHERING:
             close(delivery, unlisted_message(delivery.event_count, _NOT_READ))
+
+
+def detach_closed_messages(alert_rule: AlertRule) -> None:
+    """Detach the closed messages from a rule that is about to be deleted: a webhook may have a
+    message for each of a million events, and each batch is a transaction that ends soon. Call
+    without a transaction.
+
+    Messages that other transactions have locked, and later ones, are left to the deletion.
+    """
+    closed = Delivery.objects.filter(rule=alert_rule).exclude(state=DeliveryState.GATHERING)
+    free = closed.order_by().select_for_update(skip_locked=True, no_key=True)
+    while True:
+        with transaction.atomic():
+            ids = list(free.values_list("pk", flat=True)[:_DETACHED_AT_ONCE])
+            Delivery.objects.filter(pk__in=ids).update(rule=None)
+        if len(ids) < _DETACHED_AT_ONCE:
+            return
 
 
 def _attempt(alert_rule: AlertRule, work: Callable[[], T]) -> T | None:

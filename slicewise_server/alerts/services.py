@@ -31,7 +31,7 @@ from slicewise_server.alerts.models import (
     Delivery,
     DeliveryState,
 )
-from slicewise_server.alerts.rule_endings import RuleEndings
+from slicewise_server.alerts.rule_endings import RuleEndings, detach_closed_messages
 from slicewise_server.alerts.secrets import encrypt
 from slicewise_server.events.feed import end_of_feed
 from slicewise_server.events.models import unknown_kind
@@ -201,17 +201,19 @@ def save_rule(alert_rule: AlertRule | None, fields: Mapping[str, Any], *, user: 
     return alert_rule
 
 
-@transaction.atomic
 def delete_rule(alert_rule: AlertRule, *, user: User) -> None:
     """Delete a rule; its deliveries stay, and an open message is closed with its events."""
     policy.require(user, Action.ALERTS)
-    endings = RuleEndings()
-    alert_rule = _locked(alert_rule)
     if objection := objection_to_rule_deletion(alert_rule):
         raise ConflictingRequest({"": objection})
-    endings.end(alert_rule)
-    audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
-    alert_rule.delete()
+    # During the deletion no event gets a position: the deletion has few messages to detach.
+    detach_closed_messages(alert_rule)
+    with transaction.atomic():
+        endings = RuleEndings()
+        alert_rule = _locked(alert_rule)
+        endings.end(alert_rule)
+        audit.record(user, "delete", "alert rule", alert_rule.name, rule_facts(alert_rule))
+        alert_rule.delete()
 
 
 def objection_to_rule_deletion(alert_rule: AlertRule) -> str:

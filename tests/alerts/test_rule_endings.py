@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
@@ -202,6 +203,28 @@ def test_an_event_without_a_position_sets_no_rule_back_to_the_beginning(
     match_events(timezone.now())
     assert AlertRule.objects.get().position == position > 0
     assert "has no position" in caplog.text
+
+
+def test_a_deletion_detaches_messages_in_batches_before_positions_are_held_back(
+    rule: AlertRule, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_endings, "_DETACHED_AT_ONCE", 2)
+    happen("a", "b", "c", "d", "e")
+    match()
+    Delivery.objects.filter(pk=Delivery.objects.earliest("pk").pk).update(state="delivered")
+    with CaptureQueriesContext(connection) as statements:
+        delete(rule, admin)
+    texts = [statement["sql"] for statement in statements.captured_queries]
+    detachments = [
+        number
+        for number, text in enumerate(texts)
+        if text.startswith('UPDATE "alerts_delivery" SET "rule_id" = NULL')
+    ]
+    (lock,) = (number for number, text in enumerate(texts) if "pg_advisory_xact_lock" in text)
+    assert sum(number < lock for number in detachments) == 3
+    assert told() == ["a", "b", "c", "d", "e"]
+    assert not Delivery.objects.exclude(rule=None).exists()
+    assert set(Delivery.objects.values_list("rule_name", flat=True)) == {"rule"}
 
 
 @pytest.mark.django_db(transaction=True)
