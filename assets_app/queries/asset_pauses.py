@@ -18,14 +18,17 @@ def pause_of(asset: Asset) -> AssetPause | None:
     """Return the present pause of an asset: one statement, none if the asset is not paused.
 
     The assets of one function are paused together, and the audit trail names the asset that the
-    person chose.
+    person chose. An asset that joined a paused function may be paused without an entry, and an
+    earlier pause may have ended: None, as no person is known.
     """
     if not asset.paused:
         return None
     entries = AuditEntry.objects.filter(
         subject_type="asset",
         subject__in=[asset.name, *asset.materialized_with],
-        action="pause",
+        action__in=("pause", "unpause"),
     )
-    latest = entries.order_by("-id").values_list("actor_name", "at").first()
-    return None if latest is None else AssetPause(*latest)
+    latest = entries.order_by("-id").first()
+    if latest is None or latest.action != "pause":
+        return None
+    return AssetPause(latest.actor_name, latest.at)

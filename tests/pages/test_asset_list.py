@@ -154,6 +154,18 @@ def test_the_page_of_a_paused_asset_says_who_paused_the_asset(
         assert pause_of(unpaused) is None
 
 
+def test_a_pause_that_has_ended_names_no_person_for_a_pause_without_an_entry(
+    editor: Client,
+) -> None:
+    together("made", ["flights", "later"], DAILY_2013)
+    editor.post("/assets/flights/pause/")
+    editor.post("/assets/later/unpause/")
+    Asset.objects.update(paused=True)
+    page = compact(page_at(editor, "/assets/flights/"))
+    assert "Paused</a>" in page
+    assert "by eve" not in page
+
+
 @pytest.mark.parametrize(
     ("choice", "meaning"),
     [
