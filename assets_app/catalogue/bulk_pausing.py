@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from django.db import OperationalError
+from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
 
 from accounts_app import policy
 from accounts_app.models import User
@@ -14,6 +15,7 @@ from slicewise_server.web.request_errors import InvalidRequest
 MOST_AT_ONCE = 200
 # Why an asset stays that is in the asked state, by whether a pause is asked for.
 _UNCHANGED = {True: "already paused", False: "not paused"}
+_IN_USE = (DeadlockDetected, LockNotAvailable, SerializationFailure)
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> Bul
     """Pause or unpause each of the assets, each in a separate transaction, in order of name.
 
     Assets that one function materializes are paused together, and all of these are named. Raises
-    InvalidRequest on ``assets``, and PermissionDenied.
+    InvalidRequest on ``assets``, PermissionDenied, and OperationalError for a lost database.
     """
     policy.require(user, policy.Action.PAUSE)
     asset_ids = set(ids)
@@ -45,7 +47,9 @@ def set_paused_in_bulk(ids: Collection[int], paused: bool, *, user: User) -> Bul
             continue
         try:
             changed = set_paused(asset, paused, user=user)
-        except OperationalError:
+        except OperationalError as error:
+            if not isinstance(error.__cause__, _IN_USE):
+                raise
             result.unchanged[asset.name] = "in use by another request: try again"
             continue
         result.changed += changed

@@ -8,6 +8,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from psycopg.errors import DeadlockDetected
 
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
@@ -32,6 +33,13 @@ def editor(db: None) -> Client:
 def declared(db: None) -> None:
     asset("orders", DAILY_2013, owners=["ada", "shop team"], tags=["daily"], group="shop")
     asset("visits", DAILY_2013, owners=["bob"], tags=["daily", "raw"], kind="parquet")
+
+
+def deadlock() -> OperationalError:
+    """Return the error of a deadlock, as Django raises the error."""
+    error = OperationalError("deadlock detected")
+    error.__cause__ = DeadlockDetected("deadlock detected")
+    return error
 
 
 def listed(client: Client, query: str = "") -> str:
@@ -201,7 +209,7 @@ def test_the_admin_site_pauses_as_the_list_does() -> None:
     ("answer", "reason"),
     [
         ({"return_value": []}, "already paused"),
-        ({"side_effect": [OperationalError("deadlock detected"), ["weekly"]]}, "in use by"),
+        ({"side_effect": [deadlock(), ["weekly"]]}, "in use by"),
     ],
 )
 def test_an_asset_that_stays_in_the_end_is_told_with_the_reason(
@@ -213,6 +221,15 @@ def test_an_asset_that_stays_in_the_end_is_told_with_the_reason(
     text = compact(shown.content.decode())
     assert f"Not paused: daily ({reason}" in text
     assert ("1 asset paused: weekly." in text) is ("side_effect" in answer)
+
+
+def test_a_lost_database_is_not_told_as_another_request(editor: Client) -> None:
+    rows = [scheduled(name, cron("@daily"), DAILY, since=BEGAN) for name in ("daily", "weekly")]
+    lost = OperationalError("the connection is lost")
+    with patch("assets_app.catalogue.bulk_pausing.set_paused", side_effect=lost) as pausing:
+        answer = editor.post("/pause-assets/", {"id": [row.pk for row in rows]})
+    assert answer.status_code == 503
+    assert pausing.call_count == 1
 
 
 def test_who_may_not_pause_sees_no_boxes_and_is_refused(browser: Client) -> None:
