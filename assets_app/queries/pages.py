@@ -1,7 +1,6 @@
 """Queries for the pages of one asset, one partition and one run."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -22,7 +21,6 @@ from slicewise.texts import spelling_hint
 
 _STEPS_SHOWN = 60
 _MOST_KEPT = 20
-_VERSIONS_READ = 100
 
 
 def import_error_of(asset: Asset) -> dict[str, Any] | None:
@@ -59,19 +57,22 @@ def kept_assets(bundle: Bundle, errors: Sequence[Mapping[str, Any]]) -> QuerySet
 
 class BundleRow(NamedTuple):
     """A bundle with the assets in force that its errors leave at their last good version: the
-    names of the first ones, and the number of the rest. ``errors`` are the import errors, each with
-    the time of the first of the versions in a row that have the error.
+    names of the first ones, and the number of the rest.
     """
 
     bundle: Bundle
     kept: Sequence[str] = ()
     more_kept: int = 0
-    errors: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def errors(self) -> Sequence[Mapping[str, Any]]:
+        """The import errors of the version in force."""
+        return _import_errors(self.bundle)
 
     @property
     def has_errors(self) -> bool:
         """Whether the bundle, or a file of the bundle, could not be loaded."""
-        return bool(self.bundle.error or _import_errors(self.bundle))
+        return bool(self.bundle.error or self.errors)
 
     @property
     def failed_names(self) -> list[str]:
@@ -82,7 +83,7 @@ class BundleRow(NamedTuple):
 
 
 def bundle_rows() -> list[BundleRow]:
-    """Return all bundles: three statements more for each broken one."""
+    """Return all bundles: two statements more for each broken one."""
     return [_bundle_row(bundle) for bundle in bundles()]
 
 
@@ -90,26 +91,9 @@ def _bundle_row(bundle: Bundle) -> BundleRow:
     row = BundleRow(bundle)
     if not row.has_errors:
         return row
-    kept = kept_assets(bundle, _import_errors(bundle))
+    kept = kept_assets(bundle, row.errors)
     names = list(kept.values_list("name", flat=True)[:_MOST_KEPT])
-    return BundleRow(bundle, names, kept.count() - len(names), _dated_errors(bundle))
-
-
-def _dated_errors(bundle: Bundle) -> list[dict[str, Any]]:
-    """Return the import errors of the version in force, each with ``first_seen``: the time of the
-    first version in a row, of the last versions, in which the same file has an error.
-    """
-    errors = _import_errors(bundle)
-    if not errors:
-        return []
-    versions = bundle.versions.filter(pk__lte=bundle.current_version_id).order_by("-pk")
-    rows = versions.values_list("created_at", "import_errors")[:_VERSIONS_READ]
-    first_seen: dict[str, datetime] = {}
-    failed = {error["path"] for error in errors}
-    for created_at, version_errors in rows:
-        failed &= {error["path"] for error in version_errors}
-        first_seen |= dict.fromkeys(failed, created_at)
-    return [{**error, "first_seen": first_seen.get(error["path"])} for error in errors]
+    return BundleRow(bundle, names, kept.count() - len(names))
 
 
 def bundles_with_kept_assets(broken: Sequence[Bundle]) -> list[int]:

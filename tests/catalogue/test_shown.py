@@ -1,11 +1,14 @@
 """The part of an asset's page on the file that declares the asset."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
 from accounts_app.policy import Role
 from assets_app.catalogue.services import sync_bundle
 from assets_app.models import Asset, BundleVersion
+from assets_app.queries.pages import bundle_rows
 from tests.catalogue.conftest import Bundle
 from tests.clients import browser_of
 from tests.factories import person
@@ -79,27 +82,21 @@ def test_pages_say_which_assets_of_broken_files_stay_in_force(
     assert 'At their last good version:<a href="/assets/flights/">flights</a>.' in page_text
 
 
-def test_an_import_error_has_the_time_of_the_first_version_with_the_error(
-    bundle: Bundle, browser: Client
+def test_a_bundle_has_the_time_at_which_the_files_were_first_loaded(
+    bundle: Bundle, browser: Client, django_assert_num_queries: Any
 ) -> None:
     folder = bundle(a=f"{HEADER}1 / 0\n", b=f"{HEADER}raw = Asset('raw')\n")
-    sync_bundle("trials", folder)
-    for name in ("kept", "further"):
-        (folder / "b.py").write_text(f"{HEADER}raw = Asset('{name}')\n")
+    for text in ("1 / 0", "", "1 / 0"):
+        (folder / "a.py").write_text(f"{HEADER}{text}\n")
         sync_bundle("trials", folder)
-    first = BundleVersion.objects.order_by("pk").first()
-    assert first is not None
+    first, _mended = BundleVersion.objects.order_by("pk")
     first_at = first.created_at.isoformat(timespec="milliseconds")
     page_text = compact(browser.get("/bundles/").content.decode())
-    assert f'First seen<time datetime="{first_at}">' in page_text
-    # A file that was mended meanwhile: the time of the new error.
-    (folder / "a.py").write_text(f"{HEADER}\n")
-    sync_bundle("trials", folder)
-    (folder / "a.py").write_text(f"{HEADER}2 / 0\n")
-    sync_bundle("trials", folder)
-    last_at = BundleVersion.objects.latest("pk").created_at.isoformat(timespec="milliseconds")
-    page_text = compact(browser.get("/bundles/").content.decode())
-    assert f'First seen<time datetime="{last_at}">' in page_text
+    assert f'{first.digest[:12]}</span>, first loaded<time datetime="{first_at}">' in page_text
+    assert page_text.count(f'datetime="{first_at}"') == 1
+    with django_assert_num_queries(3):
+        (row,) = bundle_rows()
+    assert row.failed_names == ["a.py"]
 
 
 def test_the_admin_site_counts_the_import_errors_of_a_bundle(bundle: Bundle) -> None:
