@@ -157,7 +157,7 @@ def test_a_message_whose_events_cannot_be_read_is_closed_without_a_list(
     delivery = Delivery.objects.get()
     assert (delivery.state, delivery.event_count) == ("waiting", 1)
     assert delivery.body is not None
-    assert "could not be read" in delivery.body["text"]
+    assert "an error prevented the reading" in delivery.body["text"]
 
 
 def test_a_change_reads_a_bounded_number_of_events_and_the_changed_rule_gets_the_others(

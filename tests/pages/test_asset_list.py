@@ -177,8 +177,8 @@ def test_a_pause_that_has_ended_names_no_person_for_a_pause_without_an_entry(
 @pytest.mark.parametrize(
     ("choice", "meaning"),
     [
-        ("failing", "the evaluation of the schedule ends with an error"),
-        ("late", "no process has evaluated the schedule"),
+        ("failing", "The evaluation of the schedule of a listed asset ends with an error."),
+        ("late", "No process has evaluated the schedule of a listed asset"),
         ("stale", "Change the search, or clear the filters."),
     ],
 )
