@@ -4,9 +4,12 @@ A schedule records late inputs (`late_inputs`). A backfill or a person materiali
 without inputs too: the inputs of the attempt tell which partitions existed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
 
 from assets_app.models import Asset, AssetDependency, AssetPartition, AttemptInput, Materialization
 from assets_app.queries.edges import edge_without_bounds, with_time_since
@@ -42,7 +45,8 @@ def missing_inputs_of(
     now: datetime,
     explained: Collection[int] = (),
 ) -> list[MissingInput]:
-    """Return the inputs that were missing when an attempt materialized a partition; two statements.
+    """Return the inputs that were missing when an attempt materialized a partition: two statements,
+    and a third one where the attempt read no needed partition of an upstream asset.
 
     Inputs that the run's code mapped in another way, or whose partitions are defined in another way
     since, are left out, and so are the upstream assets with the ids ``explained``.
@@ -68,15 +72,13 @@ def missing_inputs_of(
     }
     if not needed_by_upstream:
         return []
-    read = AttemptInput.objects.filter(
-        attempt=attempt_id, partition__asset__in=needed_by_upstream
-    ).values_list("partition__asset", "partition__identity", "partition__key")
-    read_keys: dict[int, set[tuple[str, str]]] = {}
-    for asset_id, identity, key in read:
-        read_keys.setdefault(asset_id, set()).add((identity, key))
+    read_keys = _read_keys(attempt_id, needed_by_upstream)
+    unread = [upstream for upstream in needed_by_upstream if upstream.pk not in read_keys]
+    redefined_ids = _redefined_since(attempt_id, unread)
     missing_inputs = (
         _missing_input(upstream, keys, read_keys.get(upstream.pk, set()))
         for upstream, keys in needed_by_upstream.items()
+        if upstream.pk not in redefined_ids
     )
     return [missing_input for missing_input in missing_inputs if missing_input is not None]
 
@@ -94,12 +96,55 @@ def _needed(edge: Edge, key: str, now: datetime) -> list[str]:
     return [needed_key.text for needed_key in needed] if len(needed) <= _MOST_NEEDED else []
 
 
+def _read_keys(
+    attempt_id: int, needed_by_upstream: Mapping[Asset, Sequence[str]]
+) -> dict[int, set[str]]:
+    """Return the needed keys that the attempt read, by upstream asset.
+
+    The run may have read inputs for thousands of other partitions: these are not looked at.
+    """
+    inputs = [
+        _inputs_of(attempt_id, upstream)
+        .filter(partition__identity=upstream.identity, partition__key__in=keys)
+        .values_list("partition__asset", "partition__key")
+        for upstream, keys in needed_by_upstream.items()
+    ]
+    read_keys: dict[int, set[str]] = {}
+    for asset_id, key in _together(inputs):
+        read_keys.setdefault(asset_id, set()).add(key)
+    return read_keys
+
+
+def _redefined_since(attempt_id: int, upstream: Sequence[Asset]) -> set[int]:
+    """Return the upstream assets of which the attempt read partitions of another definition.
+
+    An attempt reads the partitions of an asset by one definition.
+    """
+    if not upstream:
+        return set()
+    # Two ranges of an index: "not equal" would go through all partitions of the asset.
+    inputs = [
+        _inputs_of(attempt_id, asset)
+        .filter(**{f"partition__identity__{lookup}": asset.identity})
+        .values_list("partition__asset")[:1]
+        for asset in upstream
+        for lookup in ("lt", "gt")
+    ]
+    return {asset_id for (asset_id,) in _together(inputs)}
+
+
+def _inputs_of(attempt_id: int, upstream: Asset) -> QuerySet[AttemptInput]:
+    return AttemptInput.objects.filter(attempt=attempt_id, partition__asset=upstream)
+
+
+def _together(rows: Sequence[QuerySet[AttemptInput, Any]]) -> QuerySet[AttemptInput, Any]:
+    """Return the rows of several selects: one statement, in which each select has its own plan."""
+    return rows[0].union(*rows[1:], all=True)
+
+
 def _missing_input(
-    upstream: Asset, keys: list[str], read_keys: Collection[tuple[str, str]]
+    upstream: Asset, keys: Sequence[str], read_keys: Collection[str]
 ) -> MissingInput | None:
-    identity = upstream.identity
-    if any(read_identity != identity for read_identity, _ in read_keys):
-        return None
-    missing_keys = [key for key in keys if (identity, key) not in read_keys]
+    missing_keys = [key for key in keys if key not in read_keys]
     labels = tuple(label_of(upstream.definition, key) for key in missing_keys[:_MOST_NAMED])
     return MissingInput(upstream, labels, len(missing_keys)) if missing_keys else None
