@@ -16,11 +16,24 @@ MOST_EXAMINED = 10_000
 must not keep a page waiting."""
 
 # One index has the failed partitions of an asset, another one the skipped partitions by reason,
-# a third one the canceled partitions. An unpartitioned asset has no definition, and is not counted:
-# whether a retry skips the asset depends on the runs upstream of the asset.
+# a third one the canceled partitions. A retry may skip more partitions than are counted: an
+# unpartitioned asset has no definition, and is skipped or not by the runs upstream of the asset; a
+# partition may be held through another outlet of the function, by the code of the backfill or the
+# newest code.
 _COUNTED = """
 WITH backfill_asset AS MATERIALIZED (
-    SELECT id, asset_id FROM backfills_app_backfillasset WHERE backfill_id = %(backfill)s
+    SELECT backfill_asset.id, backfill_asset.asset_id, definition.identity,
+        definition.id IS NULL OR EXISTS (
+            SELECT FROM assets_app_producerversion AS version
+            LEFT JOIN assets_app_producer AS producer ON producer.id = asset.producer_id
+            WHERE version.id IN (backfill_asset.producer_version_id, producer.current_version_id)
+                AND jsonb_array_length(version.definition -> 'outlets') > 1
+        ) AS skips_more
+    FROM backfills_app_backfillasset AS backfill_asset
+    JOIN assets_app_asset AS asset ON asset.id = backfill_asset.asset_id
+    LEFT JOIN partitions_app_partitiondefinition AS definition
+        ON definition.id = asset.partition_definition_id
+    WHERE backfill_asset.backfill_id = %(backfill)s
 ), retried AS MATERIALIZED (
     (SELECT false AS is_canceled, backfill_asset.asset_id, failed.key
     FROM backfill_asset, LATERAL (
@@ -52,13 +65,12 @@ SELECT retried.is_canceled, count(*),
             SELECT FROM assets_app_run AS last
             WHERE last.id = partition.last_run_id AND last.group_id = %(group)s
         )
-    )
+    ),
+    bool_or(backfill_asset.skips_more)
 FROM retried
-JOIN assets_app_asset AS asset ON asset.id = retried.asset_id
-LEFT JOIN partitions_app_partitiondefinition AS definition
-    ON definition.id = asset.partition_definition_id
+JOIN backfill_asset ON backfill_asset.asset_id = retried.asset_id
 LEFT JOIN assets_app_assetpartition AS partition
-    ON partition.asset_id = asset.id AND partition.identity = definition.identity
+    ON partition.asset_id = retried.asset_id AND partition.identity = backfill_asset.identity
         AND partition.key = retried.key
 GROUP BY 1
 """
@@ -68,7 +80,8 @@ GROUP BY 1
 class RetrySkips:
     """The number of ``examined`` partitions, of which so many are materialized by now, are held by
     other runs, or failed in other runs, and so are skipped. A retry runs materialized partitions
-    that are stale or from older code if ``remakes_stale``.
+    that are stale or from older code if ``remakes_stale``, and may skip further partitions if
+    ``skips_more``.
     """
 
     examined: int = 0
@@ -76,6 +89,7 @@ class RetrySkips:
     held: int = 0
     failed_elsewhere: int = 0
     remakes_stale: bool = False
+    skips_more: bool = False
 
     def text(self, number: int) -> str:
         """Return the numbers in sentences, for a retry of so many partitions; empty where a retry
@@ -89,7 +103,8 @@ class RetrySkips:
         )
         is_cut = number > self.examined
         sentences = [_sentence(*counted, is_cut=is_cut) for counted in numbers if counted[0]]
-        if not sentences or is_cut or (self.remakes_stale and self.materialized):
+        has_rest = not (is_cut or self.skips_more or (self.remakes_stale and self.materialized))
+        if not sentences or not has_rest:
             return " ".join(sentences)
         remaining_count = number - self.materialized - self.held - self.failed_elsewhere
         verb = "is" if remaining_count == 1 else "are"
@@ -118,7 +133,7 @@ def retry_skips(backfill: Backfill) -> tuple[RetrySkips, RetrySkips]:
 
 def _of_policy(backfill: Backfill, numbers: Sequence[int] | None) -> RetrySkips:
     """Return the numbers of the partitions that the policy of the backfill skips."""
-    examined, materialized, held_count, failed = numbers or (0, 0, 0, 0)
+    examined, materialized, held_count, failed, skips_more = numbers or (0, 0, 0, 0, False)
     policy = backfill.existing
     return RetrySkips(
         examined,
@@ -126,4 +141,5 @@ def _of_policy(backfill: Backfill, numbers: Sequence[int] | None) -> RetrySkips:
         held_count,
         failed if policy == ExistingPolicy.MISSING else 0,
         policy == ExistingPolicy.STALE,
+        bool(skips_more),
     )

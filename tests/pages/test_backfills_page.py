@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from assets_app.models import AssetPartition, Run, RunState
-from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
@@ -418,6 +418,42 @@ def test_a_retry_tells_which_failed_partitions_are_materialized_by_now(
     assert "are left" not in asked.partition("canceled")[0]
     Backfill.objects.filter(pk=january.pk).update(existing="all")
     assert "materialized by now" not in question_of(browser, january)
+
+
+def test_a_retry_of_outlets_written_together_tells_no_number_that_is_left(
+    browser: Client, january: Backfill
+) -> None:
+    runs = runs_of(january, "failed", 4, error="no")
+    last_result(january, None, runs[0].selection, "materialized")
+    assert "and is skipped. 3 are left to run." in question_of(browser, january)
+    version = january.assets.get().producer_version
+    version.definition["outlets"].append({"name": "flight_errors"})
+    version.save()
+    asked = question_of(browser, january)
+    assert "1 of these is materialized by now, and is skipped." in asked
+    assert "left to run" not in asked
+
+
+def test_a_retry_of_an_unpartitioned_asset_tells_no_number_that_is_left(
+    browser: Client, january: Backfill
+) -> None:
+    runs = runs_of(january, "failed", 4, error="no")
+    last_result(january, None, runs[0].selection, "materialized")
+    rates = asset("rates", None)
+    assert rates.producer
+    assert rates.producer.current_version
+    whole = BackfillAsset.objects.create(
+        backfill=january, asset=rates, producer_version=rates.producer.current_version,
+        position=1, total=1, expanded=1, waiting=1,
+    )  # fmt: skip
+    row = BackfillPartition.objects.create(backfill_asset=whole, position=0, key="")
+    assert "and is skipped. 3 are left to run." in question_of(browser, january)
+    BackfillPartition.objects.filter(pk=row.pk).update(state="failed")
+    BackfillAsset.objects.filter(pk=whole.pk).update(waiting=0, failed=1)
+    asked = question_of(browser, january)
+    assert "5 partitions failed" in asked
+    assert "1 of these is materialized by now, and is skipped." in asked
+    assert "left to run" not in asked
 
 
 def test_a_retry_examines_a_limited_number_of_partitions_and_says_so(
