@@ -346,7 +346,7 @@ def test_failures_are_grouped_by_asset_and_error_with_a_retry_in_the_row(
     failed_partition(other, "2013-01-02", error="long ago", ago=timedelta(days=2))
     page = sections(browser)
     assert page.count('class="list-group-item failure"') == 3
-    assert '3 runs</span>of<a href="/assets/raw_flights/">' in page
+    assert '3 failed runs</span>of<a href="/assets/raw_flights/">' in page
     assert "Retry all 5" in page
     assert "long ago" not in page
     assert "long ago" in sections(browser, "?span=7d")
