@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,17 +19,19 @@ _VARIABLE = re.compile(r"[0-9][0-9a-fTZ:.+-]*")
 MOST_RUNS = 500
 # Of an unpartitioned asset, so many latest runs: some more than a day of minutes has.
 _MOST_OF_STREAK = 2000
-# The partitions of the newest runs are examined, up to this number together; of any other run, so
-# many failed partitions.
+# Of the newest runs, up to this number of failed partitions together; of any other run, so many.
 _MOST_PARTITIONS, _MOST_KEYS = 5000, 20
 # A failure is resolved once another run has materialized the partition since, or holds it now. The
 # failure of an unpartitioned asset stays while the next run is in progress: the asset may fail each
 # minute, and would be listed by chance.
 _UNRESOLVED = """
-SELECT run.id, run.asset_id, run.error, run.ended_at, run.so_far > %(partitions)s, failed.keys,
-    failed.is_held
+SELECT run.id, run.asset_id, run.error, run.ended_at, failed.number > run.most,
+    failed.keys[:run.most], failed.is_held
 FROM (
-    SELECT latest.*, sum(partition_count) OVER (ORDER BY ended_at DESC, id DESC) AS so_far FROM (
+    SELECT id, asset_id, error, ended_at, CASE
+        WHEN sum(least(partition_count, %(partitions)s)) OVER (ORDER BY ended_at DESC, id DESC)
+            > %(partitions)s THEN %(keys)s ELSE %(partitions)s END AS most
+    FROM (
         SELECT id, asset_id, error, ended_at, partition_count FROM assets_app_run
         WHERE state = 'failed' AND ended_at >= %(since)s
         ORDER BY ended_at DESC LIMIT %(runs)s
@@ -39,7 +41,7 @@ JOIN assets_app_asset AS asset ON asset.id = run.asset_id AND asset.active
 LEFT JOIN partitions_app_partitiondefinition AS definition
     ON definition.id = asset.partition_definition_id
 CROSS JOIN LATERAL (
-    SELECT array_agg(DISTINCT member.key) AS keys,
+    SELECT count(*) AS number, array_agg(DISTINCT member.key) AS keys,
         bool_or(member.held_by_id IS NOT NULL) AS is_held
     FROM (
         SELECT partition.key, partition.held_by_id FROM assets_app_runpartition AS member
@@ -48,25 +50,29 @@ CROSS JOIN LATERAL (
             AND partition.last_run_id = run.id
             AND (partition.held_by_id IS NULL OR definition.id IS NULL)
             AND partition.identity IN (coalesce(definition.identity, 'whole'), %(discovery)s)
-        LIMIT CASE WHEN run.so_far > %(partitions)s THEN %(keys)s ELSE %(partitions)s END
+        LIMIT run.most + 1
     ) AS member
 ) AS failed
 ORDER BY run.ended_at DESC, run.id DESC
 """
 # For each unpartitioned asset, the latest runs up to a number. A success has written the time of
-# materialization.
+# materialization. No earlier run has failed since where one of these runs is older than that.
 _STREAKS = """
-SELECT asset.id, count(*), min(run.ended_at)
-FROM unnest(%(assets)s::bigint[]) AS asset(id)
-LEFT JOIN assets_app_assetpartition AS partition
-    ON partition.asset_id = asset.id AND partition.identity = 'whole'
-CROSS JOIN LATERAL (
-    SELECT state, ended_at FROM assets_app_run WHERE asset_id = asset.id
-    ORDER BY asset_id, id DESC LIMIT %(runs)s
-) AS run
-WHERE run.state = 'failed'
-    AND (partition.materialized_at IS NULL OR run.ended_at > partition.materialized_at)
-GROUP BY asset.id
+SELECT id, count(*) FILTER (WHERE has_failed), min(ended_at) FILTER (WHERE has_failed),
+    count(*) >= %(runs)s AND bool_and(created_at > succeeded_at)
+FROM (
+    SELECT asset.id, run.created_at, run.ended_at, success.at AS succeeded_at,
+        run.state = 'failed' AND run.ended_at > success.at AS has_failed
+    FROM unnest(%(assets)s::bigint[]) AS asset(id)
+    LEFT JOIN assets_app_assetpartition AS partition
+        ON partition.asset_id = asset.id AND partition.identity = 'whole'
+    CROSS JOIN LATERAL (SELECT coalesce(partition.materialized_at, '-infinity') AS at) AS success
+    CROSS JOIN LATERAL (
+        SELECT state, created_at, ended_at FROM assets_app_run WHERE asset_id = asset.id
+        ORDER BY asset_id, id DESC LIMIT %(runs)s
+    ) AS run
+) AS latest
+GROUP BY id HAVING bool_or(has_failed)
 """
 
 
@@ -80,8 +86,8 @@ class FailedRun:
     """A failed run of which partitions have stayed failed.
 
     ``keys`` are these partitions; an unpartitioned asset has one empty key. ``is_cut`` says that
-    not all partitions of the run were examined; ``is_retried`` that the next run of an
-    unpartitioned asset is in progress.
+    the run has more of these than ``keys``; ``is_retried`` that the next run of an unpartitioned
+    asset is in progress.
     """
 
     pk: int
@@ -95,16 +101,13 @@ class FailedRun:
 
 class Streak(NamedTuple):
     """The failed runs of an unpartitioned asset since the last success: their number, and the end
-    of the first, of a limited number of latest runs.
+    of the first, of a limited number of latest runs. ``is_cut`` says that earlier runs may have
+    failed too.
     """
 
     number: int
     since: datetime
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether earlier runs may have failed too."""
-        return self.number >= _MOST_OF_STREAK
+    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class FailureGroup:
 
     asset: Asset
     runs: Sequence[FailedRun]
-    # None for a partitioned asset.
+    # None for a partitioned asset, and before the runs are read.
     streak: Streak | None = None
 
     @property
@@ -148,7 +151,7 @@ class FailureGroup:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the runs may have more failed partitions than were examined."""
+        """Whether the runs have more failed partitions than keys."""
         return any(run.is_cut for run in self.runs)
 
     @property
@@ -162,8 +165,7 @@ class FailureGroup:
 
 def unresolved_failures(since: datetime) -> list[FailureGroup]:
     """Return the runs that failed since the instant and whose partitions have not been materialized
-    again, by asset and error, the largest group first: two statements, and one more for
-    unpartitioned assets.
+    again, by asset and error, the largest group first, without streaks: two statements.
 
     Only the latest runs are examined. Partitions that the definition has lost do not count.
     """
@@ -174,12 +176,19 @@ def unresolved_failures(since: datetime) -> list[FailureGroup]:
     groups: dict[tuple[int, str], list[FailedRun]] = {}
     for run in _existing(rows, assets):
         groups.setdefault((run.asset_id, error_pattern(run.error)), []).append(run)
-    streaks = _streaks({pk for pk, _ in groups if assets[pk].definition is None})
     failure_groups = [
-        FailureGroup(assets[asset_id], runs, streaks.get(asset_id))
-        for (asset_id, _), runs in groups.items()
+        FailureGroup(assets[asset_id], runs) for (asset_id, _), runs in groups.items()
     ]
     return sorted(failure_groups, key=lambda group: (-group.number, -group.newest.pk))
+
+
+def with_streaks(groups: Sequence[FailureGroup]) -> list[FailureGroup]:
+    """Return the groups with the streaks of unpartitioned assets: one statement for these assets.
+
+    Thousands of runs of each asset are read: the caller gives the groups that a page shows.
+    """
+    streaks = _streaks({group.asset.pk for group in groups if group.asset.definition is None})
+    return [replace(group, streak=streaks.get(group.asset.pk)) for group in groups]
 
 
 def runs_failed_alike(group_of: int, since: datetime) -> list[int]:
@@ -224,7 +233,7 @@ def _streaks(asset_ids: Collection[int]) -> dict[int, Streak]:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(_STREAKS, {"assets": list(asset_ids), "runs": _MOST_OF_STREAK})
-        return {pk: Streak(number, since) for pk, number, since in cursor.fetchall()}
+        return {pk: Streak(*streak) for pk, *streak in cursor.fetchall()}
 
 
 def _order(key: PartitionKey) -> tuple[bool, float, str]:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from accounts_app.policy import Action, may
 from assets_app.models import Gateway, Queue
 from assets_app.queries.clock import database_now
-from assets_app.queries.error_groups import unresolved_failures
+from assets_app.queries.error_groups import unresolved_failures, with_streaks
 from assets_app.queries.gateways import (
     gateway_statuses,
     queues_without_worker,
@@ -128,7 +128,7 @@ def _history_context(span: Span, now: datetime) -> dict[str, Any]:
     failures = unresolved_failures(chart.start)
     return {
         "chart": chart,
-        "failures": failures[:_MOST_GROUPS],
+        "failures": with_streaks(failures[:_MOST_GROUPS]),
         "failed_run_count": sum(len(group.retryable_ids) for group in failures),
         "more_failures": max(len(failures) - _MOST_GROUPS, 0),
     }

@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -28,6 +29,7 @@ from assets_app.queries import error_groups, run_history
 from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval
+from slicewise_server.home import views
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person
 from tests.gateways import record_attempt, record_gateway, record_gateway_of_each_queue
@@ -35,6 +37,7 @@ from tests.pages.backfill_records import hold_partitions, runs_of, written_backf
 from tests.pages.markup import compact, page_at, polled_address
 from tests.pages.run_records import failed_partition, recorded_run
 from tests.partition_records import record
+from tests.query_plans import rows_read
 from tests.scheduling.scheduled_assets import DAILY, at, cron, scheduled
 
 pytestmark = pytest.mark.django_db
@@ -469,6 +472,56 @@ def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(
         held_by=None, state="materialized", materialized_at=timezone.now()
     )
     assert "No unresolved failures." in sections(browser)
+
+
+def test_a_large_run_leaves_the_partitions_of_other_runs_exact(
+    browser: Client, flights: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(error_groups, "_MOST_PARTITIONS", 3)
+    failed_partition(flights, "2013-02-01", error="KeyError: 'dest'")
+    failed_days(flights, range(1, 9), "no rows")
+    page = sections(browser)
+    assert "at least 3 failed partitions" in page
+    assert page.count("at least") == 1
+    assert '<span class="key">2013-02-01</span>' in page
+
+
+def test_failed_runs_in_a_row_are_at_least_as_many_where_earlier_runs_are_not_read(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = asset("rates", None)
+    failed_partition(rates, "", error="no answer", ago=timedelta(hours=1))
+    AssetPartition.objects.update(materialized_at=timezone.now() - timedelta(minutes=30), version=1)
+    failed_partition(rates, "", error="no answer", ago=timedelta(minutes=6))
+    ended(rates, RunState.CANCELED, timedelta(minutes=5))
+    failed_partition(rates, "", error="no answer", ago=timedelta(minutes=4))
+    Run.objects.update(created_at=F("ended_at"))
+    monkeypatch.setattr(error_groups, "_MOST_OF_STREAK", 3)
+    assert failure_row(browser).startswith("at least 2 failed runs of rates in a row, since before")
+    # The first of the runs is older than the last success.
+    monkeypatch.setattr(error_groups, "_MOST_OF_STREAK", 4)
+    assert failure_row(browser).startswith("2 failed runs of rates in a row, since 20")
+
+
+def test_failed_runs_in_a_row_are_read_for_the_shown_groups_alone(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second", "third"):
+        unpartitioned = asset(name, None)
+        for minutes in range(20, 0, -1):
+            failed_partition(unpartitioned, "", ago=timedelta(minutes=minutes))
+    monkeypatch.setattr(views, "_MOST_GROUPS", 1)
+    with CaptureQueriesContext(connection) as captured:
+        page = sections(browser)
+    assert "20 failed runs of" in " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert "2 more groups of failures" in page
+    (streaks,) = [query["sql"] for query in captured if "AS asset(id)" in query["sql"]]
+    assert rows_read(streaks) <= 21
+    link = re.search(r'id="retry-all" href="([^"]*)"', page)
+    assert link
+    with CaptureQueriesContext(connection) as captured:
+        page_at(browser, unescape(link[1]))
+    assert not [query["sql"] for query in captured if "AS asset(id)" in query["sql"]]
 
 
 def test_who_may_not_make_partitions_is_offered_no_retry(flights: Asset) -> None:
