@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -21,6 +21,7 @@ MOST_RUNS = 500
 _MOST_OF_STREAK = 2000
 # Of the newest runs, up to this number of failed partitions together; of any other run, so many.
 _MOST_PARTITIONS, _MOST_KEYS = 5000, 20
+_MINUTE = timedelta(minutes=1)
 # A failure is resolved once another run has materialized the partition since, or holds it now. The
 # failure of an unpartitioned asset stays while the next run is in progress: the asset may fail each
 # minute, and would be listed by chance.
@@ -133,6 +134,11 @@ class FailureGroup:
     def oldest(self) -> FailedRun:
         """The run that failed first."""
         return self.runs[-1]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the runs failed at instants that a page tells apart."""
+        return self.newest.ended_at - self.oldest.ended_at >= _MINUTE
 
     @property
     def partition_count(self) -> int:

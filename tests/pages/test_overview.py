@@ -524,6 +524,18 @@ def test_failed_runs_in_a_row_are_read_for_the_shown_groups_alone(
     assert not [query["sql"] for query in captured if "AS asset(id)" in query["sql"]]
 
 
+def test_a_group_says_when_the_first_run_failed_if_that_is_a_minute_earlier(
+    browser: Client, flights: Asset
+) -> None:
+    failed_partition(flights, "2013-01-03", ago=timedelta(minutes=7))
+    failed_partition(flights, "2013-01-02", ago=timedelta(minutes=7, seconds=40))
+    row = failure_row(browser)
+    assert row.startswith("2 failed runs of raw_flights 20")
+    assert row.count(" UTC") == 1
+    failed_partition(flights, "2013-01-01", ago=timedelta(minutes=9))
+    assert failure_row(browser).count(" UTC") == 2
+
+
 def test_who_may_not_make_partitions_is_offered_no_retry(flights: Asset) -> None:
     failed_partition(flights, "2013-01-01")
     failed_partition(flights, "2013-01-02")
