@@ -1,5 +1,6 @@
 """The search in owners, tags, selections and errors."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 import slicewise
 from assets_app.models import Asset, Bundle, BundleVersion, Run
+from slicewise.partitions.windows import Windows
 from slicewise_server.home import search_failures
 from tests.factories import DAY_BY_AIRPORT, asset
 from tests.pages.markup import compact, page_at
@@ -88,6 +90,39 @@ def test_only_the_latest_failed_runs_are_read(
     assert "kafka is away" in found(browser, "kafka")
     monkeypatch.setattr(search_failures, "_MOST_RUNS", 1)
     assert "Nothing found" in found(browser, "kafka")
+
+
+def test_a_large_selection_with_excluded_windows_is_not_counted(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[tuple[int, int]] = []
+    excluded = Windows.excluded
+
+    def noted(windows: Windows, first: int, stop: int) -> Sequence[int]:
+        counted.append((first, stop))
+        return excluded(windows, first, stop)
+
+    monkeypatch.setattr(Windows, "excluded", noted)
+    minutes = slicewise.PartitionByInterval(
+        "* * * * *", start="2000-01-01", end="2025-01-01", exclude=["* * * * 6,0"]
+    )
+    for number in range(3):
+        asset(f"minutes_{number}", minutes)
+    page = found(browser, "minutes 2000..2024")
+    # 1 January 2000 is a Saturday.
+    assert page.count("at most 13,147,200 partitions") == 3
+    assert "/assets/minutes_0/?selection=2000-01-03T00" in page.replace("%3A", ":")
+    assert sum(stop - first for first, stop in counted) < 1_000_000
+    assert "1,440 partitions" in found(browser, "minutes 2024-01-05..2024-01-07")
+    assert "Nothing found" in found(browser, "minutes 2024-01-06")
+
+
+def test_a_long_list_of_partitions_is_looked_up_for_fewer_assets(browser: Client) -> None:
+    for number in range(4):
+        asset(f"hours_{number}", HOURLY)
+    days = [f"2026-01-{day:02}" for day in range(1, 26)]
+    assert found(browser, f"hours {','.join(days[:3])}").count("72 partitions") == 4
+    assert found(browser, f"hours {','.join(days)}").count("600 partitions") == 2
 
 
 def test_definition_files_with_errors_are_found_by_path_and_error(
