@@ -9,6 +9,7 @@ from django.http import HttpRequest, QueryDict
 
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
+from assets_app.queries.shown_errors import having_error
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -129,7 +130,7 @@ def matching_runs(query: QueryDict) -> QuerySet[Run]:
     if text["person"]:
         rows = rows.filter(requested_by__username__icontains=text["person"])
     if text["error"]:
-        rows = rows.filter(error__icontains=text["error"])
+        rows = having_error(rows, text["error"])
     if text["partition"]:
         rows = _making(rows, text["asset"], text["partition"])
     return rows.filter(**_times(text)).order_by("-id")

@@ -11,7 +11,9 @@ from django.utils import timezone
 
 import slicewise
 from assets_app.models import Asset, Bundle, BundleVersion, Run
+from assets_app.queries.shown_errors import SEARCHED_ERROR
 from slicewise.partitions.windows import Windows
+from slicewise.texts import masked_text
 from slicewise_server.home import search_failures
 from tests.factories import DAY_BY_AIRPORT, asset
 from tests.pages.markup import compact, page_at
@@ -90,6 +92,50 @@ def test_only_the_latest_failed_runs_are_read(
     assert "kafka is away" in found(browser, "kafka")
     monkeypatch.setattr(search_failures, "_MOST_RUNS", 1)
     assert "Nothing found" in found(browser, "kafka")
+
+
+def test_the_list_of_runs_by_error_does_not_find_masked_secrets(
+    clicks: Asset, browser: Client
+) -> None:
+    run = failed_run(clicks, error="Kafka: password=hunter2\nKeyError: 'dest'")
+    link = f'href="/runs/{run.pk}/"'
+    for text in ("kafka", "PASSWORD", "keyerror: 'd"):
+        assert link in page_at(browser, f"/runs/?error={text}"), text
+        assert link in page_at(browser, f"/runs/listed/?error={text}"), text
+    for text in ("password=h", "hunter2", "unter"):
+        assert link not in page_at(browser, f"/runs/?error={text}"), text
+        assert "No matching runs" in page_at(browser, f"/runs/?by=request&error={text}"), text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "connect to postgres://me:hunter2@db/x failed",
+        "at https://h/?token=hunter2&x=1",
+        "jdbc:postgresql://h/d;user=a;password=hunter2",
+        "{'db_pwd' : b'it\\'s hunter2', 'a': 1}",
+        r'"{\"token\": \"hunter2\", \"a\": 1}"',
+        'DB_PASSWORD = "hunter2"',
+        "fs.azure.account.key.acc.dfs.net=hunter2",
+        "aws_secret_access_key='hunter2'",
+        "{'Authorization': 'Basic hunter2'}",
+        "> X-Auth-Token: hunter2, more",
+        "x-foo-key:hunter2,token=hunter2",
+        "key AKIAABCDEFGHIJKLMNOP is",
+        "ghp_" + "hunter2" * 6,
+        "one\nDB_PASS=hunter2\ntwo",
+        "s3://lake/clicks/date=2026-01-01: unexpected token: x\r\nno table",
+    ],
+)
+def test_the_searched_text_of_an_error_ends_before_a_masked_secret(
+    clicks: Asset, error: str
+) -> None:
+    failed_run(clicks, error=error)
+    searched = Run.objects.values_list(SEARCHED_ERROR, flat=True).get()
+    shown = masked_text(error)
+    lines = list(zip(searched.split("\n"), shown.split("\n"), strict=True))
+    assert all(shown_line.startswith(line) for line, shown_line in lines)
+    assert (searched == error) == (shown == error)
 
 
 def test_a_large_selection_with_excluded_windows_is_not_counted(
