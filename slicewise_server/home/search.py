@@ -45,8 +45,12 @@ def search(request: HttpRequest) -> HttpResponse:
     """Show the rows that match the words of the address, by kind."""
     text = request.GET.get("q", "").strip()[:_LONGEST]
     sections = sections_of(text) if text and is_storable(text) else []
-    sections = [section for section in sections if section.hits]
-    context = {"q": text, "sections": sections, "hint": _hint() if text and not sections else ""}
+    is_found = any(section.hits for section in sections)
+    context = {
+        "q": text,
+        "sections": [section for section in sections if section.hits or section.is_cut],
+        "hint": _hint() if text and not is_found else "",
+    }
     return render(request, "home/search.html", context)
 
 

@@ -22,8 +22,10 @@ def failed_runs(text: str, now: datetime) -> Section:
     since = now - _SPAN
     failed = Run.objects.filter(state=RunState.FAILED, ended_at__gte=since)
     latest = failed.order_by("-ended_at", "-pk").values_list("pk", "asset__name", "error")
+    rows = list(latest[: _MOST_RUNS + 1])
+    is_cut = len(rows) > _MOST_RUNS
     groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for pk, asset_name, error in latest[:_MOST_RUNS]:
+    for pk, asset_name, error in rows[:_MOST_RUNS]:
         # A search does not find the secrets that pages mask.
         if text.casefold() in error.casefold() and has_text(shown := masked_text(error), text):
             groups.setdefault((asset_name, error_pattern(error)), []).append((pk, shown))
@@ -36,9 +38,9 @@ def failed_runs(text: str, now: datetime) -> Section:
         for (asset_name, _), runs in list(groups.items())[:MOST_HITS]
     ]
     query = {"state": RunState.FAILED.value, "error": text, "ended_after": since.isoformat()}
-    return Section(
-        "Errors of failed runs, last 7 days", hits, f"{reverse('assets:runs')}?{urlencode(query)}"
-    )
+    read = f"the latest {_MOST_RUNS:,} failed runs" if is_cut else "failed runs"
+    all_url = f"{reverse('assets:runs')}?{urlencode(query)}"
+    return Section(f"Errors of {read}, last 7 days", hits, all_url, is_cut)
 
 
 def broken_files(text: str) -> Section:

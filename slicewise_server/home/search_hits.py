@@ -14,8 +14,11 @@ class Hit(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The results of one kind, and the address of the list with all of these."""
+    """The results of one kind, the address of the list with all of these, and whether rows were
+    left unread.
+    """
 
     title: str
     hits: list[Hit]
     all_url: str = ""
+    is_cut: bool = False

@@ -94,6 +94,24 @@ def test_only_the_latest_failed_runs_are_read(
     assert "Nothing found" in found(browser, "kafka")
 
 
+def test_a_search_of_only_the_latest_failed_runs_says_so(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for error in ("kafka is away", "no table"):
+        failed_run(clicks, error=error, ended_at=timezone.now())
+    page = found(browser, "table")
+    assert "Errors of failed runs, last 7 days" in page
+    assert "/runs/?state=failed" not in found(browser, "absent")
+    monkeypatch.setattr(search_failures, "_MOST_RUNS", 1)
+    page = found(browser, "table")
+    assert "Errors of the latest 1 failed runs, last 7 days" in page
+    assert "Nothing found" not in page
+    page = found(browser, "kafka")
+    assert "Errors of the latest 1 failed runs, last 7 days" in page
+    assert "/runs/?state=failed&amp;error=kafka&amp;ended_after=" in page
+    assert "No error with this text" in page
+
+
 def test_the_list_of_runs_by_error_does_not_find_masked_secrets(
     clicks: Asset, browser: Client
 ) -> None:
