@@ -32,13 +32,17 @@ def having_facts(assets: QuerySet[Asset], facts: dict[str, str]) -> QuerySet[Ass
     return assets
 
 
-def offered_facts(assets: QuerySet[Asset]) -> dict[str, list[str]]:
-    """Return the present values of each fact, in order, at most `MOST_OFFERED`: one statement."""
+def offered_facts(assets: QuerySet[Asset], containing: str = "") -> dict[str, list[str]]:
+    """Return the present values of each fact that contain a text, in order, at most
+    `MOST_OFFERED`: one statement.
+    """
+    searched = containing.casefold()
     rows = assets.order_by()
     first_fact, *more_facts = (_values(rows, fact) for fact in FACTS)
     offered: dict[str, list[str]] = {fact: [] for fact in FACTS}
     for fact, text in sorted(first_fact.union(*more_facts)):
-        if text and len(offered[fact]) < MOST_OFFERED:
+        is_offered = text and searched in text.casefold()
+        if is_offered and len(offered[fact]) < MOST_OFFERED:
             offered[fact].append(text)
     return offered
 

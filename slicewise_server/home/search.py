@@ -21,7 +21,7 @@ from backfills_app.models import Backfill
 from partitions_app.labels import label_of_key
 from partitions_app.templatetags.slicewise_pages import partition_url
 from slicewise import PartitionDefinition, PartitionSet
-from slicewise_server.home.search_failures import broken_files, failed_runs, has_text
+from slicewise_server.home.search_failures import broken_files, failed_runs
 from slicewise_server.home.search_hits import MOST_HITS, Hit, Section
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import is_id
@@ -171,11 +171,10 @@ def _bundles(text: str) -> list[Hit]:
 
 def _owners_and_tags(text: str) -> list[Hit]:
     """Return the owners and the tags with a text, which lead to their assets."""
-    facts = offered_facts(Asset.objects.filter(active=True))
+    facts = offered_facts(Asset.objects.filter(active=True), text)
     assets = reverse("assets:assets")
     return [
         Hit(value, f"{assets}?{urlencode({fact: value})}", f"{fact}: list of assets")
         for fact in ("owner", "tag")
         for value in facts[fact]
-        if has_text(value, text)
     ][:MOST_HITS]

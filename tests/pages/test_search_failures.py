@@ -11,6 +11,7 @@ from django.utils import timezone
 
 import slicewise
 from assets_app.models import Asset, Bundle, BundleVersion, Run
+from assets_app.queries import declared_facts
 from assets_app.queries.shown_errors import SEARCHED_ERROR
 from slicewise.partitions.windows import Windows
 from slicewise.texts import masked_text
@@ -154,6 +155,15 @@ def test_the_searched_text_of_an_error_ends_before_a_masked_secret(
     lines = list(zip(searched.split("\n"), shown.split("\n"), strict=True))
     assert all(shown_line.startswith(line) for line, shown_line in lines)
     assert (searched == error) == (shown == error)
+
+
+def test_owners_and_tags_are_searched_before_the_list_is_cut(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asset("orders", HOURLY, owners=["accounting"], tags=["daily"])
+    monkeypatch.setattr(declared_facts, "MOST_OFFERED", 1)
+    assert 'href="/assets/?owner=web-team"' in found(browser, "web-t")
+    assert 'href="/assets/?tag=tier-1"' in found(browser, "tier")
 
 
 def test_a_large_selection_with_excluded_windows_is_not_counted(
