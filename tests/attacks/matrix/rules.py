@@ -412,7 +412,7 @@ MODELS: dict[str, Model] = {
     "accounts_app/auditentry": Model(of="entry"),
     "partitions_app/partitiondefinition": Model(of="definition"),
     "partitions_app/runtimepartition": Model(of="runtime"),
-    "assets_app/asset": Model(of="asset_id", action="pause", acts=ADMINS),
+    "assets_app/asset": Model(of="asset_id", action="unpause", acts=ADMINS, chosen="held_id"),
     "assets_app/materialization": Model(of="materialization"),
     "assets_app/run": Model(of="failed_run", action="cancel", acts=ADMINS, chosen="going_run"),
     "assets_app/gateway": Model(of="gateway"),
