@@ -137,7 +137,7 @@ def _missing_reason(
         return blocked or Reason("no_schedule", text, needs=needs)
     if schedule.by_time:
         return _time_reason(asset, schedule, ended_at, needs)
-    reason = untriggered_reason(schedule, row, ended_at, needs, now)
+    reason = untriggered_reason(schedule, row, ended_at, needs, now, is_paused=asset.paused)
     return _paused_reason(reason) if asset.paused else reason
 
 
@@ -145,7 +145,7 @@ def _paused_reason(reason: Reason) -> Reason:
     """Return the pause as the reason, and the cause that stays after the pause, if any."""
     match reason.code:
         case "waiting_for_tick":
-            text = _PAUSED
+            text = f"{_PAUSED} If the asset is unpaused in time: {_uncapitalized(reason.text)}"
         case "not_triggered":
             text = (
                 f"{_PAUSED} Unpausing does not make the partition due: materialize the partition,"
@@ -154,6 +154,10 @@ def _paused_reason(reason: Reason) -> Reason:
         case _:
             text = f"{_PAUSED} {reason.text}"
     return reason.with_text(text, "paused")
+
+
+def _uncapitalized(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _time_reason(

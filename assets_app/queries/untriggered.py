@@ -18,25 +18,23 @@ def untriggered_reason(
     ended_at: datetime | None,
     needs: tuple[UpstreamNeed, ...],
     now: datetime,
+    *,
+    is_paused: bool = False,
 ) -> Reason:
     """Return why a schedule by assets has not queued a partition whose window has ended, if the
     partition has one: the assets or the time that the schedule waits for, or the cause why data
-    that is there has made nothing due.
+    that is there has made nothing due. Of a paused asset, the tick is the one that makes the
+    partition due if the asset is unpaused before.
     """
-    ways = _possible_ways(ways_of(schedule, needs, ended_at, now), needs)
+    ways = ways_of(schedule, needs, ended_at, now, is_paused=is_paused)
+    ways = _possible_ways(ways, needs)
     postponed_until = _postponed_until(row, now)
     ready_ways = [way for way in ways if way.is_ready]
     if not ready_ways:
         return _blocked_reason(ways, needs)
+    # A way without times, whose data has made nothing due, keeps no tick from making it due.
     waiting_until = [way.until for way in ready_ways if way.until is not None]
-    soonest = min(waiting_until) if len(waiting_until) == len(ready_ways) else None
-    if postponed_until is not None:
-        soonest = postponed_until
-    elif soonest is not None and (
-        soonest <= schedule.handled_until
-        or (ended_at is not None and ended_at <= schedule.began_at)
-    ):
-        soonest = None
+    soonest = postponed_until or min(waiting_until, default=None)
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
         text = f"Due at the tick of the schedule at {moment_text(soonest)}.{other_ways_text}"
@@ -84,10 +82,15 @@ def _gap_reason(gaps: Sequence[UpstreamNeed], needs: tuple[UpstreamNeed, ...]) -
 
 
 def _other_ways(ways: Sequence[Way]) -> str:
-    """Return a sentence on the assets that the other ways of the schedule lack, if any."""
-    texts = [
-        _names(sorted(way.missing | way.old)) for way in ways[:_MOST_OTHER_WAYS] if not way.is_ready
-    ]
+    """Return a sentence on the assets that the other ways of the schedule lack, if any: each set of
+    assets once, and no set that holds another one.
+    """
+    name_sets: list[frozenset[str]] = []
+    for way in ways:
+        names = way.missing | way.old
+        if names and not any(lesser <= names for lesser in name_sets):
+            name_sets.append(names)
+    texts = [_names(sorted(names)) for names in name_sets[:_MOST_OTHER_WAYS]]
     if not texts:
         return ""
     verb = "Another way" if len(texts) == 1 else "Other ways"

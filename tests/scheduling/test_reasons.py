@@ -1,14 +1,17 @@
 """Why a partition is in its state, in words."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
+from assets_app.catalogue.timetables import pause_schedule
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Gateway, Run, Schedule, Trigger
+from assets_app.models import Asset, AssetPartition, Gateway, Outbox, Run, Schedule, Trigger
+from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.reasons import reason_of, reasons_of
 from slicewise import PartitionByInterval, PartitionMapping
 from tests.factories import AIRPORTS, asset, external
@@ -26,6 +29,7 @@ from tests.scheduling.scheduled_assets import (
     fresh,
     make,
     scheduled,
+    waiting,
     write,
 )
 
@@ -34,9 +38,9 @@ NOW = at(2024, 7, 10)
 pytestmark = pytest.mark.django_db
 
 
-def why(of: Asset, key: str) -> tuple[str, str]:
+def why(of: Asset, key: str, now: datetime = NOW) -> tuple[str, str]:
     """Return the code and the sentence of a partition's reason."""
-    reason = reason_of(_fresh(of), key, NOW)
+    reason = reason_of(_fresh(of), key, now)
     assert reason is not None
     return reason.code, reason.text
 
@@ -166,6 +170,7 @@ def backfilled(of: Asset, selection: str, gateway: Gateway, user: User) -> None:
     """Write partitions as a backfill does."""
     write(of, selection, gateway, user)
     Run.objects.filter(asset=of).update(trigger=Trigger.BACKFILL)
+    Outbox.objects.filter(run__asset=of).delete()
 
 
 def report(*, since: int = 1) -> Asset:
@@ -269,3 +274,166 @@ def test_a_paused_asset_tells_also_what_the_partition_lacks_after_the_pause(
     assert why(both, "2024-07-03")[1] == f"{pause} {waits}"
     backfilled(days, "2024-07-03", gateway, alice)
     assert why(both, "2024-07-03")[1].startswith(f"{pause} Unpausing does not make")
+
+
+# ---------------------------------------------------------------- ticks to come
+
+SIX = cron("0 6 * * *")
+PAUSED = "The asset is paused: the schedule queues no run."
+
+
+def due_at(moment: datetime) -> tuple[str, str]:
+    """Return the reason of a partition that a tick makes due."""
+    return "waiting_for_tick", f"Due at the tick of the schedule at {moment_text(moment)}."
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        any_of(all_of(by("a"), by("b")), all_of(by("a"), after(timedelta(hours=6)))),
+        any_of(by("a"), SIX),
+        any_of(all_of(by("a"), SIX), by("a")),
+    ],
+)
+def test_the_tick_of_a_way_with_a_time_is_told_beside_a_ready_way_without_one(
+    schedule: dict[str, Any], alice: User, gateway: Gateway
+) -> None:
+    a, b = asset("a", DAILY), asset("b", DAILY)
+    waits = scheduled("waits", schedule, DAILY, since=at(2024, 7, 9, 12))
+    look(NOW - timedelta(hours=1))
+    backfilled(a, "2024-07-09", gateway, alice)
+    backfilled(b, "2024-07-09", gateway, alice)
+    assert why(waits, "2024-07-09") == due_at(at(2024, 7, 10, 6))
+    look(at(2024, 7, 10, 5, 59))
+    assert waiting(waits) == []
+    look(at(2024, 7, 10, 6))
+    assert waiting(waits) == ["2024-07-09"]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        any_of(all_of(by("a"), after(timedelta(hours=1))), all_of(by("a"), SIX)),
+        any_of(
+            all_of(by("a"), after(timedelta(hours=1))), all_of(by("a"), after(timedelta(hours=6)))
+        ),
+        any_of(all_of(by("a"), cron("0 1 * * *")), all_of(by("a"), cron("0 1 * * *"), SIX)),
+    ],
+)
+def test_a_tick_that_is_past_hides_no_later_tick_of_another_way(
+    schedule: dict[str, Any], alice: User, gateway: Gateway
+) -> None:
+    a = asset("a", DAILY)
+    waits = scheduled("waits", schedule, DAILY, since=BEGAN)
+    now = at(2024, 7, 10, 3)
+    look(now)
+    backfilled(a, "2024-07-09", gateway, alice)
+    assert why(waits, "2024-07-09", now) == due_at(at(2024, 7, 10, 6))
+    look(at(2024, 7, 10, 6))
+    assert waiting(waits) == ["2024-07-09"]
+    assert why(waits, "2024-07-08", now)[0] == "waiting_for_upstream"
+
+
+def test_a_tick_that_no_earlier_tick_puts_the_window_off_to_is_not_told(
+    alice: User, gateway: Gateway
+) -> None:
+    a, half_a_day = asset("a", DAILY), timedelta(hours=12)
+    waits = scheduled("waits", all_of(by("a"), after(half_a_day), SIX), DAILY, since=BEGAN)
+    early, late = at(2024, 7, 10, 11), at(2024, 7, 10, 13)
+    backfilled(a, "2024-07-09", gateway, alice)
+    look(early)
+    assert why(waits, "2024-07-09", early)[0] == "waiting_for_tick"
+    AssetPartition.objects.filter(asset=waits).delete()
+    look(late)
+    AssetPartition.objects.filter(asset=waits).delete()
+    assert why(waits, "2024-07-09", late)[0] == "not_triggered"
+    look(at(2024, 7, 11, 6))
+    assert waiting(waits) == []
+
+
+def test_a_partition_without_a_window_is_due_at_the_next_tick_of_its_own_way(
+    alice: User, gateway: Gateway
+) -> None:
+    a, _ = asset("a"), asset("b")
+    ways = any_of(all_of(by("a"), SIX), all_of(by("b"), cron("0 12 * * *")))
+    waits = scheduled("waits", ways, since=BEGAN)
+    now = at(2024, 7, 10, 7)
+    look(now)
+    backfilled(a, "", gateway, alice)
+    code, text = why(waits, "", now)
+    assert (code, text.partition(".")[0]) == (
+        "waiting_for_tick", "Due at the tick of the schedule at 2024-07-11 06:00 UTC",
+    )  # fmt: skip
+    look(at(2024, 7, 10, 12))
+    assert waiting(waits) == []
+    look(at(2024, 7, 11, 6))
+    assert len(waiting(waits)) == 1
+
+
+def test_unpausing_makes_a_partition_without_a_window_due_at_the_next_tick(
+    alice: User, gateway: Gateway
+) -> None:
+    a = asset("a")
+    waits = scheduled("waits", all_of(by("a"), SIX), since=BEGAN)
+    look(NOW - timedelta(hours=1))
+    paused_at(waits, NOW - timedelta(minutes=30))
+    backfilled(a, "", gateway, alice)
+    assert why(waits, "") == (
+        "paused",
+        f"{PAUSED} If the asset is unpaused in time: due at the tick of the schedule at 2024-07-10"
+        " 06:00 UTC.",
+    )
+    unpaused_at(waits, NOW)
+    look(at(2024, 7, 10, 6))
+    assert len(waiting(waits)) == 1
+
+
+@pytest.mark.parametrize("hour", [3, 7])
+def test_unpausing_makes_no_window_due_that_has_ended(
+    hour: int, alice: User, gateway: Gateway
+) -> None:
+    a = asset("a", DAILY)
+    waits = scheduled("waits", all_of(by("a"), SIX), DAILY, since=BEGAN)
+    look(NOW - timedelta(hours=1))
+    paused_at(waits, NOW - timedelta(minutes=30))
+    backfilled(a, "2024-07-09", gateway, alice)
+    now = at(2024, 7, 10, hour)
+    assert why(waits, "2024-07-09", now) == (
+        "paused",
+        f"{PAUSED} Unpausing does not make the partition due: materialize the partition, or start a"
+        " backfill.",
+    )
+    unpaused_at(waits, now)
+    for day in (10, 11):
+        look(at(2024, 7, day, 8))
+    assert waiting(waits) == []
+
+
+def test_a_window_that_was_put_off_before_the_pause_is_due_if_the_pause_ends_in_time(
+    alice: User, gateway: Gateway
+) -> None:
+    a = asset("a", DAILY)
+    waits = scheduled("waits", all_of(by("a"), SIX), DAILY, since=BEGAN)
+    write(a, "2024-07-09", gateway, alice)
+    look(NOW)
+    paused_at(waits, NOW)
+    code, text = why(waits, "2024-07-09")
+    assert code == "paused"
+    assert text.endswith("in time: due at the tick of the schedule at 2024-07-10 06:00 UTC.")
+    unpaused_at(waits, at(2024, 7, 10, 2))
+    look(at(2024, 7, 10, 6))
+    assert waiting(waits) == ["2024-07-09"]
+
+
+def paused_at(of: Asset, moment: datetime) -> None:
+    """Pause an asset at a moment."""
+    Asset.objects.filter(pk=of.pk).update(paused=True)
+    with transaction.atomic():
+        pause_schedule(of, paused=True, now=moment)
+
+
+def unpaused_at(of: Asset, moment: datetime) -> None:
+    """Unpause an asset at a moment."""
+    Asset.objects.filter(pk=of.pk).update(paused=False)
+    with transaction.atomic():
+        pause_schedule(of, paused=False, now=moment)
