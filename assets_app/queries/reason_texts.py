@@ -71,6 +71,16 @@ def upstream_reason(
     return None
 
 
+def not_counted_text(needs: Sequence[UpstreamNeed]) -> str:
+    """Return the sentence on the assets of which too many partitions are needed to count."""
+    texts = [
+        f"{counted(need.needed, 'partition')} of {need.asset.name}"
+        for need in needs
+        if not need.is_counted
+    ]
+    return f"The needed upstream partitions are too many to be counted here: {', '.join(texts)}."
+
+
 def moment_text(moment: datetime) -> str:
     """Return a moment in UTC, in the form that pages show in the reader's zone."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -13,7 +13,12 @@ from assets_app.models import (
     SkipReason,
 )
 from assets_app.queries.missed_spans import spans_of
-from assets_app.queries.reason_texts import Reason, moment_text, upstream_reason
+from assets_app.queries.reason_texts import (
+    Reason,
+    moment_text,
+    not_counted_text,
+    upstream_reason,
+)
 from assets_app.queries.staleness import newer_inputs
 from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, upstream_needs
@@ -108,7 +113,12 @@ def _error_text(run: Run | None) -> str:
 
 def _held_reason(run: Run, needs: tuple[UpstreamNeed, ...]) -> Reason:
     blocked = upstream_reason(needs, all_needs=needs)
-    text = f"Run {run.pk} waits. {blocked.text}" if blocked else f"Run {run.pk} waits for its turn."
+    if blocked is not None:
+        text = f"Run {run.pk} waits. {blocked.text}"
+    elif all(need.is_counted for need in needs):
+        text = f"Run {run.pk} waits for its turn."
+    else:
+        text = f"Run {run.pk} waits. {not_counted_text(needs)}"
     return Reason("waiting", text, run.pk, blocked.blocker if blocked else None, needs)
 
 
@@ -137,7 +147,7 @@ def _missing_reason(
         return blocked or Reason("no_schedule", text, needs=needs)
     if schedule.by_time:
         return _time_reason(asset, schedule, ended_at, needs)
-    reason = untriggered_reason(schedule, row, ended_at, needs, now, is_paused=asset.paused)
+    reason = untriggered_reason(asset, schedule, row, ended_at, needs, now, is_paused=asset.paused)
     return _paused_reason(reason) if asset.paused else reason
 
 

@@ -22,23 +22,31 @@ class Way(NamedTuple):
     """One way in which a schedule becomes true, without the assets that are ready.
 
     ``missing`` are the names of the assets whose needed partitions are not all materialized,
-    ``old`` the names of the assets that are not fresh. ``until`` is the tick that meets the times
+    ``old`` the names of the assets that are not fresh, and ``uncounted`` the names of the assets of
+    which too many partitions are needed to tell. ``until`` is the tick that meets the times
     of the way; None without times, and where no tick to come examines the partition.
     """
 
     missing: frozenset[str]
     old: frozenset[str]
+    uncounted: frozenset[str]
     until: datetime | None
 
     @property
     def is_ready(self) -> bool:
         """Whether the way needs nothing but a time."""
-        return not self.missing and not self.old
+        return not self.lacked
+
+    @property
+    def lacked(self) -> frozenset[str]:
+        """The names of the assets that are not known to be ready."""
+        return self.missing | self.old | self.uncounted
 
 
 class _Draft(NamedTuple):
     missing: frozenset[str] = frozenset()
     old: frozenset[str] = frozenset()
+    uncounted: frozenset[str] = frozenset()
     ticks: frozenset[str] = frozenset()
     # The longest span of the terms `After`.
     seconds: int = -1
@@ -47,13 +55,15 @@ class _Draft(NamedTuple):
         return _Draft(
             self.missing | right.missing,
             self.old | right.old,
+            self.uncounted | right.uncounted,
             self.ticks | right.ticks,
             max(self.seconds, right.seconds),
         )
 
     @property
-    def asset_count(self) -> int:
-        return len(self.missing) + len(self.old)
+    def asset_counts(self) -> tuple[int, int]:
+        """The number of assets that the draft lacks, and of assets that are not counted."""
+        return len(self.missing) + len(self.old), len(self.uncounted)
 
     def is_within(self, draft: "_Draft") -> bool:
         """Return whether the given draft has the same times, and lacks all assets that this draft
@@ -62,6 +72,7 @@ class _Draft(NamedTuple):
         return (
             self.missing <= draft.missing
             and self.old <= draft.old
+            and self.uncounted <= draft.uncounted
             and self.ticks == draft.ticks
             and self.seconds == draft.seconds
         )
@@ -160,8 +171,10 @@ def ways_of(
         of_any=lambda operands: _least(draft for drafts in operands for draft in drafts),
         of_all=_together,
     )
-    ways = [Way(draft.missing, draft.old, ticks.until(draft)) for draft in _least(drafts)]
-    return sorted(ways, key=lambda way: len(way.missing) + len(way.old))
+    return [
+        Way(draft.missing, draft.old, draft.uncounted, ticks.until(draft))
+        for draft in sorted(_least(drafts), key=lambda draft: draft.asset_counts)
+    ]
 
 
 def _draft_of(
@@ -171,16 +184,20 @@ def _draft_of(
         return _Draft(seconds=leaf["seconds"])
     if "name" not in leaf:
         return _Draft(ticks=frozenset({term_text(leaf)}))
-    need = needs_by_name.get(leaf["name"])
-    if need is None:
-        # The asset is read whatever partitions exist.
-        return _Draft()
-    name = frozenset({leaf["name"]})
+    need, name = needs_by_name.get(leaf["name"]), frozenset({leaf["name"]})
+    if need is not None and not need.is_counted and need.upstream_gap is None:
+        return _Draft(uncounted=name)
     if leaf["kind"] == "fresh":
-        within = timedelta(seconds=leaf["seconds"])
-        is_fresh = need.newest_at is not None and now - need.newest_at <= within
+        is_fresh = need is not None and _is_fresh(need, timedelta(seconds=leaf["seconds"]), now)
         return _Draft() if is_fresh else _Draft(old=name)
-    return _Draft(missing=name) if need.missing or need.upstream_gap else _Draft()
+    return _Draft() if need is not None and need.is_ready else _Draft(missing=name)
+
+
+def _is_fresh(need: UpstreamNeed, within: timedelta, now: datetime) -> bool:
+    """Return whether the newest needed partition is as fresh as a term demands."""
+    if need.newest_at is None:
+        return need.needs_none
+    return now - need.newest_at <= within
 
 
 def _together(operands: Sequence[list[_Draft]]) -> list[_Draft]:
@@ -197,7 +214,7 @@ def _least(drafts: Iterable[_Draft]) -> list[_Draft]:
     """
     least: list[_Draft] = []
     for draft in sorted(
-        dict.fromkeys(drafts), key=lambda draft: (draft.asset_count, len(draft.ticks))
+        dict.fromkeys(drafts), key=lambda draft: (draft.asset_counts, len(draft.ticks))
     ):
         if not any(lesser.is_within(draft) for lesser in least):
             least.append(draft)

@@ -3,16 +3,22 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from assets_app.models import AssetPartition, Schedule
-from assets_app.queries.reason_texts import Reason, moment_text, upstream_reason
+from assets_app.models import Asset, AssetPartition, Schedule
+from assets_app.queries.reason_texts import (
+    Reason,
+    moment_text,
+    not_counted_text,
+    upstream_reason,
+)
 from assets_app.queries.schedule_ways import Way, ways_of
-from assets_app.queries.upstream_needs import UpstreamNeed
-from slicewise.declaring import schedule_names
+from assets_app.queries.upstream_needs import UpstreamNeed, needs_of_any
+from slicewise.declaring import fresh_names, schedule_names
 
 _MOST_OTHER_WAYS = 2
 
 
 def untriggered_reason(
+    asset: Asset,
     schedule: Schedule,
     row: AssetPartition | None,
     ended_at: datetime | None,
@@ -26,7 +32,8 @@ def untriggered_reason(
     that is there has made nothing due. Of a paused asset, the tick is the one that makes the
     partition due if the asset is unpaused before.
     """
-    ways = ways_of(schedule, needs, ended_at, now, is_paused=is_paused)
+    schedule_needs = _schedule_needs(asset, schedule, needs)
+    ways = ways_of(schedule, schedule_needs, ended_at, now, is_paused=is_paused)
     ways = _possible_ways(ways, needs)
     postponed_until = _postponed_until(row, now)
     ready_ways = [way for way in ways if way.is_ready]
@@ -40,6 +47,18 @@ def untriggered_reason(
         text = f"Due at the tick of the schedule at {moment_text(soonest)}.{other_ways_text}"
         return Reason("waiting_for_tick", text, needs=needs)
     return Reason("not_triggered", _not_triggered_text(schedule, ended_at, needs), needs=needs)
+
+
+def _schedule_needs(
+    asset: Asset, schedule: Schedule, needs: Sequence[UpstreamNeed]
+) -> list[UpstreamNeed]:
+    """Return the needs of a partition, also for the assets of the schedule of which one partition
+    suffices.
+    """
+    rule_schedule = (schedule.rule or {})["schedule"]
+    names = {*schedule_names(rule_schedule), *fresh_names(rule_schedule)}
+    names -= {need.asset.name for need in needs}
+    return [*needs, *(needs_of_any(asset, names) if names else ())]
 
 
 def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
@@ -61,15 +80,19 @@ def _blocked_reason(ways: Sequence[Way], needs: tuple[UpstreamNeed, ...]) -> Rea
     and the assets of the other ways.
     """
     first = ways[0]
-    names = first.missing | first.old
-    other_ways_text = _other_ways([way for way in ways[1:] if not names <= way.missing | way.old])
+    other_ways_text = _other_ways([way for way in ways[1:] if not first.lacked <= way.lacked])
     gaps = [need for need in needs if need.asset.name in first.missing and need.upstream_gap]
     lacking = [need for need in needs if need.asset.name in first.missing]
     blocked = _gap_reason(gaps, needs) if gaps else upstream_reason(lacking, all_needs=needs)
     if blocked is not None:
         return blocked.with_text(blocked.text + other_ways_text)
-    text = f"Waiting for fresh data of {_names(sorted(first.old))}.{other_ways_text}"
-    return Reason("waiting_for_fresh", text, needs=needs)
+    if first.missing:
+        text = f"No partition of {_names(sorted(first.missing), 'or')} is materialized yet."
+        return Reason("waiting_for_upstream", text + other_ways_text, needs=needs)
+    if first.old:
+        text = f"Waiting for fresh data of {_names(sorted(first.old))}.{other_ways_text}"
+        return Reason("waiting_for_fresh", text, needs=needs)
+    return Reason("not_counted", not_counted_text(needs) + other_ways_text, needs=needs)
 
 
 def _gap_reason(gaps: Sequence[UpstreamNeed], needs: tuple[UpstreamNeed, ...]) -> Reason:

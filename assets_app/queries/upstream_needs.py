@@ -1,21 +1,24 @@
 """The upstream partitions that partitions of one asset need, and the present state of each."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Max, Q
 
-from assets_app.models import Asset, AssetDependency
+from assets_app.models import Asset, AssetDependency, AssetPartition
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
+from partitions_app.edges import Edge
 from partitions_app.labels import label_of
 from partitions_app.rules import UpstreamGap
 
-# A year of minutes for one partition is not counted while a page loads.
+# A year of minutes for one partition is not counted while a page loads, and of many partitions not
+# all needs are.
 _MOST_NEEDED = 20_000
+_MOST_OF_ALL_KEYS = 50_000
 _MOST_NAMED = 3
 
 _STATES = """
@@ -53,7 +56,8 @@ class UpstreamNeed:
     ``absent`` are the first partitions that are not materialized, failed ones first.
     ``upstream_gap`` names needed partitions that do not exist. ``is_counted`` is False where too
     many are needed. ``backfilled`` counts the materialized partitions that a backfill wrote, and
-    ``newest_at`` is when the newest was materialized.
+    ``newest_at`` is when the newest was materialized. ``needs_none`` is True where a mapping leaves
+    no partition to need.
     """
 
     asset: Asset
@@ -64,6 +68,16 @@ class UpstreamNeed:
     is_counted: bool = True
     backfilled: int = 0
     newest_at: datetime | None = None
+    needs_none: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all needed partitions are known to be materialized, and there is at least one, as
+        schedules by assets require.
+        """
+        if self.needs_none:
+            return True
+        return self.is_counted and self.materialized >= self.needed > 0 and not self.upstream_gap
 
     @property
     def missing(self) -> int:
@@ -97,34 +111,49 @@ def upstream_needs(
     """Return the needs of partitions by key, for each upstream asset: two statements, and one more
     for each asset of which all of time is needed.
 
-    Keys that the definition no longer has are left out. Beyond 20,000 needed partitions the rest is
-    not counted.
+    Keys that the definition no longer has are left out. Not counted are needs of one key beyond
+    20,000 partitions, and needs of all keys beyond 50,000.
     """
     dependencies = (
-        AssetDependency.objects.filter(Q(inlet=True) | Q(scheduling=True), downstream=asset)
+        AssetDependency.objects.filter(
+            Q(inlet=True) | Q(scheduling=True) | Q(fresh=True), downstream=asset
+        )
         .select_related("upstream__partition_definition")
         .order_by("pk")
     )
-    drafts: list[_Draft] = []
+    edges: list[tuple[Asset, Edge]] = []
     for dependency in dependencies:
         edge = edge_without_bounds(dependency, asset)
-        if edge.reads_whatever_exists:
-            continue
-        edge = with_time_on_record(edge, dependency.upstream, now)
-        for key in keys:
-            try:
-                needed = edge.needed_by_texts([key])
-            except ValueError:
-                continue
-            name, excluded = dependency.upstream.name, needed.excluded.partitions
-            upstream_gap = UpstreamGap(name, needed.blocking, excluded) if needed.blocking else None
-            room = _MOST_NEEDED - sum(len(draft.texts) for draft in drafts)
-            is_counted = len(needed) <= room
-            texts = [upstream_key.text for upstream_key in needed] if is_counted else []
-            drafts.append(
-                _Draft(key, dependency.upstream, len(needed), texts, upstream_gap, is_counted)
-            )
+        if not edge.reads_whatever_exists:
+            edge = with_time_on_record(edge, dependency.upstream, now)
+            edges.append((dependency.upstream, edge))
+    drafts: list[_Draft] = []
+    room_of_all = _MOST_OF_ALL_KEYS
+    for key in keys:
+        room = min(_MOST_NEEDED, room_of_all)
+        key_drafts = _drafts(key, edges, room)
+        room_of_all -= sum(len(draft.texts) for draft in key_drafts)
+        drafts += key_drafts
     return _with_states(drafts)
+
+
+def needs_of_any(asset: Asset, names: Collection[str]) -> list[UpstreamNeed]:
+    """Return the needs of an asset without partitions for upstream assets of which the schedule
+    asks for any one partition: the assets of these names. A need of no partition is not met.
+    """
+    dependencies = AssetDependency.objects.filter(
+        Q(scheduling=True) | Q(fresh=True), downstream=asset, upstream__name__in=names
+    ).select_related("upstream__partition_definition")
+    needs: list[UpstreamNeed] = []
+    for dependency in dependencies:
+        if edge_without_bounds(dependency, asset).reads_whatever_exists:
+            rows = AssetPartition.objects.materialized_of(dependency.upstream)
+            count = int(rows.exists())
+            newest_at = (
+                rows.aggregate(at=Max("materialized_at"))["at"] if dependency.fresh else None
+            )
+            needs.append(UpstreamNeed(dependency.upstream, count, count, newest_at=newest_at))
+    return needs
 
 
 class _Draft(NamedTuple):
@@ -134,6 +163,32 @@ class _Draft(NamedTuple):
     texts: Sequence[str]
     upstream_gap: UpstreamGap | None
     is_counted: bool
+    needs_none: bool
+
+
+def _drafts(key: str, edges: Sequence[tuple[Asset, Edge]], room: int) -> list[_Draft]:
+    """Return the needs of a partition of the downstream asset, without the states of the needed
+    partitions; needs beyond the room have no keys.
+    """
+    drafts: list[_Draft] = []
+    for upstream, edge in edges:
+        try:
+            needed = edge.needed_by_texts([key])
+        except ValueError:
+            continue
+        excluded = needed.excluded.partitions
+        upstream_gap = (
+            UpstreamGap(upstream.name, needed.blocking, excluded) if needed.blocking else None
+        )
+        is_counted = len(needed) <= room
+        texts = [upstream_key.text for upstream_key in needed] if is_counted else []
+        room -= len(texts)
+        drafts.append(
+            _Draft(
+                key, upstream, len(needed), texts, upstream_gap, is_counted, needed.needs_none
+            )
+        )  # fmt: skip
+    return drafts
 
 
 class _State(NamedTuple):
@@ -170,6 +225,7 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
                 draft.is_counted,
                 sum(state.is_from_backfill for state in made_states),
                 max((s.materialized_at for s in made_states if s.materialized_at), default=None),
+                draft.needs_none,
             )
         )
     return needs

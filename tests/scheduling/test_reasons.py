@@ -10,7 +10,17 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Gateway, Outbox, Run, Schedule, Trigger
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    Outbox,
+    Run,
+    RunState,
+    Schedule,
+    Trigger,
+)
+from assets_app.queries import upstream_needs
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.reasons import reason_of, reasons_of
 from slicewise import PartitionByInterval, PartitionMapping
@@ -437,3 +447,98 @@ def unpaused_at(of: Asset, moment: datetime) -> None:
     Asset.objects.filter(pk=of.pk).update(paused=False)
     with transaction.atomic():
         pause_schedule(of, paused=False, now=moment)
+
+
+# ---------------------------------------------------------------- ready, missing and not counted
+
+
+def test_an_asset_of_which_any_partition_suffices_is_missing_without_a_partition(
+    alice: User, gateway: Gateway
+) -> None:
+    events = asset("events", DAILY)
+    summary = scheduled("summary", all_of(by("events"), SIX), since=BEGAN)
+    news = scheduled("news", all_of(fresh("events", timedelta(hours=1)), SIX), since=BEGAN)
+    either = scheduled("either", any_of(by("events"), SIX), since=NOW)
+    look(NOW)
+    assert why(summary, "") == (
+        "waiting_for_upstream", "No partition of events is materialized yet.",
+    )  # fmt: skip
+    assert why(news, "") == ("waiting_for_fresh", "Waiting for fresh data of events.")
+    assert why(either, "")[1].endswith("06:00 UTC. Another way of the schedule waits for events.")
+    backfilled(events, "2024-07-03", gateway, alice)
+    AssetPartition.objects.filter(asset=events).update(materialized_at=NOW)
+    due = due_at(at(2024, 7, 10, 6))
+    assert why(summary, "") == why(news, "") == why(either, "") == due
+    AssetPartition.objects.filter(asset=events).update(materialized_at=BEGAN)
+    assert why(news, "")[0] == "waiting_for_fresh"
+
+
+def test_an_asset_of_which_all_of_time_is_needed_is_missing_without_a_partition(
+    alice: User, gateway: Gateway
+) -> None:
+    days = asset("days", DAILY)
+    airports = scheduled("airports", all_of(by("days"), SIX), AIRPORTS, since=BEGAN)
+    look(NOW)
+    assert why(airports, "JFK") == (
+        "waiting_for_upstream", "No partition of days is materialized yet.",
+    )  # fmt: skip
+    backfilled(days, "2024-07-09", gateway, alice)
+    assert why(airports, "JFK") == due_at(at(2024, 7, 10, 6))
+
+
+def test_partitions_that_are_too_many_to_be_counted_are_neither_missing_nor_ready(
+    monkeypatch: pytest.MonkeyPatch, alice: User, gateway: Gateway
+) -> None:
+    hours = asset("hours", HOURLY)
+    asset("b", DAILY)
+    days = scheduled("days", all_of(by("hours"), SIX), DAILY, since=BEGAN)
+    other = any_of(by("hours"), all_of(by("b"), SIX))
+    either = scheduled("either", other, DAILY, since=BEGAN)
+    fresh_days = scheduled(
+        "fresh_days", all_of(fresh("hours", timedelta(hours=1)), SIX), DAILY, since=BEGAN
+    )
+    look(NOW - timedelta(hours=1))
+    backfilled(hours, "2024-07-09", gateway, alice)
+    monkeypatch.setattr(upstream_needs, "_MOST_NEEDED", 23)
+    not_counted = (
+        "not_counted",
+        "The needed upstream partitions are too many to be counted here: 24 partitions of hours.",
+    )
+    assert why(days, "2024-07-09") == why(fresh_days, "2024-07-09") == not_counted
+    code, text = why(either, "2024-07-09")
+    assert (code, text) == (
+        "not_counted", f"{not_counted[1]} Another way of the schedule waits for b.",
+    )  # fmt: skip
+    monkeypatch.setattr(upstream_needs, "_MOST_NEEDED", 24)
+    assert why(days, "2024-07-09") == due_at(at(2024, 7, 10, 6))
+
+
+def test_each_partition_of_a_page_has_room_of_its_own_for_upstream_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asset("hours", HOURLY)
+    days = activated(scheduled("days", by("hours"), DAILY, since=BEGAN))
+    keys = [f"2024-07-0{day}" for day in range(1, 4)]
+    monkeypatch.setattr(upstream_needs, "_MOST_NEEDED", 24)
+    codes = [reason.code for reason in reasons_of(_fresh(days), keys, NOW).values()]
+    assert codes == ["waiting_for_upstream"] * 3
+    monkeypatch.setattr(upstream_needs, "_MOST_OF_ALL_KEYS", 60)
+    codes = [reason.code for reason in reasons_of(_fresh(days), keys, NOW).values()]
+    assert codes == ["waiting_for_upstream", "waiting_for_upstream", "not_counted"]
+
+
+def test_a_run_that_waits_for_uncounted_partitions_is_not_told_to_wait_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch, alice: User
+) -> None:
+    asset("hours", HOURLY)
+    days = scheduled("days", by("hours"), DAILY, since=BEGAN)
+    run = materialize(MaterializeRequest(asset=days, selection="2024-07-03"), user=alice).runs.get()
+    run.pk, run.state = None, RunState.WAITING
+    run.save(force_insert=True)
+    AssetPartition.objects.filter(asset=days).update(held_by=run)
+    monkeypatch.setattr(upstream_needs, "_MOST_NEEDED", 23)
+    assert why(days, "2024-07-03") == (
+        "waiting",
+        f"Run {run.pk} waits. The needed upstream partitions are too many to be counted here: 24"
+        " partitions of hours.",
+    )
