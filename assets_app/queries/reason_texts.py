@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition
-from slicewise.texts import counted
+from slicewise.texts import counted, masked_text
+
+_LONGEST_ERROR = 200
 
 # The reasons whose sentence has a time, which is not a time that the code of people wrote.
 _WITH_TIMES = frozenset(
@@ -79,6 +81,13 @@ def not_counted_text(needs: Sequence[UpstreamNeed]) -> str:
         if not need.is_counted
     ]
     return f"The needed upstream partitions are too many to be counted here: {', '.join(texts)}."
+
+
+def error_line(error: str) -> str:
+    """Return the first line of an error, masked and not too long; an empty text without one."""
+    lines = masked_text(error).strip().splitlines()
+    line = lines[0] if lines else ""
+    return line if len(line) <= _LONGEST_ERROR else line[:_LONGEST_ERROR] + "…"
 
 
 def moment_text(moment: datetime) -> str:

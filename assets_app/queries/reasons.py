@@ -15,6 +15,7 @@ from assets_app.models import (
 from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.reason_texts import (
     Reason,
+    error_line,
     moment_text,
     not_counted_text,
     upstream_reason,
@@ -24,9 +25,7 @@ from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, upstream_needs
 from partitions_app.state_badges import waits_for_slot
 from slicewise import Interval
-from slicewise.texts import masked_text
 
-_LONGEST_ERROR = 200
 _PAUSED = "The asset is paused: the schedule queues no run."
 
 
@@ -104,11 +103,8 @@ def _settled_reason(row: AssetPartition, stale_text: str) -> Reason:
 
 
 def _error_text(run: Run | None) -> str:
-    error = masked_text(run.error).strip() if run else ""
-    line = error.splitlines()[0] if error else ""
-    if not line:
-        return "."
-    return f": {line if len(line) <= _LONGEST_ERROR else line[:_LONGEST_ERROR] + '…'}"
+    line = error_line(run.error) if run else ""
+    return f": {line}" if line else "."
 
 
 def _held_reason(run: Run, needs: tuple[UpstreamNeed, ...]) -> Reason:

@@ -6,12 +6,14 @@ from datetime import datetime
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import (
     Reason,
+    error_line,
     moment_text,
     not_counted_text,
     upstream_reason,
 )
 from assets_app.queries.schedule_ways import Way, ways_of
 from assets_app.queries.upstream_needs import UpstreamNeed, needs_of_any
+from slicewise import DefinitionError
 from slicewise.declaring import fresh_names, schedule_names
 
 _MOST_OTHER_WAYS = 2
@@ -33,7 +35,12 @@ def untriggered_reason(
     partition due if the asset is unpaused before.
     """
     schedule_needs = _schedule_needs(asset, schedule, needs)
-    ways = ways_of(schedule, schedule_needs, ended_at, now, is_paused=is_paused)
+    try:
+        ways = ways_of(schedule, schedule_needs, ended_at, now, is_paused=is_paused)
+    except DefinitionError as error:
+        # An old rule, which this version or this host cannot read any more.
+        text = f"The schedule cannot be evaluated: {error_line(str(error))}."
+        return Reason("schedule_unreadable", text, needs=needs)
     ways = _possible_ways(ways, needs)
     postponed_until = _postponed_until(row, now)
     ready_ways = [way for way in ways if way.is_ready]

@@ -542,3 +542,22 @@ def test_a_run_that_waits_for_uncounted_partitions_is_not_told_to_wait_for_its_t
         f"Run {run.pk} waits. The needed upstream partitions are too many to be counted here: 24"
         " partitions of hours.",
     )
+
+
+# ---------------------------------------------------------------- schedules that fail
+
+
+def test_a_schedule_that_cannot_be_read_any_more_is_told_with_the_error(
+    alice: User, gateway: Gateway
+) -> None:
+    a = asset("a", DAILY)
+    waits = scheduled("waits", all_of(by("a"), SIX), DAILY, since=BEGAN)
+    backfilled(a, "2024-07-09", gateway, alice)
+    moon = all_of(by("a"), cron("0 6 * * *", timezone="Moon/Base"))
+    Schedule.objects.update(rule={"schedule": moon})
+    code, text = why(waits, "2024-07-09")
+    assert code == "schedule_unreadable"
+    assert text.startswith("The schedule cannot be evaluated: ")
+    assert "Moon/Base" in text
+    Asset.objects.update(paused=True)
+    assert why(waits, "2024-07-09") == ("paused", f"{PAUSED} {text}")
