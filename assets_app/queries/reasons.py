@@ -31,7 +31,8 @@ _PAUSED = "The asset is paused: the schedule queues no run."
 
 def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Reason]:
     """Return the reasons of some partitions by key, with or without a row: seven statements at
-    most, and one for each upstream asset of which all of time is needed.
+    most, and one for each upstream asset of which all of time is needed. An asset without
+    partitions takes one more, and two for each upstream asset of which any partition suffices.
 
     ``asset`` has its producer and schedule. A key that the definition no longer has gets a reason
     only if the partition has a row.

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +10,8 @@ from assets_app.queries.after_windows import moments_after
 from assets_app.queries.time_rules import time_rule
 from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_after, time_terms
+
+_MOMENT = timedelta(microseconds=1)
 
 
 def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeSchedule]:
@@ -28,6 +30,11 @@ def next_tick(schedule_rule: Mapping[str, Any], after: datetime) -> datetime | N
     """Return the next tick of any time in a schedule; None where there is none."""
     ticks = (term.next_after(after) for term in term_rules(schedule_rule).values())
     return min((tick for tick in ticks if tick is not None), default=None)
+
+
+def is_tick(schedule_rule: Mapping[str, Any], moment: datetime) -> bool:
+    """Return whether a moment is a tick of any time in a schedule."""
+    return next_tick(schedule_rule, moment - _MOMENT) == moment
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from assets_app.queries.reason_texts import (
     not_counted_text,
     upstream_reason,
 )
+from assets_app.queries.schedule_ticks import is_tick
 from assets_app.queries.schedule_ways import Way, ways_of
 from assets_app.queries.upstream_needs import UpstreamNeed, needs_of_any
 from slicewise import DefinitionError
@@ -42,16 +43,22 @@ def untriggered_reason(
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
     ways = _possible_ways(ways, needs)
-    postponed_until = _postponed_until(row, now)
+    put_off_until = _put_off_until(row, now)
     ready_ways = [way for way in ways if way.is_ready]
     if not ready_ways:
         return _blocked_reason(ways, needs)
     # A way without times, whose data has made nothing due, keeps no tick from making it due.
     waiting_until = [way.until for way in ready_ways if way.until is not None]
-    soonest = postponed_until or min(waiting_until, default=None)
+    soonest = min(waiting_until, default=None)
+    if put_off_until is not None and is_tick(schedule.rule or {}, put_off_until):
+        soonest, put_off_until = put_off_until, None
+    if schedule.failing_since is not None or put_off_until is not None:
+        retry_at = put_off_until or schedule.retry_at
+        tick = soonest if soonest is not None and soonest > now else None
+        return Reason("evaluated_again", _retry_text(schedule, retry_at, tick), needs=needs)
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
-        text = f"Due at the tick of the schedule at {moment_text(soonest)}.{other_ways_text}"
+        text = f"{_tick_text(soonest)}{other_ways_text}"
         return Reason("waiting_for_tick", text, needs=needs)
     return Reason("not_triggered", _not_triggered_text(schedule, ended_at, needs), needs=needs)
 
@@ -74,12 +81,33 @@ def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
     return [way for way in ways if not way.missing & never] or ways
 
 
-def _postponed_until(row: AssetPartition | None, now: datetime) -> datetime | None:
-    """Return the tick until which the schedule has put a partition off; None without one."""
+def _put_off_until(row: AssetPartition | None, now: datetime) -> datetime | None:
+    """Return until when the schedule has put a partition off: until a tick, or until the schedule
+    is tried again after a failure; None for any other partition.
+    """
     if row is None or not row.due_again or row.due_at is None or row.due_at <= now:
         return None
     # A partition that waits for a fresh asset is put off until then, for ages.
     return row.due_at if row.due_at.year < datetime.max.year else None
+
+
+def _tick_text(tick: datetime) -> str:
+    return f"Due at the tick of the schedule at {moment_text(tick)}."
+
+
+def _retry_text(schedule: Schedule, retry_at: datetime | None, tick: datetime | None) -> str:
+    """Return the failure of the schedule, if the schedule fails, when the partition is evaluated
+    again, and the next tick that makes the partition due.
+    """
+    sentences: list[str] = []
+    if schedule.failing_since is not None:
+        error = error_line(schedule.error).rstrip(".")
+        sentences.append(f"The evaluation of the schedule failed: {error}.")
+    if retry_at is not None:
+        sentences.append(f"The schedule is evaluated again at {moment_text(retry_at)}.")
+    if tick is not None:
+        sentences.append(_tick_text(tick))
+    return " ".join(sentences)
 
 
 def _blocked_reason(ways: Sequence[Way], needs: tuple[UpstreamNeed, ...]) -> Reason:

@@ -18,12 +18,15 @@ from assets_app.models import (
     Run,
     RunState,
     Schedule,
+    Target,
     Trigger,
 )
 from assets_app.queries import upstream_needs
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.reasons import reason_of, reasons_of
-from slicewise import PartitionByInterval, PartitionMapping
+from assets_app.scheduling.partition_marks import mark_due_later
+from slicewise import PartitionByInterval, PartitionMapping, PartitionSet
+from slicewise.partitions import partition_rows
 from tests.factories import AIRPORTS, asset, external
 from tests.scheduling.beats import look
 from tests.scheduling.scheduled_assets import (
@@ -561,3 +564,29 @@ def test_a_schedule_that_cannot_be_read_any_more_is_told_with_the_error(
     assert "Moon/Base" in text
     Asset.objects.update(paused=True)
     assert why(waits, "2024-07-09") == ("paused", f"{PAUSED} {text}")
+
+
+def test_a_partition_put_off_by_a_failure_tells_the_failure_and_no_tick(
+    alice: User, gateway: Gateway
+) -> None:
+    a = asset("a", DAILY)
+    waits = scheduled("waits", by("a"), DAILY, since=BEGAN)
+    ticking = scheduled("ticking", all_of(by("a"), SIX), DAILY, since=BEGAN)
+    look(NOW)
+    backfilled(a, "2024-07-09", gateway, alice)
+    retry_at = NOW + timedelta(minutes=2)
+    for own in (waits, ticking):
+        (row,) = partition_rows(DAILY, PartitionSet.of(DAILY, [DAILY.parse("2024-07-09")]))
+        mark_due_later(Target(own), [row], retry_at)
+    again = "The schedule is evaluated again at 2024-07-10 00:02 UTC."
+    tick = "Due at the tick of the schedule at 2024-07-10 06:00 UTC."
+    assert why(waits, "2024-07-09") == ("evaluated_again", again)
+    assert why(ticking, "2024-07-09") == ("evaluated_again", f"{again} {tick}")
+    Schedule.objects.update(
+        failing_since=NOW, failures=1, retry_at=retry_at, error="KeyError: password=hush\nmore"
+    )
+    failed = "The evaluation of the schedule failed: KeyError: password=***."
+    assert why(waits, "2024-07-09")[1] == f"{failed} {again}"
+    AssetPartition.objects.filter(asset=waits).delete()
+    assert why(waits, "2024-07-09")[1] == f"{failed} {again}"
+    assert why(waits, "2024-07-08")[0] == "waiting_for_upstream"
