@@ -137,7 +137,11 @@ def _starts_among(
 
 
 def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:
-    missed = missed_by_assets(asset, schedule.row, now)
+    try:
+        missed = missed_by_assets(asset, schedule.row, now)
+    except slicewise.DefinitionError:
+        # An old rule, which this version or this host cannot read any more, and cannot evaluate.
+        return None
     if missed is None or not missed[0]:
         return None
     due, is_all = missed

@@ -127,7 +127,11 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     if not edges or not all(map(_is_countable, edges)):
         return []
     schedule = Schedule.of(asset)
-    schedule_times = None if schedule is None else tick_terms(schedule, now)
+    try:
+        schedule_times = None if schedule is None else tick_terms(schedule, now)
+    except slicewise.DefinitionError:
+        # An old rule, which this version or this host cannot read any more: no tick is to come.
+        return []
     newest = _newest(edges)
     under_way = _candidates(asset, edges, newest.under_way)
     rows = under_way if schedule_times is None else _candidates(asset, edges, newest.all)

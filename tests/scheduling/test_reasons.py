@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
@@ -590,3 +591,25 @@ def test_a_partition_put_off_by_a_failure_tells_the_failure_and_no_tick(
     AssetPartition.objects.filter(asset=waits).delete()
     assert why(waits, "2024-07-09")[1] == f"{failed} {again}"
     assert why(waits, "2024-07-08")[0] == "waiting_for_upstream"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/assets/waits/partitions/2024-07-09/",
+        "/assets/waits/?tab=schedule",
+        "/api/v1/assets/waits/partitions/",
+    ],
+)
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_pages_of_an_asset_whose_schedule_cannot_be_read_answer(
+    address: str, is_paused: bool, alice: User, client: Client
+) -> None:
+    asset("a", DAILY)
+    waits = scheduled("waits", all_of(by("a"), SIX), DAILY, since=BEGAN)
+    if is_paused:
+        paused_at(waits, NOW)
+    moon = all_of(by("a"), cron("0 6 * * *", timezone="Moon/Base"))
+    Schedule.objects.update(rule={"schedule": moon})
+    client.force_login(alice)
+    assert client.get(address).status_code == 200
