@@ -161,7 +161,7 @@ def test_the_list_of_waiting_partitions_says_which_partitions_it_lacks(
     RunGroup.objects.update(kind=GroupKind.BACKFILL)
     assert progress_of(daily, at(2024, 7, 3)) == []
     page = compact(shown(browser, "daily"))
-    assert "whose inputs all came from ended backfills, which trigger nothing" in page
+    assert "whose inputs all came from ended backfills, because backfills make nothing due" in page
     assert '<a href="/assets/daily/">The grid</a>' in page
     assert "that the next tick makes due" not in page
     reason = compact(page_at(browser, "/assets/daily/partitions/2024-07-01/"))
