@@ -13,6 +13,7 @@ from accounts_app.policy import Action
 from assets_app.catalogue.bulk_pausing import BulkPause, set_paused_in_bulk
 from assets_app.catalogue.pausing import set_paused
 from assets_app.views.assets import asset_for_page
+from slicewise.texts import counted, listed
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.typed_ids import ids_of
 
@@ -78,22 +79,16 @@ def _report(request: HttpRequest, result: BulkPause, paused: bool) -> None:
     """Tell which assets changed, and why others did not."""
     word = "paused" if paused else "unpaused"
     if names := result.changed:
-        counted = "1 asset" if len(names) == 1 else f"{len(names)} assets"
         effect = (
             "Manual runs and backfills still work."
             if paused
             else "Missed partitions do not run automatically."
         )
-        messages.success(request, f"{counted} {word}: {_listed(names)}. {effect}")
+        number = counted(len(names), "asset")
+        messages.success(request, f"{number} {word}: {listed(names, _MOST_NAMED)}. {effect}")
     if result.unchanged:
         reasons = [f"{name} ({reason})" for name, reason in result.unchanged.items()]
-        messages.warning(request, f"Not {word}: {_listed(reasons)}.")
-
-
-def _listed(texts: list[str]) -> str:
-    """Join the first texts with commas, and count the others."""
-    more = len(texts) - _MOST_NAMED
-    return ", ".join(texts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        messages.warning(request, f"Not {word}: {listed(reasons, _MOST_NAMED)}.")
 
 
 def _back_to_list(request: HttpRequest) -> HttpResponseRedirect:
