@@ -40,6 +40,7 @@ soak: $(DEV_STAMP) ## kill processes for ten minutes, check what was made (ARGS=
 	$(MAKE) year ARGS=
 
 # FAMILIES, 9 unless told: how often there are the 52 kinds of assets; one family takes some half an hour.
+# FIRST_FAMILY, 0 unless told: two processes take half the time, one of them with FAMILIES=2 FIRST_FAMILY=2.
 # DAYS, 365 unless told: definitions change after a third and two thirds of the days.
 year: $(DEV_STAMP) ## simulate a year of 470 assets, and compare the record with a simple reference (some hours)
 	SIMULATED=year $(BIN)/python -m pytest tests/simulation -s $(ARGS)

@@ -29,8 +29,9 @@ class Plan:
 
     begin: datetime
     days: int
-    # Thirty-three assets each, and those with terms of lateness: twelve, or nineteen.
-    families: int
+    # Numbers of families. Each has thirty-three assets, and those with terms of lateness: twelve,
+    # or nineteen.
+    families: range
     seed: int = 13
     with_rare: bool = False
     # The spans in which beat is down, and no server does anything.
@@ -50,7 +51,7 @@ class Plan:
 def bundle_versions(plan: Plan) -> list[tuple[datetime, list[DeclaredAsset]]]:
     """Return the declarations of the bundle, each with the instant from which it is in force."""
     first = declared_assets(plan.families, plan.seed)
-    for number in range(plan.families):
+    for number in plan.families:
         first += late_family(number, with_rare=plan.with_rare)
         first += more_family(number, plan.begin, plan.days)
     second = [

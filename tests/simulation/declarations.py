@@ -227,10 +227,10 @@ def _family(number: int, chance: random.Random) -> list[DeclaredAsset]:
     ]  # fmt: skip
 
 
-def declared_assets(families: int, seed: int) -> list[DeclaredAsset]:
+def declared_assets(families: range, seed: int) -> list[DeclaredAsset]:
     """Return the assets that the first version of the bundle declares."""
     chance = random.Random(seed)
-    assets = [declared for number in range(families) for declared in _family(number, chance)]
+    assets = [declared for number in families for declared in _family(number, chance)]
     # Six hours to a run: an hour to a run would take most of the time that a simulation takes.
     hourly = DeclaredAsset(
         "hours",
