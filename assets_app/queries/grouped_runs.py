@@ -83,5 +83,7 @@ def grouped_runs(rows: QuerySet[Run]) -> GroupsPage:
         line.created_at = max(line.created_at or row["created"], row["created"])
         line.asset_name = min(line.asset_name or row["name"], row["name"])
         line.asset_count = max(line.asset_count, row["names"])
-    newest_first = sorted(lines.values(), key=lambda line: -line.newest_run)
+    newest_first = sorted(
+        lines.values(), key=lambda line: (line.created_at, line.newest_run), reverse=True
+    )
     return GroupsPage(newest_first[:_MOST_GROUPS], len(newest_first), len(ids) == MOST_RUNS)

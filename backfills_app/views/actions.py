@@ -60,7 +60,8 @@ OPERATIONS = {
         "Cancel",
         "player-stop",
         "canceling",
-        asks="Active runs are stopped and queued runs are dropped. Finished partitions are kept.",
+        asks="Active runs are stopped, queued runs are dropped, and waiting partitions are not run."
+        " Finished partitions are kept.",
         leaves="Keep running",
         danger=True,
         needs=Action.CANCEL,
@@ -80,7 +81,7 @@ OPERATIONS = {
         "Delete",
         "trash",
         "deleted",
-        asks="Hides the backfill from lists. Data and history are kept, under the state Deleted.",
+        asks="Hides the backfill from lists; the filter Deleted shows it. Data and history are kept.",
         leaves="Back",
         danger=True,
     ),

@@ -92,7 +92,7 @@ def test_a_bundle_has_the_time_at_which_the_files_were_first_loaded(
     first, _mended = BundleVersion.objects.order_by("pk")
     first_at = first.created_at.isoformat(timespec="milliseconds")
     page_text = compact(browser.get("/bundles/").content.decode())
-    assert f'{first.digest[:12]}</span>, first loaded<time datetime="{first_at}">' in page_text
+    assert f'{first.digest[:12]}</span>, first read<time datetime="{first_at}">' in page_text
     assert page_text.count(f'datetime="{first_at}"') == 1
     with django_assert_num_queries(3):
         (row,) = bundle_rows()
