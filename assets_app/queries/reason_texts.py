@@ -13,7 +13,7 @@ _LONGEST_ERROR = 200
 _WITH_TIMES = frozenset(
     {
         "not_yet_due", "before_activation", "waiting_for_tick", "missed_while_paused",
-        "not_triggered", "paused", "evaluated_again",
+        "not_triggered", "paused", "evaluated_again", "waiting_for_fresh",
     }
 )  # fmt: skip
 

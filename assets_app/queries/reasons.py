@@ -13,13 +13,8 @@ from assets_app.models import (
     SkipReason,
 )
 from assets_app.queries.missed_spans import spans_of
-from assets_app.queries.reason_texts import (
-    Reason,
-    error_line,
-    moment_text,
-    not_counted_text,
-    upstream_reason,
-)
+from assets_app.queries.reason_texts import Reason, error_line, moment_text, upstream_reason
+from assets_app.queries.run_waits import AwaitedPartitionStatus, awaited_by_run
 from assets_app.queries.staleness import newer_inputs
 from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, upstream_needs
@@ -30,7 +25,7 @@ _PAUSED = "The asset is paused: the schedule queues no run."
 
 
 def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Reason]:
-    """Return the reasons of some partitions by key, with or without a row: seven statements at
+    """Return the reasons of some partitions by key, with or without a row: eight statements at
     most, and one for each upstream asset of which all of time is needed. An asset without
     partitions takes one more, and two for each upstream asset of which any partition suffices.
 
@@ -38,11 +33,13 @@ def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Re
     only if the partition has a row.
     """
     rows = AssetPartition.objects.filter(asset=asset, identity=asset.identity, key__in=keys)
-    rows_by_key = {row.key: row for row in rows.select_related("held_by", "last_run")}
+    rows = rows.select_related("held_by__asset__partition_definition", "last_run")
+    rows_by_key = {row.key: row for row in rows}
     made_keys = [key for key, row in rows_by_key.items() if row.version]
     newer = newer_inputs(asset, made_keys) if made_keys else {}
     open_keys = [key for key in keys if _is_open(rows_by_key.get(key))]
     needs = upstream_needs(asset, open_keys, now) if open_keys else {}
+    awaited = awaited_by_run([row.held_by for row in rows_by_key.values() if row.held_by])
     reasons: dict[str, Reason] = {}
     for key in keys:
         row = rows_by_key.get(key)
@@ -52,7 +49,7 @@ def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Re
             reasons[key] = _settled_reason(row, stale_text)
             continue
         if row is not None and row.held_by is not None:
-            reasons[key] = _held_reason(row.held_by, key_needs)
+            reasons[key] = _waiting_reason(row.held_by, awaited.get(row.held_by.pk), key_needs)
             continue
         try:
             window = _window(asset, key)
@@ -108,15 +105,16 @@ def _error_text(run: Run | None) -> str:
     return f": {line}" if line else "."
 
 
-def _held_reason(run: Run, needs: tuple[UpstreamNeed, ...]) -> Reason:
-    blocked = upstream_reason(needs, all_needs=needs)
-    if blocked is not None:
-        text = f"Run {run.pk} waits. {blocked.text}"
-    elif all(need.is_counted for need in needs):
-        text = f"Run {run.pk} waits for its turn."
-    else:
-        text = f"Run {run.pk} waits. {not_counted_text(needs)}"
-    return Reason("waiting", text, run.pk, blocked.blocker if blocked else None, needs)
+def _waiting_reason(
+    run: Run, awaited: AwaitedPartitionStatus | None, needs: tuple[UpstreamNeed, ...]
+) -> Reason:
+    """Return why a run waits: for an earlier partition of the asset, and for no upstream data."""
+    if awaited is None:
+        return Reason("waiting", f"Run {run.pk} is about to be queued.", run.pk, needs=needs)
+    further = f" and {awaited.further_count:,} more" if awaited.further_count else ""
+    state = f"run {awaited.run_id}, {awaited.state}" if awaited.run_id else awaited.state
+    text = f"Run {run.pk} waits for the previous partition {awaited.label} ({state}){further}."
+    return Reason("waiting", text, run.pk, needs=needs)
 
 
 def _missing_reason(

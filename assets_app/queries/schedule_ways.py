@@ -4,33 +4,39 @@ A schedule with `|` has several ways: `(a & b) | (a & After(...))` has one with 
 time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from assets_app.models import Schedule
-from assets_app.queries.schedule_ticks import term_rules, term_text
+from assets_app.queries.coming_ticks import ComingTicks
+from assets_app.queries.schedule_ticks import term_text
 from assets_app.queries.upstream_needs import UpstreamNeed
-from slicewise.declaring import evaluate_schedule, is_after, time_terms
+from slicewise.declaring import evaluate_schedule, is_after
 
-_SECOND = timedelta(seconds=1)
 # An expression of a hundred terms may have a million ways; reasons name three.
 _MOST_WAYS = 64
 
 
 class Way(NamedTuple):
-    """One way in which a schedule becomes true, without the assets that are ready.
+    """One way in which a schedule becomes true.
 
     ``missing`` are the names of the assets whose needed partitions are not all materialized,
     ``old`` the names of the assets that are not fresh, and ``uncounted`` the names of the assets of
-    which too many partitions are needed to tell. ``until`` is the tick that meets the times
-    of the way; None without times, and where no tick to come examines the partition.
+    which too many partitions are needed to tell. ``triggers`` are the names of the assets that are
+    ready, and whose next write makes the partition due if the way lacks nothing. ``until`` is the
+    tick that meets the times of the way; None without times, and where no tick to come examines the
+    partition. ``expiring`` are the names of the assets that are fresh now and too old at that tick.
     """
 
     missing: frozenset[str]
     old: frozenset[str]
     uncounted: frozenset[str]
+    triggers: frozenset[str]
     until: datetime | None
+    expiring: frozenset[str]
+    # Whether the way is true without a tick, so that each examination finds the way true.
+    holds_now: bool
 
     @property
     def is_ready(self) -> bool:
@@ -42,11 +48,21 @@ class Way(NamedTuple):
         """The names of the assets that are not known to be ready."""
         return self.missing | self.old | self.uncounted
 
+    @property
+    def is_impossible(self) -> bool:
+        """Whether nothing to come makes the partition due by this way: no tick meets the times, and
+        no asset is beside the times whose write would make the partition due.
+        """
+        return self.is_ready and self.until is None and not self.triggers
+
 
 class _Draft(NamedTuple):
     missing: frozenset[str] = frozenset()
     old: frozenset[str] = frozenset()
     uncounted: frozenset[str] = frozenset()
+    triggers: frozenset[str] = frozenset()
+    # Until when each asset that is to be fresh is fresh, by name.
+    fresh_until: frozenset[tuple[str, datetime]] = frozenset()
     ticks: frozenset[str] = frozenset()
     # The longest span of the terms `After`.
     seconds: int = -1
@@ -56,6 +72,8 @@ class _Draft(NamedTuple):
             self.missing | right.missing,
             self.old | right.old,
             self.uncounted | right.uncounted,
+            self.triggers | right.triggers,
+            self.fresh_until | right.fresh_until,
             self.ticks | right.ticks,
             max(self.seconds, right.seconds),
         )
@@ -66,82 +84,22 @@ class _Draft(NamedTuple):
         return len(self.missing) + len(self.old), len(self.uncounted)
 
     def is_within(self, draft: "_Draft") -> bool:
-        """Return whether the given draft has the same times, and lacks all assets that this draft
-        lacks. Of two ways with different times, either may be met by a tick of its own.
+        """Return whether the given draft has the same times, lacks all assets that this draft
+        lacks, and has all ready assets of this draft. Of two ways with different times, either may
+        be met by a tick of its own; and times alone never make some partitions due that the same
+        times make due beside an asset.
         """
         return (
             self.missing <= draft.missing
             and self.old <= draft.old
             and self.uncounted <= draft.uncounted
+            and self.triggers <= draft.triggers
+            and bool(self.triggers) == bool(draft.triggers)
+            and bool(self.fresh_until) == bool(draft.fresh_until)
+            and self.fresh_until <= draft.fresh_until
             and self.ticks == draft.ticks
             and self.seconds == draft.seconds
         )
-
-
-class _Ticks:
-    """The ticks of a schedule that are still to examine a partition.
-
-    ``ended_at`` is the end of the partition's window, if any. ``since`` is up to when ticks are
-    handled, and ``began_at`` is when the schedule began: in a pause both are the present moment,
-    since the schedule begins anew when the asset is unpaused.
-    """
-
-    def __init__(
-        self, schedule: Schedule, ended_at: datetime | None, now: datetime, *, is_paused: bool
-    ) -> None:
-        rule = schedule.rule or {}
-        self._rules = term_rules(rule)
-        self._ended_at = ended_at
-        self._since = now if is_paused else schedule.handled_until
-        self._began_at = now if is_paused else schedule.began_at
-        self._spans = {
-            term_text(term): timedelta(seconds=term["seconds"])
-            for term in time_terms(rule["schedule"])
-            if is_after(term)
-        }
-
-    def until(self, draft: _Draft) -> datetime | None:
-        """Return the tick that meets the times of a draft; None without such a tick."""
-        if not draft.ticks and draft.seconds < 0:
-            return None
-        if self._ended_at is None:
-            return self._until_without_window(draft)
-        if self._ended_at <= self._began_at:
-            return None
-        moment = self._ended_at + timedelta(seconds=max(draft.seconds, 0))
-        begin = max(moment - _SECOND, self._began_at)
-        ticks = [self._rules[text].next_after(begin) for text in draft.ticks]
-        met_at = _latest(ticks if draft.seconds < 0 else [moment, *ticks])
-        # A window that no tick examines before is not put off until this tick.
-        is_examined = met_at is not None and any(
-            self._since < examined_at <= met_at for examined_at in self._examined_at(self._ended_at)
-        )
-        return met_at if is_examined else None
-
-    def _until_without_window(self, draft: _Draft) -> datetime | None:
-        """Return the first tick at which each of the times has ticked since the schedule began."""
-        if draft.seconds >= 0:
-            return None
-        firsts = [self._rules[text].next_after(self._began_at) for text in draft.ticks]
-        next_ticks = (self._rules[text].next_after(self._since) for text in draft.ticks)
-        next_tick = min((tick for tick in next_ticks if tick is not None), default=None)
-        return _latest([*firsts, next_tick])
-
-    def _examined_at(self, ended_at: datetime) -> Iterator[datetime]:
-        """Yield the first tick of each time of the schedule that examines the window."""
-        for text, tick_rule in self._rules.items():
-            if text in self._spans:
-                yield ended_at + self._spans[text]
-                continue
-            tick = tick_rule.next_after(max(ended_at - _SECOND, self._began_at))
-            if tick is not None:
-                yield tick
-
-
-def _latest(ticks: Sequence[datetime | None]) -> datetime | None:
-    """Return the latest of some ticks; None where one of the ticks never comes."""
-    present_ticks = [tick for tick in ticks if tick is not None]
-    return max(present_ticks) if len(present_ticks) == len(ticks) else None
 
 
 def ways_of(
@@ -150,15 +108,17 @@ def ways_of(
     ended_at: datetime | None,
     now: datetime,
     *,
+    put_off_until: datetime | None = None,
     is_paused: bool = False,
 ) -> list[Way]:
     """Return the ways of a schedule by assets for a partition; the way that lacks the fewest
-    assets comes first. ``ended_at`` is the end of the partition's window, if any; of a paused
+    assets comes first. ``ended_at`` is the end of the partition's window, if any, and
+    ``put_off_until`` the tick until which the schedule has put the partition off; of a paused
     asset, the ticks are the ones that count if the asset is unpaused now.
 
     Raises DefinitionError for a time that this version or this host cannot read.
     """
-    ticks = _Ticks(schedule, ended_at, now, is_paused=is_paused)
+    ticks = ComingTicks(schedule, ended_at, now, put_off_until=put_off_until, is_paused=is_paused)
     needs_by_name = {need.asset.name: need for need in needs}
 
     def of_leaf(leaf: Mapping[str, Any]) -> list[_Draft]:
@@ -171,10 +131,39 @@ def ways_of(
         of_any=lambda operands: _least(draft for drafts in operands for draft in drafts),
         of_all=_together,
     )
-    return [
-        Way(draft.missing, draft.old, draft.uncounted, ticks.until(draft))
-        for draft in sorted(_least(drafts), key=lambda draft: draft.asset_counts)
-    ]
+    least = sorted(_least(drafts), key=lambda draft: draft.asset_counts)
+    return _examined_together([_way_of(draft, ticks) for draft in least], ticks)
+
+
+def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
+    has_assets, has_fresh = bool(draft.triggers), bool(draft.fresh_until)
+    until = ticks.until(draft.ticks, draft.seconds, has_assets=has_assets, has_fresh=has_fresh)
+    return Way(
+        missing=draft.missing,
+        old=draft.old,
+        uncounted=draft.uncounted,
+        triggers=draft.triggers,
+        until=until,
+        expiring=frozenset(
+            name for name, fresh_until in draft.fresh_until if until and fresh_until < until
+        ),
+        holds_now=draft.asset_counts == (0, 0)
+        and ticks.needs_none(draft.ticks, draft.seconds)
+        and ticks.makes_due_without_first_tick(has_assets=has_assets, has_fresh=has_fresh),
+    )
+
+
+def _examined_together(ways: list[Way], ticks: ComingTicks) -> list[Way]:
+    """Return the ways without the ticks that never examine the partition, where a way is true
+    without a tick.
+
+    A tick that examines a window and finds such a way true does not put the window off until the
+    tick of another way.
+    """
+    examinations = ticks.examinations
+    if not examinations or not any(way.holds_now for way in ways):
+        return ways
+    return [way if way.until in examinations else way._replace(until=None) for way in ways]
 
 
 def _draft_of(
@@ -188,16 +177,14 @@ def _draft_of(
     if need is not None and not need.is_counted and need.upstream_gap is None:
         return _Draft(uncounted=name)
     if leaf["kind"] == "fresh":
-        is_fresh = need is not None and _is_fresh(need, timedelta(seconds=leaf["seconds"]), now)
-        return _Draft() if is_fresh else _Draft(old=name)
-    return _Draft() if need is not None and need.is_ready else _Draft(missing=name)
-
-
-def _is_fresh(need: UpstreamNeed, within: timedelta, now: datetime) -> bool:
-    """Return whether the newest needed partition is as fresh as a term demands."""
-    if need.newest_at is None:
-        return need.needs_none
-    return now - need.newest_at <= within
+        if need is None or need.newest_at is None:
+            return _Draft() if need is not None and need.needs_none else _Draft(old=name)
+        fresh_until = need.newest_at + timedelta(seconds=leaf["seconds"])
+        if fresh_until < now:
+            return _Draft(old=name)
+        return _Draft(fresh_until=frozenset({(leaf["name"], fresh_until)}))
+    is_ready = need is not None and need.is_ready
+    return _Draft(triggers=name) if is_ready else _Draft(missing=name)
 
 
 def _together(operands: Sequence[list[_Draft]]) -> list[_Draft]:

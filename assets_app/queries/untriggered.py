@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import (
@@ -36,31 +37,40 @@ def untriggered_reason(
     partition due if the asset is unpaused before.
     """
     schedule_needs = _schedule_needs(asset, schedule, needs)
+    put_off_until = _put_off_until(row, now)
     try:
-        ways = ways_of(schedule, schedule_needs, ended_at, now, is_paused=is_paused)
+        is_at_tick = put_off_until is not None and is_tick(schedule.rule or {}, put_off_until)
+        ways = ways_of(
+            schedule,
+            schedule_needs,
+            ended_at,
+            now,
+            put_off_until=put_off_until if is_at_tick else None,
+            is_paused=is_paused,
+        )
     except DefinitionError as error:
         # An old rule, which this version or this host cannot read any more.
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
-    ways = _possible_ways(ways, needs)
-    put_off_until = _put_off_until(row, now)
-    ready_ways = [way for way in ways if way.is_ready]
-    if not ready_ways:
+    ways = [way for way in _possible_ways(ways, needs) if not way.is_impossible]
+    if ways and not any(way.is_ready for way in ways):
         return _blocked_reason(ways, needs)
-    # A way without times, whose data has made nothing due, keeps no tick from making it due.
-    waiting_until = [way.until for way in ready_ways if way.until is not None]
-    soonest = min(waiting_until, default=None)
-    if put_off_until is not None and is_tick(schedule.rule or {}, put_off_until):
-        soonest, put_off_until = put_off_until, None
-    if schedule.failing_since is not None or put_off_until is not None:
-        retry_at = put_off_until or schedule.retry_at
-        tick = soonest if soonest is not None and soonest > now else None
-        return Reason("evaluated_again", _retry_text(schedule, retry_at, tick), needs=needs)
+    ticking_ways = sorted(
+        (way for way in ways if way.is_ready and way.until is not None), key=attrgetter("until")
+    )
+    # A tick at which an asset is too old makes nothing due.
+    soonest = next((way.until for way in ticking_ways if not way.expiring), None)
+    retry_at = None if is_at_tick else put_off_until
+    if not is_paused and (schedule.failing_since is not None or retry_at is not None):
+        return _failed_reason(schedule, ways, ended_at, needs, retry_at, soonest, now)
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
         text = f"{_tick_text(soonest)}{other_ways_text}"
         return Reason("waiting_for_tick", text, needs=needs)
-    return Reason("not_triggered", _not_triggered_text(schedule, ended_at, needs), needs=needs)
+    if ticking_ways:
+        return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
+    text = _not_triggered_text(schedule, ways, ended_at, needs)
+    return Reason("not_triggered", text, needs=needs)
 
 
 def _schedule_needs(
@@ -95,19 +105,46 @@ def _tick_text(tick: datetime) -> str:
     return f"Due at the tick of the schedule at {moment_text(tick)}."
 
 
-def _retry_text(schedule: Schedule, retry_at: datetime | None, tick: datetime | None) -> str:
+def _expiring_text(way: Way) -> str:
+    names = _names(sorted(way.expiring))
+    verb = "is" if len(way.expiring) == 1 else "are"
+    moment = moment_text(way.until) if way.until else ""
+    return (
+        f"Waiting for fresh data of {names}: at the next tick for the partition, at {moment}, the"
+        f" data of {names} {verb} too old."
+    )
+
+
+def _failed_reason(
+    schedule: Schedule,
+    ways: Sequence[Way],
+    ended_at: datetime | None,
+    needs: tuple[UpstreamNeed, ...],
+    retry_at: datetime | None,
+    tick: datetime | None,
+    now: datetime,
+) -> Reason:
     """Return the failure of the schedule, if the schedule fails, when the partition is evaluated
-    again, and the next tick that makes the partition due.
+    again, and the next tick that makes the partition due. ``retry_at`` is until when the failure
+    has put the partition off.
+
+    A retry of the schedule examines what has been written since the schedule fails: no partition
+    whose data triggers nothing.
     """
     sentences: list[str] = []
     if schedule.failing_since is not None:
         error = error_line(schedule.error).rstrip(".")
         sentences.append(f"The evaluation of the schedule failed: {error}.")
-    if retry_at is not None:
+    is_examined = retry_at is not None or not _cause_text(schedule, _needs_of(schedule, needs))
+    retry_at = retry_at or schedule.retry_at
+    if is_examined and retry_at is not None and retry_at > now:
         sentences.append(f"The schedule is evaluated again at {moment_text(retry_at)}.")
-    if tick is not None:
+    if tick is not None and tick > now:
         sentences.append(_tick_text(tick))
-    return " ".join(sentences)
+    elif not is_examined:
+        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs))
+        return Reason("not_triggered", " ".join(sentences), needs=needs)
+    return Reason("evaluated_again", " ".join(sentences), needs=needs)
 
 
 def _blocked_reason(ways: Sequence[Way], needs: tuple[UpstreamNeed, ...]) -> Reason:
@@ -157,17 +194,28 @@ def _other_ways(ways: Sequence[Way]) -> str:
 
 
 def _not_triggered_text(
-    schedule: Schedule, ended_at: datetime | None, needs: Sequence[UpstreamNeed]
+    schedule: Schedule,
+    ways: Sequence[Way],
+    ended_at: datetime | None,
+    needs: Sequence[UpstreamNeed],
 ) -> str:
-    """Return why present data has made nothing due, and the two steps that make the partition."""
-    names = schedule_names((schedule.rule or {})["schedule"])
-    sentences = [_data_text(schedule, [need for need in needs if need.asset.name in names])]
+    """Return why present data has made nothing due, and the steps that make the partition.
+
+    ``ways`` are the ways that are possible; without one, nothing but a person makes the partition.
+    """
+    own_needs = _needs_of(schedule, needs)
+    cause = _cause_text(schedule, own_needs)
+    if not cause and own_needs:
+        cause = "No write of an upstream partition has made the partition due."
+    sentences = [cause] if cause else []
     if schedule.joins_times and ended_at is not None and ended_at <= schedule.began_at:
         sentences.append(
             "The time window ended before the schedule began at"
             f" {moment_text(schedule.began_at)}: a time alone does not make the partition due."
         )
-    if all(need.is_counted for need in needs):
+    triggers = {name for way in ways if way.is_ready for name in way.triggers}
+    names = [name for name in _schedule_names(schedule) if name in triggers]
+    if names and all(need.is_counted for need in needs):
         sentences.append(
             f"The next write of a needed partition of {_names(names, 'or')} by a schedule, a"
             " person or a report makes the partition due."
@@ -175,8 +223,22 @@ def _not_triggered_text(
     return " ".join([*sentences, "Materialize the partition now, or start a backfill."])
 
 
-def _data_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
-    """Return why the upstream partitions that are materialized have made nothing due."""
+def _schedule_names(schedule: Schedule) -> Sequence[str]:
+    """Return the names of the assets whose writes a schedule follows."""
+    names: Sequence[str] = schedule_names((schedule.rule or {})["schedule"])
+    return names
+
+
+def _needs_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> list[UpstreamNeed]:
+    """Return the needs of the assets whose writes a schedule follows."""
+    names = _schedule_names(schedule)
+    return [need for need in needs if need.asset.name in names]
+
+
+def _cause_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
+    """Return why the upstream partitions that are materialized have made nothing due; an empty text
+    without a known cause.
+    """
     present = [need for need in needs if need.materialized]
     from_backfill = [need for need in present if need.backfilled]
     if from_backfill and all(need.backfilled == need.materialized for need in present):
@@ -197,7 +259,7 @@ def _data_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
             "The upstream partitions were materialized before the schedule began at"
             f" {moment_text(schedule.began_at)}."
         )
-    return "No write of an upstream partition has made the partition due."
+    return ""
 
 
 def _names(names: Sequence[str], word: str = "and") -> str:

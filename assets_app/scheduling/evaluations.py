@@ -62,7 +62,7 @@ class Evaluation:
     is_due: bool
     # Due by a tick, whether or not assets alone make the partition due as well.
     is_due_by_tick: bool = False
-    # The next tick makes the partition due if nothing else changes.
+    # A tick to come makes the partition due if nothing else changes.
     waits_for_tick: bool = False
     # The partition has data.
     is_made: bool = False

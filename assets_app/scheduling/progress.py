@@ -92,7 +92,7 @@ class Progress:
     upstream: Sequence[UpstreamProgress]
     # All needed partitions are materialized: the partition waits for the end of its window.
     is_early: bool
-    # The next tick of a time in the schedule makes the partition due, if nothing else changes.
+    # A tick to come makes the partition due, if nothing else changes.
     waits_for_tick: bool = False
 
     @property
@@ -109,9 +109,9 @@ class Progress:
 
     @property
     def text(self) -> str:
-        """``hourly 23 of 24, daily 1 of 1``, and whether the partition waits for the next tick."""
+        """``hourly 23 of 24, daily 1 of 1``, and whether the partition waits for a tick."""
         texts = [upstream.text for upstream in self.upstream]
-        return ", ".join([*texts, "due at the next tick"] if self.waits_for_tick else texts)
+        return ", ".join([*texts, "waits for a tick"] if self.waits_for_tick else texts)
 
 
 def progress_of(asset: Asset, now: datetime) -> list[Progress]:

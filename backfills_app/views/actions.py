@@ -81,7 +81,8 @@ OPERATIONS = {
         "Delete",
         "trash",
         "deleted",
-        asks="Hides the backfill from lists; the filter Deleted shows it. Data and history are kept.",
+        asks="Hides the backfill from lists, except under the filter Deleted. Data and history are"
+        " kept.",
         leaves="Back",
         danger=True,
     ),

@@ -163,7 +163,7 @@ def test_the_list_of_waiting_partitions_says_which_partitions_it_lacks(
     page = compact(shown(browser, "daily"))
     assert "whose inputs all came from ended backfills, because backfills make nothing due" in page
     assert '<a href="/assets/daily/">The grid</a>' in page
-    assert "that the next tick makes due" not in page
+    assert "that a coming tick makes due" not in page
     reason = compact(page_at(browser, "/assets/daily/partitions/2024-07-01/"))
     assert "Waiting for 19 of 24 partitions of hourly" in reason
 
@@ -375,7 +375,7 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
     assert sentence in page
     assert "up &amp; (Cron(&#x27;30 6 * * *&#x27;) | Cron(&#x27;@daily&#x27;, timezone=" in page
     assert "first tick after its time window at which the whole expression is true" in page
-    assert "due at the next tick" in page
+    assert "waits for a tick of the schedule" in page
     assert "Next tick" in page
     assert "No ticks yet" in page
     asset_list = browser.get("/assets/").content.decode()
@@ -385,7 +385,7 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
     handle_ticks(at(2024, 7, 2, 4, 30))
     page = shown(browser, "joined")
     assert "1 partition queued" in page
-    assert "due at the next tick" not in page
+    assert "waits for a tick of the schedule" not in page
 
 
 def test_missed_partitions_of_a_joined_schedule_are_on_its_tab(

@@ -733,7 +733,7 @@ def test_partitions_that_wait_for_a_tick_are_shown_as_coming(alice: User, gatewa
     written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
     (progress,) = progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 2, 2))
     assert progress.waits_for_tick
-    assert progress.text == "up 1 of 1, due at the next tick"
+    assert progress.text == "up 1 of 1, waits for a tick"
     look(at(2024, 7, 3))
     make_all(both, gateway)
     assert progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 3, 2)) == []

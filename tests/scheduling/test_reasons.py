@@ -202,7 +202,7 @@ def test_upstream_data_of_a_backfill_is_told_as_the_cause_and_the_missing_input_
         "not_triggered",
         f"{NOT_DUE_BY_BACKFILLS} The time window ended before the schedule began at 2024-07-09"
         " 00:00 UTC: a time alone does not make the partition due. The next write of a needed"
-        f" partition of a or b by a schedule, a person or a report makes the partition due."
+        f" partition of a by a schedule, a person or a report makes the partition due."
         f" {NEXT_STEP}",
     )
     look(at(2024, 7, 9))
@@ -472,9 +472,16 @@ def test_an_asset_of_which_any_partition_suffices_is_missing_without_a_partition
     backfilled(events, "2024-07-03", gateway, alice)
     AssetPartition.objects.filter(asset=events).update(materialized_at=NOW)
     due = due_at(at(2024, 7, 10, 6))
-    assert why(summary, "") == why(news, "") == why(either, "") == due
+    assert why(summary, "") == why(either, "") == due
+    assert why(news, "") == (
+        "waiting_for_fresh",
+        "Waiting for fresh data of events: at the next tick for the partition, at 2024-07-10 06:00"
+        " UTC, the data of events is too old.",
+    )
+    AssetPartition.objects.filter(asset=events).update(materialized_at=at(2024, 7, 10, 5))
+    assert why(news, "") == due
     AssetPartition.objects.filter(asset=events).update(materialized_at=BEGAN)
-    assert why(news, "")[0] == "waiting_for_fresh"
+    assert why(news, "") == ("waiting_for_fresh", "Waiting for fresh data of events.")
 
 
 def test_an_asset_of_which_all_of_time_is_needed_is_missing_without_a_partition(
@@ -531,21 +538,25 @@ def test_each_partition_of_a_page_has_room_of_its_own_for_upstream_partitions(
     assert codes == ["waiting_for_upstream", "waiting_for_upstream", "not_counted"]
 
 
-def test_a_run_that_waits_for_uncounted_partitions_is_not_told_to_wait_for_its_turn(
-    monkeypatch: pytest.MonkeyPatch, alice: User
+def test_a_waiting_run_waits_for_the_previous_partition_and_not_for_upstream_data(
+    gateway: Gateway,
 ) -> None:
-    asset("hours", HOURLY)
-    days = scheduled("days", by("hours"), DAILY, since=BEGAN)
-    run = materialize(MaterializeRequest(asset=days, selection="2024-07-03"), user=alice).runs.get()
-    run.pk, run.state = None, RunState.WAITING
-    run.save(force_insert=True)
-    AssetPartition.objects.filter(asset=days).update(held_by=run)
-    monkeypatch.setattr(upstream_needs, "_MOST_NEEDED", 23)
+    asset("rates", DAILY)
+    days = scheduled(
+        "days", cron("@daily"), DAILY, since=at(2024, 7, 2), upstream={"rates": None},
+        depends_on_past=True,
+    )  # fmt: skip
+    look(at(2024, 7, 3))
+    look(at(2024, 7, 4))
+    first, second = Run.objects.order_by("id")
+    assert (second.state, second.selection) == (RunState.WAITING, "2024-07-03")
     assert why(days, "2024-07-03") == (
         "waiting",
-        f"Run {run.pk} waits. The needed upstream partitions are too many to be counted here: 24"
-        " partitions of hours.",
+        f"Run {second.pk} waits for the previous partition 2024-07-02 (run {first.pk}, queued).",
     )
+    make(first, gateway)
+    Run.objects.filter(pk=second.pk).update(state=RunState.WAITING)
+    assert why(days, "2024-07-03") == ("waiting", f"Run {second.pk} is about to be queued.")
 
 
 # ---------------------------------------------------------------- schedules that fail
@@ -589,8 +600,33 @@ def test_a_partition_put_off_by_a_failure_tells_the_failure_and_no_tick(
     failed = "The evaluation of the schedule failed: KeyError: password=***."
     assert why(waits, "2024-07-09")[1] == f"{failed} {again}"
     AssetPartition.objects.filter(asset=waits).delete()
-    assert why(waits, "2024-07-09")[1] == f"{failed} {again}"
+    code, text = why(waits, "2024-07-09")
+    assert code == "not_triggered"
+    assert text.startswith(f"{failed} {NOT_DUE_BY_BACKFILLS} The next write")
+    Run.objects.update(trigger=Trigger.MANUAL)
+    assert why(waits, "2024-07-09") == ("evaluated_again", f"{failed} {again}")
     assert why(waits, "2024-07-08")[0] == "waiting_for_upstream"
+
+
+def test_a_failure_promises_no_evaluation_that_is_past_or_that_a_pause_prevents(
+    alice: User, gateway: Gateway
+) -> None:
+    a = asset("a", DAILY)
+    waits = scheduled("waits", by("a"), DAILY, since=BEGAN)
+    write(a, "2024-07-09", gateway, alice)
+    failing: dict[str, Any] = {"failing_since": NOW, "failures": 1, "error": "KeyError: x"}
+    Schedule.objects.update(**failing, retry_at=NOW + timedelta(minutes=2))
+    failed = "The evaluation of the schedule failed: KeyError: x."
+    again = "The schedule is evaluated again at 2024-07-10 00:02 UTC."
+    assert why(waits, "2024-07-09") == ("evaluated_again", f"{failed} {again}")
+    Schedule.objects.update(retry_at=NOW - timedelta(minutes=2))
+    assert why(waits, "2024-07-09") == ("evaluated_again", failed)
+    paused_at(waits, NOW)
+    assert why(waits, "2024-07-09") == (
+        "paused",
+        f"{PAUSED} Unpausing does not make the partition due: materialize the partition, or start a"
+        " backfill.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,261 @@
+"""The tick that a reason names is the tick at which the scheduler makes the partition due."""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from assets_app.models import Asset, AssetPartition, Schedule
+from assets_app.queries.reason_texts import Reason
+from assets_app.queries.schedule_ticks import next_tick
+from assets_app.queries.untriggered import untriggered_reason
+from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition
+from assets_app.scheduling.evaluations import Case, Evaluation, UpstreamStatus
+from assets_app.scheduling.tick_terms import MOMENT, NEVER_MADE, TickTerms
+from slicewise.declaring import is_after, schedule_terms, time_terms
+from slicewise.partitions import PartitionRow
+from tests.scheduling.scheduled_assets import (
+    DAILY,
+    after,
+    all_of,
+    any_of,
+    at,
+    by,
+    cron,
+    fresh,
+)
+
+ENDED = at(2024, 7, 10)
+WINDOW = PartitionRow("2024-07-09", at(2024, 7, 9), ENDED, "", at(2024, 7, 9).date())
+WHOLE = PartitionRow("", None, None, "", None)
+_HORIZON = at(2024, 7, 16)
+_ASSETS = {name: Asset(pk=number, name=name) for number, name in enumerate("abcf", 1)}
+_TICK = re.compile(r"ue at the tick of the schedule at (\d{4}-\d\d-\d\d \d\d:\d\d) UTC")
+_HOURS = timedelta(hours=1)
+
+
+class ReasonCase(NamedTuple):
+    """A partition, a schedule at a moment, and when each asset was materialized."""
+
+    row: PartitionRow
+    schedule: Schedule
+    now: datetime
+    newest_at: Mapping[str, datetime | None]
+    # Until when the scheduler has put the partition off.
+    mark: datetime | None = None
+
+
+def names_of(schedule: Schedule) -> list[str]:
+    """Return the names of all assets of a schedule."""
+    terms = schedule_terms((schedule.rule or {})["schedule"])
+    return sorted({term["name"] for term in terms if "name" in term})
+
+
+def evaluated(case: ReasonCase, times: TickTerms, now: datetime) -> Evaluation:
+    """Return what the scheduler finds at a moment."""
+    statuses = {
+        name: UpstreamStatus(1, int(at_ is not None), is_newer=at_ is not None, newest_at=at_)
+        for name, at_ in case.newest_at.items()
+    }
+    ids = {name: _ASSETS[name].pk for name in statuses}
+    expression = (case.schedule.rule or {})["schedule"]
+    return Case(expression, case.row, statuses, now, times, NEVER_MADE, ids, set()).evaluate()
+
+
+def queued_at(case: ReasonCase) -> datetime | None:
+    """Return the tick at which the scheduler queues the partition if nothing else happens."""
+    schedule, mark = case.schedule, case.mark
+    rule, handled = schedule.rule or {}, schedule.handled_until
+    while (tick := next_tick(rule, handled)) is not None and tick <= _HORIZON:
+        is_released = mark is not None and mark <= tick
+        since = handled + MOMENT
+        since_by_key = {case.row.key: min(since, mark)} if mark and is_released else {}
+        times = TickTerms(
+            rule=rule, began_at=schedule.began_at, now=tick, since=since, since_by_key=since_by_key
+        )
+        mark = None if is_released else mark
+        definition = None if case.row.end is None else DAILY
+        ended = times.ended_since(definition, handled)
+        if is_released or case.row.key in {key.text for key in ended}:
+            evaluation = evaluated(case, times, tick)
+            if evaluation.is_due and (evaluation.is_due_by_tick or is_released):
+                return tick
+            next_at = times.next_of(case.row) if evaluation.waits_for_tick else None
+            if next_at is not None and case.row.end is not None:
+                mark = min(filter(None, [mark, next_at]))
+        handled = times.ticks_after(handled).last
+    return None
+
+
+def reason_of(case: ReasonCase) -> Reason:
+    """Return the reason that pages show."""
+    marked = None if case.mark is None else AssetPartition(due_again=True, due_at=case.mark)
+    needs = tuple(
+        UpstreamNeed(
+            _ASSETS[name], 1, int(at_ is not None),
+            () if at_ else (UpstreamPartition(_ASSETS[name], "2024-07-09", "missing", None),),
+            newest_at=at_,
+        )
+        for name, at_ in case.newest_at.items()
+    )  # fmt: skip
+    return untriggered_reason(
+        Asset(pk=99, name="x"), case.schedule, marked, case.row.end, needs, case.now
+    )
+
+
+def named_tick(reason: Reason) -> datetime | None:
+    """Return the tick that the sentence of a reason names."""
+    found = _TICK.search(reason.text)
+    return datetime.strptime(found[1], "%Y-%m-%d %H:%M").replace(tzinfo=UTC) if found else None
+
+
+def schedule_of(expression: Mapping[str, Any], began_at: datetime, now: datetime) -> Schedule:
+    """Return a schedule whose ticks until now are handled."""
+    rule: dict[str, Any] = {"schedule": expression, "timezone": None, "start": None, "end": None}
+    if any(map(is_after, time_terms(expression))):
+        rule["windows"] = DAILY.to_json()
+    last = TickTerms(rule=rule, began_at=began_at, now=now).last_tick
+    handled = began_at if last is None else max(last, began_at)
+    return Schedule(rule=rule, by_time=False, handled_until=handled, began_at=began_at)
+
+
+def drawn_expression(chance: random.Random, leaves: Sequence[Any], depth: int = 2) -> Any:
+    """Return an expression of some of the leaves."""
+    if depth == 0 or chance.random() < 0.35:
+        return chance.choice(leaves)
+    operands = [
+        drawn_expression(chance, leaves, depth - 1) for _ in range(chance.choice([2, 2, 3]))
+    ]
+    return chance.choice([all_of, any_of])(*operands)
+
+
+def drawn_cases(row: PartitionRow, seed: int, number: int) -> Iterator[ReasonCase]:
+    """Yield cases of a partition: as they are after a backfill, or after a write by a run."""
+    chance = random.Random(seed)
+    leaves = [
+        *(by(name) for name in "abc"),
+        *(cron(rule) for rule in ("0 6 * * *", "0 12 * * *", "0 */5 * * *")),
+        *(fresh("f", span * _HOURS) for span in (2, 8, 500)),
+        *([after(hours * _HOURS) for hours in (2, 6, 12)] if row.end else []),
+    ]
+    while number:
+        expression = drawn_expression(chance, leaves)
+        moment = ENDED + timedelta(minutes=chance.randrange(0, 40 * 60, 7))
+        began_at = chance.choice(
+            [at(2024, 7, 1), ENDED - _HOURS, ENDED, ENDED + _HOURS, ENDED + 7 * _HOURS]
+        )
+        if not time_terms(expression) or "of" not in expression or began_at > moment:
+            continue
+        number -= 1
+        schedule = schedule_of(expression, began_at, moment)
+        ages = [None, timedelta(minutes=10), 5 * _HOURS]
+        drawn = {name: chance.choice(ages) for name in names_of(schedule)}
+        newest_at = {name: None if age is None else moment - age for name, age in drawn.items()}
+        case = ReasonCase(row, schedule, moment, newest_at)
+        if chance.random() < 0.5:
+            times = TickTerms(rule=schedule.rule or {}, began_at=began_at, now=moment)
+            written = evaluated(case, times, moment)
+            if written.is_due:
+                continue
+            if written.waits_for_tick and row.end is not None:
+                case = case._replace(mark=times.next_of(row))
+        yield case
+
+
+@pytest.mark.parametrize("row", [WINDOW, WHOLE], ids=["window", "whole"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reason_names_the_tick_at_which_the_scheduler_queues(
+    row: PartitionRow, seed: int
+) -> None:
+    ticks = 0
+    for case in drawn_cases(row, seed, 500):
+        reason, expected = reason_of(case), queued_at(case)
+        ticks += expected is not None
+        assert named_tick(reason) == expected, (
+            case,
+            (case.schedule.rule or {})["schedule"],
+            reason,
+        )
+    assert ticks > 50
+
+
+SIX, NOON = cron("0 6 * * *"), cron("0 12 * * *")
+BEGAN, ONE = at(2024, 7, 1), ENDED + _HOURS
+NEXT_STEP = "Materialize the partition now, or start a backfill."
+
+
+@pytest.mark.parametrize(
+    ("expression", "present", "tick"),
+    [
+        (all_of(by("a"), after(6 * _HOURS), NOON), "a", at(2024, 7, 10, 12)),
+        (
+            any_of(
+                all_of(by("a"), by("b")), all_of(by("a"), after(6 * _HOURS)), after(24 * _HOURS)
+            ),
+            "b",
+            at(2024, 7, 11),
+        ),
+        (
+            any_of(all_of(by("a"), by("b"), after(2 * _HOURS)), all_of(by("a"), after(6 * _HOURS))),
+            "a",
+            at(2024, 7, 10, 6),
+        ),
+        (any_of(all_of(by("a"), SIX), all_of(by("b"), NOON)), "b", at(2024, 7, 10, 12)),
+    ],
+)
+def test_a_partition_that_was_put_off_names_the_tick_that_makes_it_due(
+    expression: Mapping[str, Any], present: str, tick: datetime
+) -> None:
+    schedule = schedule_of(expression, BEGAN, ONE)
+    newest_at = {name: ONE if name == present else None for name in names_of(schedule)}
+    case = ReasonCase(WINDOW, schedule, ONE, newest_at)
+    times = TickTerms(rule=schedule.rule or {}, began_at=BEGAN, now=ONE)
+    assert evaluated(case, times, ONE).waits_for_tick
+    case = case._replace(mark=times.next_of(WINDOW))
+    assert case.mark is not None
+    assert case.mark <= tick
+    assert (named_tick(reason_of(case)), queued_at(case)) == (tick, tick)
+
+
+def test_a_tick_at_which_an_asset_is_too_old_is_no_promise() -> None:
+    schedule = schedule_of(all_of(by("a"), fresh("f", _HOURS), SIX), BEGAN, ENDED)
+    half_past = ENDED + timedelta(minutes=30)
+    newest_at = {"a": half_past, "f": half_past}
+    case = ReasonCase(WINDOW, schedule, half_past, newest_at, mark=at(2024, 7, 10, 6))
+    reason = reason_of(case)
+    assert (reason.code, reason.text) == (
+        "waiting_for_fresh",
+        "Waiting for fresh data of f: at the next tick for the partition, at 2024-07-10 06:00 UTC,"
+        " the data of f is too old.",
+    )
+    assert reason.has_times
+    assert queued_at(case) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (after(6 * _HOURS), NEXT_STEP),
+        (all_of(fresh("f", 500 * _HOURS), SIX), NEXT_STEP),
+        (
+            any_of(all_of(by("a"), by("b")), after(24 * _HOURS)),
+            "Waiting for 1 of 1 partition of a: a 2024-07-09.",
+        ),
+    ],
+)
+def test_a_window_from_before_the_schedule_is_promised_nothing_by_times_alone(
+    expression: Mapping[str, Any], expected: str
+) -> None:
+    began_at = ENDED + 24 * _HOURS
+    schedule = schedule_of(expression, began_at, began_at + _HOURS)
+    newest_at = {name: ENDED if name == "f" else None for name in names_of(schedule)}
+    reason = reason_of(ReasonCase(WINDOW, schedule, began_at + _HOURS, newest_at))
+    if expected == NEXT_STEP:
+        expected = (
+            "The time window ended before the schedule began at 2024-07-11 00:00 UTC: a time alone"
+            f" does not make the partition due. {NEXT_STEP}"
+        )
+    assert reason.text == expected
