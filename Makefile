@@ -4,6 +4,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: setup demo up test faults cgroups soak year lint check bench help dev lock chromium jdbc prometheus reference
 
+# Images of Python often forbid compiled modules. The tests start hundreds of processes, and each start would
+# compile a thousand modules again, which takes longer than all other work of the start.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.runtime-$(shell cat pyproject.toml requirements.lock | cksum | cut -d' ' -f1)
