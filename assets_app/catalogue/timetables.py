@@ -21,6 +21,7 @@ from assets_app.queries.after_windows import windows_of
 from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.schedule_ticks import next_tick
 from assets_app.queries.time_rules import has_times, time_rule
+from slicewise import DefinitionError
 from slicewise.declaring import is_time
 
 _PAUSE = ("paused_at", "unpaused_at", "handled_before_pause", "misses_since", "missed_spans")
@@ -252,7 +253,14 @@ def stop_schedules(bundle: Bundle, *, now: datetime) -> None:
 
 
 def _next_at(row: Schedule, *, is_paused: bool) -> datetime | None:
-    return None if is_paused or row.rule is None else next_tick(row.rule, row.handled_until)
+    if is_paused or row.rule is None:
+        return None
+    try:
+        return next_tick(row.rule, row.handled_until)
+    except DefinitionError:
+        # An old rule, which this version or this host cannot read any more: a tick at once records
+        # the error, and tries again after pauses.
+        return row.handled_until
 
 
 def _rule_of(producer: Producer) -> _Rule:

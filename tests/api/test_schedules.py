@@ -155,6 +155,27 @@ def test_an_editor_pauses_and_unpauses(editor_api: APIClient, daily: Asset) -> N
     assert [entry.action for entry in AuditEntry.objects.order_by("id")] == ["pause", "unpause"]
 
 
+def test_an_asset_whose_schedule_cannot_be_read_is_unpaused_and_tells_the_error(
+    editor_api: APIClient, daily: Asset
+) -> None:
+    rule = {"schedule": cron("@daily"), "timezone": "Moon/Base", "start": None, "end": None}
+    Schedule.objects.update(rule=rule)
+    assert editor_api.post("/api/v1/assets/daily/pause/").status_code == 200
+    answer = editor_api.post("/api/v1/assets/daily/unpause/")
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["paused"] is False
+    row = Schedule.objects.get()
+    assert row.next_at == row.unpaused_at
+    # As any schedule that fails, it keeps its error and is tried again.
+    handle_ticks(row.handled_until)
+    row.refresh_from_db()
+    assert "Moon/Base" in row.error
+    assert row.retry_at
+    assert row.next_at == row.retry_at
+    schedule = editor_api.get("/api/v1/assets/daily/").json()["schedule"]
+    assert "Moon/Base" in schedule["failure"]["error"]
+
+
 def test_unpausing_again_by_the_same_key_is_not_done_again(
     editor_api: APIClient, daily: Asset
 ) -> None:

@@ -12,7 +12,7 @@ from psycopg.errors import DeadlockDetected
 
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
-from assets_app.models import Asset
+from assets_app.models import Asset, Schedule
 from assets_app.queries.asset_pauses import pause_of
 from tests.clients import browser_of
 from tests.factories import DAILY_2013, asset, person, together
@@ -221,6 +221,23 @@ def test_an_asset_that_stays_in_the_end_is_told_with_the_reason(
     text = compact(shown.content.decode())
     assert f"Not paused: daily ({reason}" in text
     assert ("1 asset paused: weekly." in text) is ("side_effect" in answer)
+
+
+def test_assets_whose_schedules_cannot_be_read_are_unpaused_with_the_others(
+    editor: Client,
+) -> None:
+    rows = [scheduled(name, cron("@daily"), DAILY, since=BEGAN) for name in ("a", "moon", "z")]
+    ids = {"id": [row.pk for row in rows]}
+    editor.post("/pause-assets/", ids)
+    moons = Schedule.objects.filter(producer=rows[1].producer)
+    moons.update(rule={"schedule": cron("@daily"), "timezone": "Moon/Base"})
+    shown = editor.post("/unpause-assets/", ids, follow=True)
+    assert "3 assets unpaused: a, moon, z." in compact(shown.content.decode())
+    assert not Asset.objects.filter(paused=True).exists()
+    # The schedule is tried at once, as others that cannot be read: a tick keeps the error.
+    assert moons.get().next_at == moons.get().unpaused_at
+    for query in ("", "?tab=schedule"):
+        assert editor.get(f"/assets/moon/{query}").status_code == 200
 
 
 def test_a_lost_database_is_not_told_as_another_request(editor: Client) -> None:
