@@ -19,18 +19,21 @@ must not keep a page waiting."""
 # a third one the canceled partitions. A retry may skip more partitions than are counted: an
 # unpartitioned asset has no definition, and is skipped or not by the runs upstream of the asset; a
 # partition may be held through another outlet of the function, by the code of the backfill or the
-# newest code.
+# newest code. The function is joined outside of EXISTS: within, a condition on two tables would
+# have all versions read.
 _COUNTED = """
 WITH backfill_asset AS MATERIALIZED (
     SELECT backfill_asset.id, backfill_asset.asset_id, definition.identity,
         definition.id IS NULL OR EXISTS (
             SELECT FROM assets_app_producerversion AS version
-            LEFT JOIN assets_app_producer AS producer ON producer.id = asset.producer_id
             WHERE version.id IN (backfill_asset.producer_version_id, producer.current_version_id)
-                AND jsonb_array_length(version.definition -> 'outlets') > 1
+                AND CASE jsonb_typeof(version.definition -> 'outlets')
+                    WHEN 'array' THEN jsonb_array_length(version.definition -> 'outlets') > 1
+                    ELSE false END
         ) AS skips_more
     FROM backfills_app_backfillasset AS backfill_asset
     JOIN assets_app_asset AS asset ON asset.id = backfill_asset.asset_id
+    LEFT JOIN assets_app_producer AS producer ON producer.id = asset.producer_id
     LEFT JOIN partitions_app_partitiondefinition AS definition
         ON definition.id = asset.partition_definition_id
     WHERE backfill_asset.backfill_id = %(backfill)s

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
-from assets_app.models import AssetPartition, Run, RunState
+from assets_app.models import AssetPartition, ProducerVersion, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
@@ -26,6 +26,7 @@ from tests.factories import DAILY_2013, asset, person
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
 from tests.pages.run_records import recorded_run
+from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
 
@@ -467,6 +468,26 @@ def test_a_retry_examines_a_limited_number_of_partitions_and_says_so(
     assert "6 partitions failed or skipped" in asked
     assert "At least 4 of these are materialized by now, and are skipped." in asked
     assert "left to run" not in asked
+
+
+def test_a_retry_reads_two_versions_of_each_function(january: Backfill) -> None:
+    (backfill_asset,) = january.assets.all()
+    version = backfill_asset.producer_version
+    version.definition["outlets"] = None
+    version.save()
+    unrelated = [
+        ProducerVersion(
+            producer=version.producer, bundle_version=version.bundle_version, digest=str(number),
+            definition={}, source="", file="",
+        )
+        for number in range(200)
+    ]  # fmt: skip
+    ProducerVersion.objects.bulk_create(unrelated)
+    with CaptureQueriesContext(connection) as statements:
+        skips, _ = retry_skips.retry_skips(january)
+    assert not skips.skips_more
+    (statement,) = statements.captured_queries
+    assert rows_read(statement["sql"]) < 20
 
 
 def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
