@@ -3,9 +3,15 @@
 Pages show errors with masks. A search in the stored text would find a secret letter by letter.
 """
 
-from django.db.models import F, Func, QuerySet, TextField, Value
+from typing import Any
+
+from django.db.models import F, Func, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Coalesce
 
 from assets_app.models import Run
+
+MOST_SEARCHED = 2_000
+"""The number of newest errors that are searched: masks of a million errors take minutes."""
 
 # The beginning of each match, in the syntax of PostgreSQL: the last characters before a text that
 # `slicewise.texts.masking` may mask.
@@ -36,8 +42,26 @@ SEARCHED_ERROR = Func(
 
 
 def having_error(rows: QuerySet[Run], text: str) -> QuerySet[Run]:
-    """Select the runs whose errors contain a text, before a secret in the same line."""
-    # The first condition costs less and leaves few rows for the second one.
+    """Select the runs whose errors contain a text, before a secret in the same line; only the
+    newest errors of the given runs are searched.
+    """
+    last_unsearched = Coalesce(Subquery(_unsearched(rows)), 0)
+    # The condition on the stored text costs less and leaves few rows for the last one.
     return rows.alias(searched_error=SEARCHED_ERROR).filter(
-        error__icontains=text, searched_error__icontains=text
+        pk__gt=last_unsearched, error__icontains=text, searched_error__icontains=text
     )
+
+
+def has_unsearched_errors(rows: QuerySet[Run]) -> bool:
+    """Return whether the given runs have more errors than are searched."""
+    return _unsearched(rows).exists()
+
+
+def _unsearched(rows: QuerySet[Run]) -> QuerySet[Run, Any]:
+    """Return the id of the newest run whose error is not searched, if any.
+
+    The text does not matter: a limit that counts the errors with the text would tell how many have
+    the text in a secret.
+    """
+    having_errors = rows.exclude(error="").order_by("-id").values("pk")
+    return having_errors[MOST_SEARCHED : MOST_SEARCHED + 1]

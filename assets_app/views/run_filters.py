@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
-from assets_app.queries.shown_errors import having_error
+from assets_app.queries.shown_errors import has_unsearched_errors, having_error
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -115,7 +115,20 @@ def filters_of(request: HttpRequest) -> RunFilters:
 
 
 def matching_runs(query: QueryDict) -> QuerySet[Run]:
-    """Select the runs that the address names, newest first."""
+    """Select the runs that the address names, newest first; a text is searched in the newest errors
+    of the runs that the other filters leave.
+    """
+    rows, error = _runs_of_any_error(query), query.get("error", "").strip()
+    return having_error(rows, error) if error else rows
+
+
+def is_search_cut(query: QueryDict) -> bool:
+    """Return whether the address searches a text, and not in all errors."""
+    has_text = bool(query.get("error", "").strip())
+    return has_text and has_unsearched_errors(_runs_of_any_error(query))
+
+
+def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:
     rows: QuerySet[Run] = Run.objects.listed()
     text = {name: query.get(name, "").strip() for name in FILTERS}
     exact = {name: text[name] for name in ("state", "trigger", "queue") if text[name]}
@@ -129,8 +142,6 @@ def matching_runs(query: QueryDict) -> QuerySet[Run]:
         rows = rows.filter(pk__in=_ids(text["id"]))
     if text["person"]:
         rows = rows.filter(requested_by__username__icontains=text["person"])
-    if text["error"]:
-        rows = having_error(rows, text["error"])
     if text["partition"]:
         rows = _making(rows, text["asset"], text["partition"])
     return rows.filter(**_times(text)).order_by("-id")

@@ -13,6 +13,7 @@ from assets_app.execution.request.retrying import can_retry
 from assets_app.models import Run, RunState, Trigger
 from assets_app.queries.grouped_runs import MOST_RUNS, grouped_runs
 from assets_app.queries.run_waits import awaited_by_run, values_of
+from assets_app.queries.shown_errors import MOST_SEARCHED
 from assets_app.views.run_filters import (
     FILTERS,
     MOST_SORTED,
@@ -20,6 +21,7 @@ from assets_app.views.run_filters import (
     SPANS,
     filters_of,
     is_cut,
+    is_search_cut,
     matching_runs,
     sorted_runs,
 )
@@ -39,6 +41,8 @@ def runs(request: HttpRequest) -> HttpResponse:
         "sorts": SORTS,
         "most_sorted": MOST_SORTED,
         "is_cut": is_cut(request.GET) and request.GET.get("by") != "request",
+        "is_search_cut": is_search_cut(request.GET),
+        "most_searched": MOST_SEARCHED,
         "is_grouped": request.GET.get("by") == "request",
     }
     if context["is_grouped"]:

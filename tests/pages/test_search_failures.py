@@ -5,20 +5,24 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 import slicewise
-from assets_app.models import Asset, Bundle, BundleVersion, Run
-from assets_app.queries import declared_facts
+from assets_app.models import Asset, Bundle, BundleVersion, Run, RunState
+from assets_app.queries import declared_facts, shown_errors
 from assets_app.queries.shown_errors import SEARCHED_ERROR
+from assets_app.views import run_list
+from assets_app.views.run_filters import matching_runs
 from slicewise.partitions.windows import Windows
 from slicewise.texts import masked_text
 from slicewise_server.home import search_failures
 from tests.factories import DAY_BY_AIRPORT, asset
 from tests.pages.markup import compact, page_at
-from tests.pages.run_records import failed_run
+from tests.pages.run_records import failed_run, recorded_run
+from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2026-01-01")
@@ -124,6 +128,45 @@ def test_the_list_of_runs_by_error_does_not_find_masked_secrets(
     for text in ("password=h", "hunter2", "unter"):
         assert link not in page_at(browser, f"/runs/?error={text}"), text
         assert "No matching runs" in page_at(browser, f"/runs/?by=request&error={text}"), text
+
+
+def test_the_list_of_runs_searches_the_newest_errors_and_says_so(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notice = "Only the newest 2 errors are searched"
+    old, *_ = [failed_run(clicks, error=f"kafka {n}: password=hunter2") for n in range(3)]
+    failed_run(asset("orders", HOURLY), error="no table")
+    recorded_run(clicks, RunState.SUCCEEDED, ended_at=timezone.now())
+    link = f'href="/runs/{old.pk}/"'
+    page = page_at(browser, "/runs/?error=kafka")
+    assert link in page
+    assert "errors are searched" not in page
+    monkeypatch.setattr(shown_errors, "MOST_SEARCHED", 2)
+    monkeypatch.setattr(run_list, "MOST_SEARCHED", 2)
+    # The notice depends on no text: masked texts would be told.
+    for text in ("kafka", "hunter2", "absent"):
+        page = compact(page_at(browser, f"/runs/?error={text}"))
+        assert notice in page
+        assert link not in page
+    # The other filters choose the errors that are searched.
+    for query in ("asset=clicks", f"id={old.pk}", "asset=orders", "by=request&asset=orders"):
+        is_cut = query == "asset=clicks"
+        assert (notice in compact(page_at(browser, f"/runs/?error=kafka&{query}"))) is is_cut
+    assert link in page_at(browser, f"/runs/listed/?error=kafka&id={old.pk}")
+    assert notice not in compact(page_at(browser, "/runs/?error=no&state=succeeded"))
+
+
+def test_masks_are_computed_for_the_newest_errors_alone(
+    clicks: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_errors, "MOST_SEARCHED", 5)
+    for _ in range(30):
+        failed_run(clicks, error="password=hunter2")
+    with CaptureQueriesContext(connection) as statements:
+        assert not list(matching_runs(QueryDict("error=hunter2")))
+    (statement,) = statements.captured_queries
+    # The newest run that is not searched is found by an index, in six rows.
+    assert rows_read(statement["sql"]) < 20
 
 
 @pytest.mark.parametrize(
