@@ -125,6 +125,13 @@ class AssetPartition(models.Model):
                 & ~models.Q(state__in=("missing", "materialized")),
                 name="partition_retried",
             ),
+            # Few: failed partitions that wait for a person. A run of a million partitions is asked
+            # for the ones that no other run has materialized or holds.
+            models.Index(
+                fields=("last_run", "identity"),
+                condition=models.Q(state="failed", held_by__isnull=True),
+                name="partition_failed_by_run",
+            ),
             # Without time, the past of an asset is in the order of materialization.
             models.Index(
                 fields=("asset", "identity", "materialized_at", "id"),

@@ -19,7 +19,8 @@ _VARIABLE = re.compile(r"[0-9][0-9a-fTZ:.+-]*")
 MOST_RUNS = 500
 # Of an unpartitioned asset, so many latest runs: some more than a day of minutes has.
 _MOST_OF_STREAK = 2000
-# Of the newest runs, up to this number of failed partitions together; of any other run, so many.
+# Of the newest runs, up to this number of failed partitions together; of any other run, so many. An
+# index has the failed partitions alone: partitions that other runs have materialized cost nothing.
 _MOST_PARTITIONS, _MOST_KEYS = 5000, 20
 _MINUTE = timedelta(minutes=1)
 # A failure is resolved once another run has materialized the partition since, or holds it now. The
@@ -45,12 +46,15 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS number, array_agg(DISTINCT member.key) AS keys,
         bool_or(member.held_by_id IS NOT NULL) AS is_held
     FROM (
-        SELECT partition.key, partition.held_by_id FROM assets_app_runpartition AS member
-        JOIN assets_app_assetpartition AS partition ON partition.id = member.partition_id
-        WHERE member.run_id = run.id AND partition.state = 'failed'
-            AND partition.last_run_id = run.id
-            AND (partition.held_by_id IS NULL OR definition.id IS NULL)
-            AND partition.identity IN (coalesce(definition.identity, 'whole'), %(discovery)s)
+        SELECT key, held_by_id FROM (
+            SELECT key, held_by_id FROM assets_app_assetpartition
+            WHERE last_run_id = run.id AND state = 'failed' AND held_by_id IS NULL
+                AND identity IN (coalesce(definition.identity, 'whole'), %(discovery)s)
+            UNION ALL
+            SELECT key, held_by_id FROM assets_app_assetpartition
+            WHERE last_run_id = run.id AND state = 'failed' AND held_by_id IS NOT NULL
+                AND asset_id = run.asset_id AND identity = 'whole' AND definition.id IS NULL
+        ) AS partition
         LIMIT run.most + 1
     ) AS member
 ) AS failed

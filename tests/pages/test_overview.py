@@ -443,6 +443,23 @@ def test_a_group_of_failures_counts_the_failed_partitions_from_the_first_to_the_
     assert "at least 22 failed partitions" in failure_row(browser)
 
 
+@pytest.mark.parametrize("is_held", [False, True], ids=["materialized", "retried"])
+def test_partitions_of_a_failed_run_that_other_runs_took_over_are_not_read(
+    flights: Asset, is_held: bool
+) -> None:
+    failed_days(flights, range(1, 31), "no rows")
+    other = recorded_run(flights, RunState.RUNNING)
+    others = AssetPartition.objects.exclude(key="2013-01-30")
+    if is_held:
+        others.update(held_by=other)
+    else:
+        others.update(last_run=other, state="materialized", version=1)
+    with CaptureQueriesContext(connection) as statements:
+        (group,) = error_groups.unresolved_failures(timezone.now() - timedelta(hours=1))
+    assert group.partition_count == 1
+    assert rows_read(statements[0]["sql"]) < 15
+
+
 def test_an_unpartitioned_asset_that_fails_again_and_again_stays_listed(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
