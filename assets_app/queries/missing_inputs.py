@@ -17,8 +17,10 @@ from partitions_app.edges import Edge
 from partitions_app.labels import label_of
 from slicewise.partitions import is_runtime
 
-# A partition that needs more is not compared while a page loads.
+# A partition that needs more of an input is not compared while a page loads; nor are further inputs
+# of a partition that needs more of all inputs.
 _MOST_NEEDED = 10_000
+_MOST_OF_ALL_INPUTS = 20_000
 _MOST_NAMED = 3
 
 
@@ -49,7 +51,8 @@ def missing_inputs_of(
     and a third one where the attempt read no needed partition of an upstream asset.
 
     Inputs that the run's code mapped in another way, or whose partitions are defined in another way
-    since, are left out, and so are the upstream assets with the ids ``explained``.
+    since, are left out, and so are the upstream assets with the ids ``explained``. Not compared are
+    inputs of which more than 10,000 partitions are needed, and needs of all inputs beyond 20,000.
     """
     version, attempt_id = materialization.producer_version, materialization.attempt_id
     if version is None or attempt_id is None or partition.identity != asset.identity:
@@ -65,11 +68,12 @@ def missing_inputs_of(
         and dependency.upstream.name in spec.inlets
         and spec.mappings.get(dependency.upstream.name) == dependency.mapping
     }
-    needed_by_upstream = {
-        upstream: keys
-        for upstream, edge in edges_by_upstream.items()
-        if (keys := _needed(edge, partition.key, now))
-    }
+    needed_by_upstream: dict[Asset, list[str]] = {}
+    room = _MOST_OF_ALL_INPUTS
+    for upstream, edge in edges_by_upstream.items():
+        if keys := _needed(edge, partition.key, now, min(_MOST_NEEDED, room)):
+            needed_by_upstream[upstream] = keys
+            room -= len(keys)
     if not needed_by_upstream:
         return []
     read_keys = _read_keys(attempt_id, needed_by_upstream)
@@ -83,8 +87,10 @@ def missing_inputs_of(
     return [missing_input for missing_input in missing_inputs if missing_input is not None]
 
 
-def _needed(edge: Edge, key: str, now: datetime) -> list[str]:
-    """Return the keys that a partition needs, if these were the same when the run began."""
+def _needed(edge: Edge, key: str, now: datetime, room: int) -> list[str]:
+    """Return the keys that a partition needs, if these were the same when the run began, and are no
+    more than there is room for.
+    """
     # Of all of upstream time a later run needs more; further keys are found at run time.
     is_open = edge.reads_whatever_exists or edge.needs_all_of_time
     if is_open or (edge.upstream is not None and is_runtime(edge.upstream)):
@@ -93,7 +99,7 @@ def _needed(edge: Edge, key: str, now: datetime) -> list[str]:
         needed = with_time_since(edge, None, now).needed_by_texts([key])
     except ValueError:
         return []
-    return [needed_key.text for needed_key in needed] if len(needed) <= _MOST_NEEDED else []
+    return [needed_key.text for needed_key in needed] if len(needed) <= room else []
 
 
 def _read_keys(

@@ -7,13 +7,14 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, AttemptInput, Gateway, Materialization
+from assets_app.queries import missing_inputs
 from assets_app.queries.missing_inputs import MissingInput, missing_inputs_of
 from slicewise import PartitionByInterval
 from tests.execution.conftest import make_gateway, sent
 from tests.factories import asset, person
 from tests.midnight import same_day
 from tests.query_plans import rows_read
-from tests.scheduling.scheduled_assets import all_of, at, by, scheduled, write
+from tests.scheduling.scheduled_assets import HOURLY, all_of, at, by, scheduled, write
 
 __all__ = ["same_day", "sent"]
 
@@ -76,9 +77,22 @@ def test_few_inputs_are_read_of_a_run_that_read_many(
     for upstream in inputs:
         read_more(report, upstream, 600)
     with CaptureQueriesContext(connection) as captured:
-        missing_inputs = missing_of(report)
-    assert missing_inputs == [MissingInput(inputs[1], (DAY,), 1)]
+        missing = missing_of(report)
+    assert missing == [MissingInput(inputs[1], (DAY,), 1)]
     assert sum(rows_read(query["sql"]) for query in captured) <= 20
+
+
+def test_so_many_needed_partitions_of_all_inputs_are_compared(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        asset(name, HOURLY)
+    daily = scheduled("report", by("a"), DAILY, since=at(2024, 7, 1), upstream=dict.fromkeys(names))
+    write(daily, DAY, gateway, alice)
+    assert [missing.partition_count for missing in missing_of(daily)] == [24, 24, 24]
+    monkeypatch.setattr(missing_inputs, "_MOST_OF_ALL_INPUTS", 48)
+    assert [missing.asset.name for missing in missing_of(daily)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("identity", ["", "~"], ids=["before", "after"])
