@@ -138,6 +138,12 @@ class AssetPartition(models.Model):
                 condition=models.Q(window_start__isnull=True, version__gt=0),
                 name="partition_by_making",
             ),
+            # With windows, `Fresh` asks for the newest materialization, whichever window it has.
+            models.Index(
+                fields=("asset", "identity", "materialized_at", "id"),
+                condition=models.Q(window_start__isnull=False, version__gt=0),
+                name="partition_with_window_newest",
+            ),
             models.Index(
                 fields=("due_at",),
                 condition=models.Q(due_again=True, held_by__isnull=True),

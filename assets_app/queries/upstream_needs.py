@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Max, Q
+from django.db.models import Q
 
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import Asset, AssetDependency
+from assets_app.queries.any_materialized import any_materialized
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from partitions_app.edges import Edge
 from partitions_app.labels import label_of
@@ -147,11 +148,9 @@ def needs_of_any(asset: Asset, names: Collection[str]) -> list[UpstreamNeed]:
     needs: list[UpstreamNeed] = []
     for dependency in dependencies:
         if edge_without_bounds(dependency, asset).reads_whatever_exists:
-            rows = AssetPartition.objects.materialized_of(dependency.upstream)
-            count = int(rows.exists())
-            newest_at = (
-                rows.aggregate(at=Max("materialized_at"))["at"] if dependency.fresh else None
-            )
+            exists, newest_at = any_materialized(dependency.upstream)
+            newest_at = newest_at if dependency.fresh else None
+            count = int(exists)
             needs.append(UpstreamNeed(dependency.upstream, count, count, newest_at=newest_at))
     return needs
 

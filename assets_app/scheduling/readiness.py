@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Max
 
-from assets_app.models import AssetDependency, AssetPartition, LateEffect, Target
+from assets_app.models import AssetDependency, LateEffect, Target
+from assets_app.queries.any_materialized import any_materialized
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from assets_app.scheduling.evaluations import NOTHING, Case, Evaluation, UpstreamStatus
 from assets_app.scheduling.late_inputs import PresentLateInputs
@@ -204,11 +204,8 @@ def _present_versions(target: Target, rows: Sequence[PartitionRow]) -> dict[str,
 
 def _any_materialized(edge: AssetDependency) -> UpstreamStatus:
     """Return the status of an upstream asset of which one materialized partition suffices."""
-    materialized_rows = AssetPartition.objects.materialized_of(edge.upstream)
-    newest_at = None
-    if edge.fresh:
-        newest_at = materialized_rows.aggregate(at=Max("materialized_at"))["at"]
-    return UpstreamStatus(1, int(materialized_rows.exists()), False, newest_at=newest_at)
+    exists, newest_at = any_materialized(edge.upstream)
+    return UpstreamStatus(1, int(exists), False, newest_at=newest_at if edge.fresh else None)
 
 
 def _is_any_newer(target: Target, edge: AssetDependency, row: PartitionRow) -> bool:

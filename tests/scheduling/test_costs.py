@@ -17,10 +17,14 @@ from assets_app.models import (
     Outbox,
     Schedule,
     ScheduleTick,
+    Target,
     TickReason,
 )
+from assets_app.queries.upstream_needs import needs_of_any
 from assets_app.scheduling import recording
 from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.queueing import examined_edges
+from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval
 from slicewise.partitions.due import ended_between
@@ -32,6 +36,7 @@ from tests.scheduling.scheduled_assets import (
     at,
     by,
     cron,
+    fresh,
     make,
     make_all,
     scheduled,
@@ -80,6 +85,35 @@ def test_the_last_tick_of_a_schedule_is_one_row_however_many_there_are() -> None
     )
     # The row itself, and the one after it that shows that no other is of its time.
     assert rows_read(recording._LAST_ROWS, [schedules, TickReason.NOTHING_ENDED]) <= 6
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["failed", "materialized"])
+def test_a_schedule_reads_one_partition_of_an_asset_of_which_any_suffices(
+    version: int,
+) -> None:
+    hours = asset("hours", PartitionByInterval("@hourly", start="2024-01-01"))
+    news = scheduled("news", fresh("hours", timedelta(hours=1)), since=BEGAN)
+    AssetPartition.objects.bulk_create(
+        AssetPartition(
+            asset=hours, identity=hours.identity, key=str(number), version=version,
+            state="materialized" if version else "failed",
+            window_start=BEGAN + timedelta(hours=number),
+            window_end=BEGAN + timedelta(hours=number + 1),
+            # The newest data has an old window.
+            materialized_at=BEGAN - timedelta(hours=number) if version else None,
+        )
+        for number in range(1_000)
+    )  # fmt: skip
+    edges = list(examined_edges().filter(downstream=news))
+    with CaptureQueriesContext(connection) as statements:
+        rows = list(partition_rows(None, None))
+        (evaluation,) = evaluate(Target(news), edges, rows, made=[], now=BEGAN)
+        (need,) = needs_of_any(news, ["hours"])
+    assert evaluation.upstream_statuses["hours"].newest_at == need.newest_at
+    assert need.newest_at == (BEGAN if version else None)
+    assert need.materialized == version
+    looks = [query["sql"] for query in statements if "assets_app_assetpartition" in query["sql"]]
+    assert [rows_read(look) for look in looks] == [version, version]
 
 
 def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gateway) -> None:
