@@ -11,10 +11,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
+from assets_app.queries.clock import database_now
 from slicewise_server.alerts.declared_rules import alerts_without_channel
 from slicewise_server.alerts.lookups import channel_named, delivery_with
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery, DeliveryState
 from slicewise_server.alerts.services import resend, send_test
+from slicewise_server.alerts.shown_deliveries import subjects_of, with_given_up
 from slicewise_server.alerts.unknown_assets import unknown_assets
 from slicewise_server.web.listing import page_of_rows, unchanged, version_of
 from slicewise_server.web.request_errors import ConflictingRequest
@@ -71,15 +73,19 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     deliveries = Delivery.objects.select_related("channel")
     if request.GET.get("state") in DeliveryState.values:
         deliveries = deliveries.filter(state=request.GET["state"])
+    channels = with_given_up(Channel.objects.all(), database_now())
+    ids = {channel.name: channel.pk for channel, _ in channels}
+    if request.GET.get("channel") in ids:
+        deliveries = deliveries.filter(channel=ids[request.GET["channel"]])
     page = page_of_rows(request, deliveries, size=25)
-    channels = list(Channel.objects.all())
+    subjects = subjects_of(page.items)
     alert_rules = list(AlertRule.objects.select_related("channel"))
     without_channel = alerts_without_channel()
     unknown = unknown_assets(alert_rules)
     polled_values = [
         [
-            (channel.pk, channel.active, channel.failures, channel.error, channel.retry_at)
-            for channel in channels
+            (channel.pk, channel.active, channel.failures, channel.error, channel.retry_at, count)
+            for channel, count in channels
         ],
         [(alert_rule.pk, alert_rule.active, alert_rule.assets) for alert_rule in alert_rules],
         [without_channel, unknown],
@@ -94,6 +100,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "without_channel": without_channel,
         "unknown_assets": unknown,
         "page": page,
+        "deliveries": [(delivery, subjects.get(delivery.pk)) for delivery in page.items],
         "states": DeliveryState.choices,
         "may_change": may(request.user, Action.ALERTS),
         "may_administer": may(request.user, Action.ADMINISTER),

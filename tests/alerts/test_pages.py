@@ -6,11 +6,15 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from accounts_app.models import User
 from accounts_app.policy import Role
 from slicewise_server.alerts import services
+from slicewise_server.alerts.matching import match_events
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery
+from slicewise_server.events.feed import publish_events
+from slicewise_server.events.models import Event
 from tests.clients import browser_of
 from tests.factories import person
 
@@ -129,3 +133,71 @@ def test_a_moved_try_is_a_change_of_the_page(channel: Channel, admin: User) -> N
     version = browser.get("/alerts/").context["version"]
     Channel.objects.update(retry_at=Delivery.objects.get().send_at + timedelta(seconds=9))
     assert browser.get("/alerts/").context["version"] != version
+
+
+def failed_runs(*keys: str) -> None:
+    """Let runs of sales fail, one for each partition, and match their events together."""
+    for number, key in enumerate(keys, start=7):
+        Event.objects.create(
+            kind="run_failed", asset="sales", run_id=number, detail={"selection": key}
+        )
+    publish_events(timezone.now())
+    match_events(timezone.now())
+    match_events(timezone.now() + timedelta(minutes=1))
+
+
+def test_deliveries_with_one_title_are_told_apart_by_partition_and_run(
+    channel: Channel, admin: User, vera: User
+) -> None:
+    AlertRule.objects.update(tags=[])
+    failed_runs("2013-01-01", "2013-01-02" * 30)
+    text = " ".join(browser_of(vera).get("/alerts/").content.decode().split())
+    assert text.count("Slicewise: 1 run failed (sales)") == 2
+    run = '<span class="key">2013-01-01</span> <a href="/runs/7/">Run 7</a> </div>'
+    assert run in text
+    assert re.search(r'<span class="key">[^<]{79}…</span> <a href="/runs/8/">Run 8</a>', text)
+    Event.objects.all().delete()
+    assert browser_of(vera).get("/alerts/").status_code == 200
+
+
+def test_a_message_of_several_events_shows_the_last_and_the_number_of_earlier_events(
+    admin: User, vera: User
+) -> None:
+    address = "mailto://mail.example?from=a@example.com&to=b@example.com"
+    mail, _ = services.create_channel("mail", "message", address=address, user=admin)
+    services.save_rule(None, {"name": "all", "channel": mail}, user=admin)
+    failed_runs("2013-01-01", "2013-01-02", "2013-01-03")
+    text = " ".join(browser_of(vera).get("/alerts/").content.decode().split())
+    assert '<span class="key">2013-01-03</span> <a href="/runs/9/">Run 9</a>' in text
+    assert "and 2 earlier events" in text
+
+
+def test_a_channel_shows_its_recent_messages_that_were_given_up(
+    channel: Channel, admin: User, vera: User
+) -> None:
+    AlertRule.objects.update(tags=[])
+    services.send_test(channel, user=admin)
+    failed_runs("2013-01-01", "2013-01-02")
+    browser = browser_of(vera)
+    version = browser.get("/alerts/").context["version"]
+    Delivery.objects.update(state="failed")
+    page = browser.get("/alerts/", {"state": "failed"})
+    text = " ".join(page.content.decode().split())
+    assert page.context["version"] != version
+    assert re.search(
+        r'href="\?state=failed&amp;channel=hook#deliveries"[^>]*>.{0,200}2 given up<', text
+    )
+    narrowed = browser.get("/alerts/", {"state": "failed", "channel": "hook"}).content.decode()
+    assert narrowed.count("Given up</span>") == 3
+    Delivery.objects.update(created_at=timezone.now() - timedelta(days=8))
+    assert "2 given up" not in browser.get("/alerts/").content.decode()
+
+
+def test_deliveries_are_narrowed_by_channel(channel: Channel, admin: User) -> None:
+    services.create_channel("other", "webhook", address=ADDRESS, user=admin)
+    services.send_test(channel, user=admin)
+    browser = browser_of(admin)
+    assert "No deliveries" in browser.get("/alerts/?channel=other").content.decode()
+    for name in ("hook", "no such channel"):
+        text = browser.get("/alerts/", {"channel": name}).content.decode()
+        assert "Slicewise: test message" in text

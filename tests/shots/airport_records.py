@@ -25,8 +25,9 @@ from assets_app.models import (
 from assets_app.scheduling.freshness import watch_freshness
 from slicewise import openlineage_name
 from slicewise_server.alerts import services as alerts
+from slicewise_server.alerts.delivering import pause_after
 from slicewise_server.alerts.matching import match_events
-from slicewise_server.alerts.models import Delivery
+from slicewise_server.alerts.models import Channel, Delivery
 from slicewise_server.events.feed import publish_events
 from slicewise_server.lineage.models import LineageEvent
 from slicewise_server.lineage.received_runs import ReceivedDataset, ReceivedRun
@@ -207,8 +208,12 @@ def _send_alerts(now: datetime) -> None:
     publish_events(now)
     match_events(now)
     match_events(now + 2 * HOUR)
-    Delivery.objects.update(state="delivered", status=200, answer="ok", tries=1, delivered_at=now)
+    Delivery.objects.update(state="delivered", status=200, answer="", tries=1, delivered_at=now)
     newest = Delivery.objects.order_by("-id").values_list("pk", flat=True)[:2]
-    Delivery.objects.filter(pk__in=list(newest)).update(
-        state="failed", status=503, answer="Service Unavailable", tries=11, delivered_at=None
-    )
+    answer = "The receiver answered with status 503."
+    given_up = Delivery.objects.filter(pk__in=list(newest))
+    given_up.update(state="failed", status=503, answer=answer, tries=11, delivered_at=None)
+    for failing in Channel.objects.filter(pk__in=given_up.values("channel")):
+        failing.failures, failing.error = 22, answer
+        failing.retry_at = now + pause_after(failing.failures)
+        failing.save()
