@@ -3,7 +3,7 @@
 // marked, whether the text was typed or written by a drag.
 import { Cells } from "./cell_texts.js";
 import { rove } from "./grid.js";
-import { awaitText, keepOverPages } from "./selection_form.js";
+import { awaitText, foldOnPhone, keepOverPages } from "./selection_form.js";
 import { cellLinks } from "./selectors.js";
 
 const selectedClass = "selected";
@@ -253,6 +253,7 @@ function watchDocument(selection) {
     clearTimeout(typed);
     typed = setTimeout(() => selection.ask(), 250);
   });
+  foldOnPhone(selection.field);
   keepOverPages(selection.field);
   awaitText(selection);
 }

@@ -21,3 +21,14 @@ export function awaitText(selection) {
     if (selection.field.value) form.requestSubmit(event.submitter);
   });
 }
+
+// On a phone the field is folded while it is empty, so that the grid begins on the first screen.
+export function foldOnPhone(field) {
+  const fold = field.closest("details.phone-fold");
+  if (!fold) return;
+  const phone = matchMedia("(max-width: 575px)");
+  const refold = () => { fold.open = !phone.matches || Boolean(field.value.trim()); };
+  refold();
+  phone.addEventListener("change", refold);
+  field.addEventListener("change", () => { fold.open ||= Boolean(field.value.trim()); });
+}

@@ -108,8 +108,8 @@ class AssetStatus:
 def asset_statuses(
     assets: Sequence[Asset], *, strips: bool = True, now: datetime | None = None
 ) -> list[AssetStatus]:
-    """Return the status of each of the assets: at most nine statements for all of them, and two
-    for each asset that has stale partitions among several of one run.
+    """Return the status of each of the assets: at most nine statements for all of them, and four
+    for each asset that has stale partitions.
 
     ``strips`` says whether the latest partitions are read too: one of the statements. ``now`` is
     the present by the database's clock: without it, another of the statements.
@@ -118,7 +118,7 @@ def asset_statuses(
     counts, stale = StateCounts(assets), stale_counts(assets)
     asset_times = _asset_times(assets, now)
     starts = {pk: times[0] for pk, times in asset_times.items()}
-    strip_by_asset = strips_of(assets, starts, now) if strips else {}
+    strip_by_asset = strips_of(assets, starts, stale, now) if strips else {}
     return [
         AssetStatus(
             asset,

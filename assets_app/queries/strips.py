@@ -1,7 +1,7 @@
 """The latest partitions of assets as small drawings: the partitions that should exist by now."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,17 +10,23 @@ from django.db import connection
 
 from assets_app.models import Asset
 from assets_app.queries.present import span_of
+from assets_app.queries.staleness import stale_among
 from partitions_app.labels import label_of
-from partitions_app.state_badges import MISSING, StateBadge, badge_of_partition
+from partitions_app.state_badges import (
+    MATERIALIZED,
+    MISSING,
+    STALE,
+    StateBadge,
+    badge_of_partition,
+)
 from slicewise.keys import WHOLE
 from slicewise.partitions import partitions_of_last_windows
+from slicewise_server.web.kept_counts import kept_count
 
 STRIP_LENGTH = 60
 # Where a bar begins, and how high the bar is, of 10.
-_HEIGHTS = {"failed": (5, 5), "overdue": (0, 5)}
-# Most late partitions have no row of their own. A stale partition looks materialized here: which
-# partitions are stale takes two statements for each asset (`staleness.py`); the badges beside the
-# strip have the number.
+_HEIGHTS = {"failed": (5, 5), "overdue": (0, 5), "queued": (3, 4), "stale": (2, 8)}
+# Most late partitions have no row of their own.
 _STATES = """
 SELECT requested.asset_id, requested.key, coalesce(partition.state, 'missing'), run.state,
     CASE WHEN coalesce(partition.version, 0) > 0 OR late.id IS NULL THEN ''
@@ -70,8 +76,8 @@ class Strip:
 
     @property
     def paths(self) -> Iterator[StripPath]:
-        """The bars by look. A failed one is half as high, and an overdue one hangs from the top, so
-        that colour alone does not tell.
+        """The bars by look. A failed one is half as high, an overdue one hangs from the top, a
+        queued one is low, and a stale one leaves the top free, so that colour alone does not tell.
         """
         for look in dict.fromkeys(self.looks):
             top, height = _HEIGHTS.get(look.name, (0, 10))
@@ -84,14 +90,19 @@ class Strip:
 
 
 def strips_of(
-    assets: Sequence[Asset], starts: Mapping[int, datetime | None], now: datetime
+    assets: Sequence[Asset],
+    starts: Mapping[int, datetime | None],
+    stale_ids: Container[int],
+    now: datetime,
 ) -> dict[int, Strip]:
-    """Return the strip of each asset that has expected partitions, by asset id: one statement.
+    """Return the strip of each asset that has expected partitions, by asset id: one statement, and
+    at most two for each asset of ``stale_ids``, which has stale partitions.
 
     ``starts`` are the starts of the first partitions of definitions without a start.
     """
     keys = {asset.pk: _latest_keys(asset, starts.get(asset.pk), now) for asset in assets}
     looks = _looks(assets, keys, now)
+    looks |= _stale_looks([asset for asset in assets if asset.pk in stale_ids], keys, looks)
     return {
         asset.pk: Strip(
             [looks.get((asset.pk, key), MISSING) for key in keys[asset.pk]],
@@ -147,3 +158,33 @@ def _looks(
             (asset_id, key): badge_of_partition(state, run_state, lateness=lateness)
             for asset_id, key, state, run_state, lateness in cursor.fetchall()
         }
+
+
+def _stale_looks(
+    assets: Sequence[Asset],
+    keys: Mapping[int, Sequence[str]],
+    looks: Mapping[tuple[int, str], StateBadge],
+) -> dict[tuple[int, str], StateBadge]:
+    """Return the looks of the stale partitions among the materialized ones. Where this takes long,
+    the keys are kept for a while: a list of assets is polled.
+    """
+    if not assets:
+        return {}
+
+    def stale_keys() -> list[tuple[int, str]]:
+        return [
+            (asset.pk, key)
+            for asset in assets
+            if (materialized_keys := _materialized(asset, keys[asset.pk], looks))
+            for key in stale_among(asset, materialized_keys)
+        ]
+
+    ids = ",".join(f"{asset.pk}:{asset.identity}" for asset in assets)
+    kept_keys = (tuple(pair) for pair in kept_count(f"stale strips {ids}", stale_keys))
+    return {pair: STALE for pair in kept_keys if looks.get(pair) is MATERIALIZED}
+
+
+def _materialized(
+    asset: Asset, keys: Sequence[str], looks: Mapping[tuple[int, str], StateBadge]
+) -> list[str]:
+    return [key for key in keys if looks.get((asset.pk, key)) is MATERIALIZED]

@@ -98,6 +98,35 @@ def test_a_grid_that_is_wider_than_the_phone_says_so(phone: Page, zoom: str) -> 
     assert hint.is_hidden()
 
 
+def test_the_form_of_a_selection_is_folded_on_a_phone_while_it_is_empty(
+    phone: Page, live_server: LiveServer, browser: Client
+) -> None:
+    record(asset("daily", DAILY_2013), "2013-01-01..2013-01-02")
+    phone.goto("/assets/daily/")
+    field, fold = (
+        phone.get_by_label("Selected partitions"),
+        phone.get_by_text("Selection", exact=True),
+    )
+    expect(field).to_be_hidden()
+    folded_top = top_of(phone.locator("#grid"))
+    fold.click()
+    expect(field).to_be_visible()
+    assert top_of(phone.locator("#grid")) > folded_top + 150
+    phone.goto("/assets/daily/?selection=2013-01-02")
+    expect(field).to_be_visible()
+    phone.goto("/assets/daily/")
+    phone.get_by_role("rowheader").first.click()
+    expect(field).to_be_visible()
+    phone.goto("/assets/daily/")
+    expect(field).to_be_hidden()
+    phone.set_viewport_size({"width": WIDE, "height": 900})
+    expect(field).to_be_visible()
+    expect(fold).to_be_hidden()
+    with opened_page(live_server.url, browser, width=PHONE, script=False) as unscripted:
+        unscripted.goto("/assets/daily/")
+        expect(unscripted.get_by_label("Selected partitions")).to_be_visible()
+
+
 def test_actions_of_a_backfill_have_words_and_room_for_a_finger(phone: Page, vera: User) -> None:
     asset("raw_flights", DAILY_2013)
     january = written_backfill(vera)

@@ -160,6 +160,19 @@ def test_the_strip_shows_the_latest_expected_partitions_and_not_the_latest_rows(
     assert status.strip.text == "2013-11-02 to 2013-12-31: 59 missing, 1 failed"
 
 
+@pytest.mark.parametrize("strategy", ["partition", "range"])
+def test_the_strip_shows_stale_partitions_as_stale(
+    vera: User, gateway: Gateway, strategy: str
+) -> None:
+    hourly, daily = stale_day(vera, gateway, strategy)
+    for status in asset_statuses([hourly, daily], now=at(2024, 7, 3)):
+        assert status.strip
+        looks = Counter(look.name for look in status.strip.looks)
+        assert looks["stale"] == (1 if status.asset == daily else 0)
+    assert looks["materialized"] == 1
+    assert "1 stale" in status.strip.text
+
+
 def test_partitions_without_time_have_a_strip_too(db: None) -> None:
     shops = asset("shops", PartitionBySequence(["mitte", "wedding", "moabit"]))
     record(shops, "wedding", lambda n: "failed")

@@ -56,8 +56,11 @@ class Photographer:
         # A page that is not there is one of the pages.
         complaints = PageComplaints(self._home, expected_errors=(404,))
         complaints.listen(page)
+        touch = context.new_cdp_session(page)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
+            # A phone has a finger: pages show other hints, and the button that selects by tapping.
+            touch.send("Emulation.setTouchEmulationEnabled", {"enabled": width == min(WIDTHS)})
             opened(page, address)
             _settle(page)
             if page.evaluate(_TOO_WIDE):
