@@ -42,7 +42,7 @@ def channel_new(request: HttpRequest) -> HttpResponse:
             if key:
                 context = {"channel": channel, "signing_key": key}
                 return render(request, "alerts/signing_key.html", context)
-            messages.success(request, f"Channel {channel.name} created.")
+            messages.success(request, f"Channel “{channel.name}” created.")
             return redirect("alerts:alerts")
     return _form_page(request, "alerts/channel_form.html", form, Action.ADMINISTER)
 
@@ -67,7 +67,7 @@ def channel_change(request: HttpRequest, name: str) -> HttpResponse:
         except InvalidRequest as refused:
             form.refuse(refused)
         else:
-            messages.success(request, f"Channel {name} saved.")
+            messages.success(request, f"Channel “{name}” saved.")
             return redirect("alerts:alerts")
     return _form_page(request, "alerts/channel_form.html", form, Action.ADMINISTER, channel=channel)
 
@@ -80,16 +80,18 @@ def channel_delete(request: HttpRequest, name: str) -> HttpResponse:
     channel = channel_named(name)
     form_address = reverse("alerts:channel-change", args=[name])
     if request.method != "POST":
+        using_rules = list(channel.rules.all())
         unsent = channel.deliveries.filter(state__in=UNSENT_STATES)
         context = {
             "channel": channel,
             "delivery_count": channel.deliveries.count(),
             "unsent_count": unsent.count(),
-            "objection": services.objection_to_channel_deletion(channel),
+            "using_rules": using_rules,
+            "objection": services.ways_to_free_channel(using_rules),
         }
         return _question_page(request, "channel", name, Action.ADMINISTER, form_address, context)
     delete = partial(services.delete_channel, channel, user=person_of(request))
-    return _delete(request, delete, f"Channel {name}", form_address)
+    return _delete(request, delete, f"Channel “{name}”", form_address)
 
 
 @login_required
@@ -125,7 +127,7 @@ def rule_delete(request: HttpRequest, name: str) -> HttpResponse:
         }
         return _question_page(request, "alert rule", name, Action.ALERTS, form_address, context)
     delete = partial(services.delete_rule, alert_rule, user=person_of(request))
-    return _delete(request, delete, f"Alert rule {name}", form_address)
+    return _delete(request, delete, f"Alert rule “{name}”", form_address)
 
 
 def _question_page(
@@ -168,7 +170,7 @@ def _save_rule(
         except InvalidRequest as refused:
             form.refuse(refused)
         else:
-            messages.success(request, f"Alert rule {saved.name} saved.")
+            messages.success(request, f"Alert rule “{saved.name}” saved.")
             if warning := warning_of(saved):
                 messages.warning(request, warning)
             return redirect("alerts:alerts")

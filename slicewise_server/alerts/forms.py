@@ -53,7 +53,7 @@ class NamesField(forms.CharField):
 
 
 class ChannelForm(ServiceForm):
-    """The fields of a channel. The present address is not shown."""
+    """The fields of a channel. The current address is not shown."""
 
     name = _named
     kind = forms.ChoiceField(choices=ChannelKind.choices, label="Type")
@@ -61,14 +61,14 @@ class ChannelForm(ServiceForm):
         required=False,
         max_length=LONGEST_ADDRESS,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Webhook: https://… Message: an address of Apprise, such as"
+        help_text="Webhook: https://… Message: an Apprise URL, such as"
         " mailtos://user:password@mail.example?to=oncall@example.com. Stored encrypted.",
     )
     variable = forms.RegexField(
         VARIABLE_PATTERN,
         required=False,
         max_length=VARIABLE_LENGTH,
-        label="Or variable of the bulk worker's environment",
+        label="Or environment variable of the bulk worker",
         error_messages={"invalid": VARIABLE_FORM},
         help_text=VARIABLE_FORM,
     )
@@ -76,7 +76,7 @@ class ChannelForm(ServiceForm):
         required=False,
         initial=True,
         label="Active",
-        help_text="Deliveries of a paused channel wait.",
+        help_text="While a channel is not active, its deliveries wait.",
     )
 
     def __init__(self, *args: Any, channel: Channel | None = None, **kwargs: Any) -> None:
@@ -92,7 +92,7 @@ class ChannelForm(ServiceForm):
             return
         del self.fields["name"], self.fields["kind"]
         self.fields["address"].label = "New address"
-        self.fields["address"].help_text += " Empty: the address stays."
+        self.fields["address"].help_text += " Leave empty to keep the current address."
 
     @property
     def address_changes(self) -> dict[str, str]:
@@ -111,10 +111,11 @@ class AlertRuleForm(ServiceForm):
         required=False,
         label="Events",
         widget=forms.CheckboxSelectMultiple,
-        help_text="None checked: all events.",
+        help_text="Check none for all events.",
     )
     assets = NamesField(
-        help_text="One name per line. Without assets, groups, tags and owners: all assets."
+        help_text="One name per line. The rule is for assets that at least one of the four lists"
+        " names: assets, groups, tags or owners. Leave all four empty for all assets."
     )
     groups = NamesField()
     tags = NamesField()
@@ -127,7 +128,7 @@ class AlertRuleForm(ServiceForm):
     )
     backfill_runs = forms.BooleanField(
         required=False,
-        label="Single runs of backfills",
+        label="Also alert on each run of a backfill",
         help_text="Otherwise one message at the end of a backfill reports all failures.",
     )
     active = forms.BooleanField(required=False, initial=True, label="Active")

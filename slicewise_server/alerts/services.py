@@ -2,7 +2,7 @@
 
 import re
 import secrets as random_secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -38,6 +38,11 @@ from slicewise_server.events.models import unknown_kind
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 _DECLARED = "Definition files declare this rule: change the files, or pause the rule."
+_RULES_OF_PEOPLE = "Give these rules another channel first, or delete these rules."
+_DECLARED_RULES = (
+    "Rules whose names end with (declared) come from definition files: name another channel in"
+    " alerts= there, or remove the argument."
+)
 _TEST_BODY = {
     "title": "Slicewise: test message",
     "text": "This message shows that Slicewise reaches this channel.",
@@ -115,12 +120,20 @@ def delete_channel(channel: Channel, *, user: User) -> None:
 
 def objection_to_channel_deletion(channel: Channel) -> str:
     """Return why a channel cannot be deleted now; empty if no rule uses the channel."""
-    names = ", ".join(f"“{name}”" for name in channel.rules.values_list("name", flat=True))
-    if not names:
+    rules = list(channel.rules.all())
+    if not rules:
         return ""
-    return (
-        f"Alert rules use the channel: {names}. Give these rules another channel first, or delete"
-        " these rules; a declared rule changes with its definition file."
+    names = ", ".join(f"“{alert_rule.name}”" for alert_rule in rules)
+    return f"Alert rules use the channel: {names}. {ways_to_free_channel(rules)}"
+
+
+def ways_to_free_channel(rules: Iterable[AlertRule]) -> str:
+    """Return how to delete these rules of a channel, or to give these rules another channel."""
+    declared = {alert_rule.declared for alert_rule in rules}
+    return " ".join(
+        sentence
+        for is_declared, sentence in ((False, _RULES_OF_PEOPLE), (True, _DECLARED_RULES))
+        if is_declared in declared
     )
 
 

@@ -50,7 +50,7 @@ def channel_test(request: HttpRequest, name: str) -> HttpResponse:
     except ConflictingRequest as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, f"Test message to {name} queued. Its delivery is listed below.")
+        messages.success(request, f"Test message to “{name}” queued. Its delivery is listed below.")
     return redirect("alerts:alerts")
 
 

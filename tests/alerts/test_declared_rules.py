@@ -265,8 +265,10 @@ def test_people_pause_a_declared_rule_and_change_no_more(admin: User) -> None:
     store_declared_rules()
     rule.refresh_from_db()
     assert not rule.active
-    with pytest.raises(ConflictingRequest, match="Alert rules use the channel"):
+    with pytest.raises(ConflictingRequest, match="Alert rules use the channel") as refused:
         services.delete_channel(rule.channel, user=admin)
+    assert "come from definition files: name another channel in alerts= there" in str(refused.value)
+    assert "Give these rules another channel" not in str(refused.value)
     api = APIClient()
     api.force_authenticate(admin)
     address = f"/api/v1/alert-rules/{rule.name}/"

@@ -77,8 +77,12 @@ def test_a_channel_with_rules_is_not_deleted(
 ) -> None:
     rule = services.save_rule(None, {"name": "all", "channel": channel}, user=admin)
     objection = "Alert rules use the channel: “all”."
-    question = browser.get("/alerts/channels/hook/delete/").content.decode()
-    assert objection in question
+    question = " ".join(browser.get("/alerts/channels/hook/delete/").content.decode().split())
+    assert "Channel “hook” is in use" in question
+    assert "Delete channel" not in question
+    assert 'Alert rules use the channel: <a href="/alerts/rules/all/">all</a>.' in question
+    assert "Give these rules another channel first" in question
+    assert "come from definition files" not in question
     assert "Deletes the channel" not in question
     answer = browser.post("/alerts/channels/hook/delete/", follow=True)
     assert objection in answer.content.decode()
@@ -95,7 +99,7 @@ def test_a_page_asks_before_a_channel_is_deleted(
     assert "formaction" not in form
     assert 'href="/alerts/channels/hook/delete/"' in form
     page = " ".join(browser.get("/alerts/channels/hook/delete/").content.decode().split())
-    assert "Delete channel hook?" in page
+    assert "Delete channel “hook”?" in page
     assert "with its 1 delivery, of which 1 is not sent yet." in page
     assert 'class="btn btn-danger"' in page
     assert Channel.objects.exists()
@@ -109,7 +113,7 @@ def test_a_page_asks_before_a_rule_is_deleted(
     assert "formaction" not in form
     assert 'href="/alerts/rules/failures/delete/"' in form
     page = " ".join(browser.get("/alerts/rules/failures/delete/").content.decode().split())
-    assert "Delete alert rule failures?" in page
+    assert "Delete alert rule “failures”?" in page
     assert "deliveries stay" in page
     assert AlertRule.objects.exists()
 
@@ -197,13 +201,13 @@ def test_a_name_that_no_asset_has_is_saved_with_a_warning(
     form = {"name": "shop", "channel": "hook", "gather_seconds": "30", "active": "on"}
     form["assets"] = "clicks\nconversoin\nlater"
     text = browser.post("/alerts/new-rule/", form, follow=True).content.decode()
-    assert "Alert rule shop saved." in text
+    assert "Alert rule “shop” saved." in text
     assert (
         "No definition file declares conversoin (did you mean conversion?), later."
         " The rule sends no alerts of such an asset until a file declares the asset." in text
     )
     assert AlertRule.objects.get().assets == ["clicks", "conversoin", "later"]
-    listed = "Rule shop: no definition file declares conversoin, later."
+    listed = "Rule “shop”: no definition file declares conversoin, later."
     assert listed in " ".join(browser.get("/alerts/").content.decode().split())
     for name in ("conversoin", "later"):
         asset(name)

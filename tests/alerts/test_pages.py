@@ -90,7 +90,7 @@ def test_an_unchanged_page_is_not_sent_again(channel: Channel, vera: User) -> No
 def test_a_test_message_and_a_second_sending_by_page(channel: Channel, admin: User) -> None:
     browser = browser_of(admin)
     answer = browser.post("/alerts/channels/hook/test/", follow=True)
-    assert "Test message to hook queued" in answer.content.decode()
+    assert "Test message to “hook” queued" in answer.content.decode()
     delivery = Delivery.objects.get()
     again = f"/alerts/deliveries/{delivery.key}/resend/"
     assert "still to be sent" in browser.post(again, follow=True).content.decode()
@@ -123,7 +123,7 @@ def test_a_waiting_delivery_shows_its_next_try_or_the_failing_channel(
     assert re.search(rf"{waits} [^>]*>{retry_at:%Y-%m-%d %H:%M:%S} UTC", text)
     Channel.objects.update(active=False, failures=0, retry_at=None)
     text = " ".join(browser.get("/alerts/").content.decode().split())
-    assert text.count("> Channel hook is paused <") == 2
+    assert text.count("> Channel “hook” is paused <") == 2
     assert untried.tries == 0
 
 

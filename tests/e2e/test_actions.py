@@ -183,12 +183,12 @@ def test_channels_and_alert_rules_are_created_changed_and_deleted(page: Page, ap
     page.get_by_label("Channel").select_option("paged")
     page.get_by_label("Assets").fill("guests")
     press(page, "Save")
-    says(page, "Alert rule paged failures saved.")
+    says(page, "Alert rule “paged failures” saved.")
     assert api.get("/alert-rules/paged%20failures/")["assets"] == ["guests"]
     follow(page, "paged failures")
     page.get_by_label("Active", exact=True).uncheck()
     press(page, "Save")
-    says(page, "Alert rule paged failures saved.")
+    says(page, "Alert rule “paged failures” saved.")
     assert not api.get("/alert-rules/paged%20failures/")["active"]
 
     for name, link, address in (
