@@ -10,6 +10,8 @@ import { isRefused, States } from "./states.js";
 import { stepFrom } from "./walking.js";
 
 const mostOpenNamed = 24;
+// Below this width three columns of nodes cannot be read.
+const narrow = 600;
 
 export class Graph {
   constructor(root) {
@@ -65,7 +67,14 @@ export class Graph {
     this.number += 1;
     this.canvas.setAttribute("aria-busy", "true");
     const nodes = [...this.view.nodes.keys()].map((id) => ({ id, ...nodeSize }));
-    this.worker.postMessage({ number: this.number, nodes, edges: this.view.edges.map(({ from, to }) => [from, to]) });
+    const edges = this.view.edges.map(({ from, to }) => [from, to]);
+    this.worker.postMessage({ number: this.number, nodes, edges, room: this.room() });
+  }
+
+  // The room of a neighbourhood on a phone, where a column of nodes may be larger than a row.
+  room() {
+    const { width, height } = this.canvas.getBoundingClientRect();
+    return this.root.dataset.middle && width < narrow ? { width, height } : null;
   }
 
   laidOut(answer) {
@@ -81,6 +90,7 @@ export class Graph {
     this.showSelection();
     const { fits, focus } = this.after;
     const showsPart = fits && !this.camera.fit(this.size);
+    this.tellsOfRest = showsPart && this.room() !== null;
     const middle = showsPart && this.view.nodes.has(this.middle) ? this.middle : undefined;
     const first = focus ?? [...this.selected][0] ?? middle;
     if (first && this.picture.places.has(first)) this.camera.show(this.picture.places.get(first), { toMiddle: fits });
@@ -103,6 +113,7 @@ export class Graph {
     const assets = this.view.nodes.size - folds;
     const phrases = [`${assets} ${assets === 1 ? "asset" : "assets"}`];
     if (folds) phrases.push(`${folds} ${folds === 1 ? "group" : "groups"} folded`);
+    if (this.tellsOfRest) phrases.push("drag to see the rest");
     if (this.notice) phrases.push(this.notice);
     this.notice = "";
     if (this.states.notCounted.length) phrases.push(`not counted: ${this.states.notCounted.join(", ")}`);

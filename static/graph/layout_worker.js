@@ -10,53 +10,69 @@ const exactUpTo = 120;
 // the library takes more than a second, and the picture could not be read anyway.
 const mostCrossings = 1000;
 
-// The left and the right side of each column of nodes, by the middle of the column.
-function columnsOf(nodes, graph) {
-  return new Map(nodes.map(({ id, width }) => {
-    const middle = graph.node(id).x;
-    return [Math.round(middle), [middle - width / 2, middle + width / 2]];
+// Edges lead from left to right, or downwards: "along" is the axis of edges, with the size of nodes along it.
+const toTheRight = { rankdir: "LR", ranksep: 110, along: "x", across: "y", length: "width" };
+const downwards = { rankdir: "TB", ranksep: 40, along: "y", across: "x", length: "height" };
+
+// The two sides of each column of nodes, by the middle of the column; of each row if edges lead downwards.
+function columnsOf(nodes, graph, { along, length }) {
+  return new Map(nodes.map((node) => {
+    const middle = graph.node(node.id)[along];
+    return [Math.round(middle), [middle - node[length] / 2, middle + node[length] / 2]];
   }));
 }
 
 // The library ends an edge where the line to the middle of a node meets the frame: a steep edge would
 // leave a node at the top and run behind the nodes above. Here an edge leaves and enters nodes at
 // their sides, and passes a column of nodes level, in the room that the library keeps for the edge.
-function anchors(graph, from, to, columns) {
+function anchors(graph, from, to, columns, { along, across }) {
   const [first, last] = [graph.node(from), graph.node(to)];
-  const isForward = first.x < last.x;
+  const isForward = first[along] < last[along];
   const sides = (point) => {
-    const both = columns.get(Math.round(point.x)) ?? [];
-    return (isForward ? both : [...both].reverse()).map((x) => ({ x, y: point.y }));
+    const both = columns.get(Math.round(point[along])) ?? [];
+    return (isForward ? both : [...both].reverse()).map((side) => ({ [along]: side, [across]: point[across] }));
   };
   const between = graph.edge(from, to).points.slice(1, -1);
   return [sides(first)[1], ...between.flatMap(sides), sides(last)[0]];
 }
 
-function byLibrary(nodes, edges) {
+function byLibrary(nodes, edges, way) {
+  const { rankdir, ranksep } = way;
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({
-    rankdir: "LR", ranksep: 110, nodesep: nodeGap, edgesep: 8, marginx: margin, marginy: margin,
+    rankdir, ranksep, nodesep: nodeGap, edgesep: 8, marginx: margin, marginy: margin,
     ranker: nodes.length > exactUpTo ? "tight-tree" : "network-simplex",
   });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: node.width, height: node.height });
   for (const [from, to] of edges) graph.setEdge(from, to);
   dagre.layout(graph);
-  const columns = columnsOf(nodes, graph);
+  const columns = columnsOf(nodes, graph, way);
   return {
     places: nodes.map(({ id }) => ({ id, x: graph.node(id).x, y: graph.node(id).y })),
-    lines: edges.map(([from, to]) => ({ from, to, points: anchors(graph, from, to, columns) })),
+    lines: edges.map(([from, to]) => ({ from, to, points: anchors(graph, from, to, columns, way) })),
+    isDown: way === downwards,
     size: { width: graph.graph().width, height: graph.graph().height },
   };
 }
 
-function connectedLayout(nodes, edges) {
+// The scale at which a picture fits into a room.
+function scaleIn(room, { size }) {
+  return Math.min(room.width / size.width, room.height / size.height, 1);
+}
+
+// With a room, such as a phone's, edges lead downwards where the picture is larger so.
+function connectedLayout(nodes, edges, room) {
   const layers = layersOf(nodes, edges);
   const lengths = edges.map(([from, to]) => Math.max(1, layers.get(to) - layers.get(from)));
   // Within a cycle all nodes share a layer here, and the library would make a long chain of them.
   const inCycle = edges.filter(([from, to]) => layers.get(from) === layers.get(to)).length;
   const crossings = lengths.reduce((sum, length) => sum + length, inCycle * 10);
-  return crossings > mostCrossings ? inLayers(nodes, edges, layers) : byLibrary(nodes, edges);
+  if (crossings > mostCrossings) return inLayers(nodes, edges, layers);
+  const level = byLibrary(nodes, edges, toTheRight);
+  if (!room || scaleIn(room, level) === 1) return level;
+  const upright = byLibrary(nodes, edges, downwards);
+  return scaleIn(room, upright) > scaleIn(room, level) ? upright : level;
 }
 
 // Nodes without an edge would make one long column: they fill rows below the others.
@@ -69,19 +85,19 @@ function inRows(nodes, top, width) {
   }));
 }
 
-function layout({ nodes, edges }) {
+function layout({ nodes, edges, room }) {
   const joined = new Set(edges.flat());
   const connected = nodes.filter((node) => joined.has(node.id));
   const single = nodes.filter((node) => !joined.has(node.id));
   const nothing = { places: [], lines: [], size: { width: 0, height: margin } };
-  const { places, lines, size } = connected.length ? connectedLayout(connected, edges) : nothing;
+  const { places, lines, size, isDown = false } = connected.length ? connectedLayout(connected, edges, room) : nothing;
   if (single.length) {
     const rows = inRows(single, size.height + (connected.length ? nodeGap : 0), size.width);
     places.push(...rows);
     size.width = Math.max(size.width, ...rows.map((row) => row.x + single[0].width / 2 + margin));
     size.height = Math.max(...rows.map((row) => row.y)) + single[0].height / 2 + margin;
   }
-  return { places, lines, size };
+  return { places, lines, size, isDown };
 }
 
 self.addEventListener("message", ({ data }) => {

@@ -46,8 +46,9 @@ export class Picture {
     this.places = new Map();
   }
 
-  draw(model, view, { places, lines }) {
+  draw(model, view, { places, lines, isDown }) {
     this.model = model;
+    this.isDown = isDown;
     this.places = new Map(places.map((place) => [place.id, place]));
     this.elements = new Map([...view.nodes.values()].map((node) => [node.id, this.node(node)]));
     this.lines = lines.map((line, at) => this.line(line, view.edges[at]));
@@ -114,7 +115,7 @@ export class Picture {
       element: svgElement(
         "g", { class: kinds.some((kind) => kind.inlet) ? "edge" : "edge trigger", "aria-hidden": "true" },
         svgElement("title", {}, words),
-        svgElement("path", { d: curve(line.points), "marker-end": "url(#graph-arrow)" }),
+        svgElement("path", { d: curve(line.points, this.isDown), "marker-end": "url(#graph-arrow)" }),
       ),
     };
   }
@@ -177,13 +178,16 @@ export class Picture {
   }
 }
 
-// From point to point, level at each point: between two columns a curve stays between the columns.
-function curve([first, ...rest]) {
+// From point to point, level at each point, or upright: between two columns a curve stays between the columns.
+function curve([first, ...rest], isDown) {
+  const [along, across] = isDown ? ["y", "x"] : ["x", "y"];
   let path = `M${first.x} ${first.y}`;
   let before = first;
   for (const point of rest) {
-    const middle = (before.x + point.x) / 2;
-    path += before.y === point.y ? `L${point.x} ${point.y}` : `C${middle} ${before.y} ${middle} ${point.y} ${point.x} ${point.y}`;
+    const middle = (before[along] + point[along]) / 2;
+    const bend = ({ x, y }) => (isDown ? `${x} ${middle}` : `${middle} ${y}`);
+    const isStraight = before[across] === point[across];
+    path += `${isStraight ? "L" : `C${bend(before)} ${bend(point)} `}${point.x} ${point.y}`;
     before = point;
   }
   return path;

@@ -98,9 +98,7 @@ def test_a_grid_that_is_wider_than_the_phone_says_so(phone: Page, zoom: str) -> 
     assert hint.is_hidden()
 
 
-def test_the_form_of_a_selection_is_folded_on_a_phone_while_it_is_empty(
-    phone: Page, live_server: LiveServer, browser: Client
-) -> None:
+def test_the_form_of_a_selection_is_folded_on_a_phone_while_it_is_empty(phone: Page) -> None:
     record(asset("daily", DAILY_2013), "2013-01-01..2013-01-02")
     phone.goto("/assets/daily/")
     field, fold = (
@@ -115,16 +113,22 @@ def test_the_form_of_a_selection_is_folded_on_a_phone_while_it_is_empty(
     phone.goto("/assets/daily/?selection=2013-01-02")
     expect(field).to_be_visible()
     phone.goto("/assets/daily/")
-    phone.get_by_role("rowheader").first.click()
+    phone.locator(".cells thead th").first.click()
     expect(field).to_be_visible()
     phone.goto("/assets/daily/")
     expect(field).to_be_hidden()
     phone.set_viewport_size({"width": WIDE, "height": 900})
     expect(field).to_be_visible()
     expect(fold).to_be_hidden()
-    with opened_page(live_server.url, browser, width=PHONE, script=False) as unscripted:
-        unscripted.goto("/assets/daily/")
-        expect(unscripted.get_by_label("Selected partitions")).to_be_visible()
+
+
+def test_the_form_of_a_selection_is_open_without_script(
+    live_server: LiveServer, browser: Client
+) -> None:
+    asset("daily", DAILY_2013)
+    with opened_page(live_server.url, browser, width=PHONE, script=False) as page:
+        page.goto("/assets/daily/")
+        expect(page.get_by_label("Selected partitions")).to_be_visible()
 
 
 def test_actions_of_a_backfill_have_words_and_room_for_a_finger(phone: Page, vera: User) -> None:
@@ -199,3 +203,24 @@ def test_the_neighbourhood_of_an_asset_shows_the_asset_first(phone: Page) -> Non
     box = node.bounding_box()
     assert box
     assert abs(box["x"] + box["width"] / 2 - PHONE / 2) < 20
+    # A chain leads downwards, so that all of its nodes are on the screen, and legible.
+    expect(phone.locator("[data-node]")).to_have_count(3)
+    for shown in phone.locator("[data-node]").all():
+        box = shown.bounding_box()
+        assert box
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE
+        assert box["width"] >= 230
+    expect(phone.get_by_text("drag to see the rest")).to_have_count(0)
+    node.focus()
+    phone.keyboard.press("ArrowDown")
+    focused = phone.locator("[data-node]:focus title")
+    expect(focused).to_contain_text("d;")
+
+
+def test_a_part_of_a_graph_says_that_there_is_more(phone: Page) -> None:
+    middle = asset("middle", DAILY_2013)
+    for number in range(9):
+        upstream = asset(f"upstream{number}", DAILY_2013)
+        AssetDependency.objects.create(upstream=upstream, downstream=middle, inlet=True)
+    phone.goto("/assets/middle/?tab=neighbours")
+    expect(phone.get_by_text("10 assets, drag to see the rest")).to_be_visible()
