@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import Exists, OuterRef
@@ -34,6 +34,7 @@ WHERE {is_listed} GROUP BY asset_id, state
 _WITHIN = """(bound.first IS NULL OR {row}.bucket >= bound.first)
       AND (bound.last IS NULL OR {row}.bucket <= bound.last)"""
 # Grouped by segment first, so that each segment is looked up in the list once.
+_NOT_RETRIED = (PartitionState.MISSING, PartitionState.MATERIALIZED)
 _BY_BUCKET = f"""
     SELECT bound.asset_id, bound.width, total.segment, total.state,
            sum(total.count) AS number, min(total.bucket) AS first, max(total.bucket) AS last
@@ -87,14 +88,23 @@ _IN_WINDOWLESS_SPANS = _in_windowless_spans(
     "partition.state",
     "WHERE partition.state <> 'missing' AND partition.state = ANY(%(states)s)",
 )
-_HELD = _held_statement("run.state", _HELD_BY_RUN)
-_HELD_IN_WINDOWLESS_SPANS = _in_windowless_spans("run.state", _HELD_BY_RUN)
+# "queued missing": the state of the run, and the settled state of the partition.
+_BOTH_STATES = "run.state || ' ' || partition.state AS state"
+_HELD = _held_statement(_BOTH_STATES, _HELD_BY_RUN)
+_HELD_IN_WINDOWLESS_SPANS = _in_windowless_spans(_BOTH_STATES, _HELD_BY_RUN)
 _RETRIED_BY_BUCKET = _held_statement("partition.state", _RETRIED)
 _RETRIED_IN_WINDOWLESS_SPANS = _in_windowless_spans("partition.state", _RETRIED)
 _IS_LISTED = """(width < {number}
     OR (asset_id, {number}, split_part(segment, '|', {number})) IN (
     SELECT asset_id, position, text FROM listed
 ))"""
+
+
+class HeldCounts(NamedTuple):
+    """Numbers of partitions that runs hold: of runs that have not begun, and of other runs."""
+
+    queued: int = 0
+    running: int = 0
 
 
 class StateCounts:
@@ -126,8 +136,22 @@ class StateCounts:
 
     def queued(self, asset: Asset) -> int:
         """Count the partitions of runs that wait: for an earlier partition, or for a worker."""
-        counts = self._held[asset.pk].items() if asset.pk in self._held else ()
-        return sum(number for run_state, number in counts if waits_for_slot(run_state))
+        return sum(held.queued for held in self.held_by_state(asset).values())
+
+    def held_by_state(self, asset: Asset) -> dict[str, HeldCounts]:
+        """Count the partitions that a run holds now by their settled state; "retried" stands for
+        failed, canceled and skipped.
+        """
+        counts: dict[str, HeldCounts] = {}
+        for states, number in self._held.get(asset.pk, {}).items():
+            run_state, settled_state = states.split(" ")
+            name = settled_state if settled_state in _NOT_RETRIED else "retried"
+            queued, running = counts.get(name, HeldCounts())
+            if waits_for_slot(run_state):
+                counts[name] = HeldCounts(queued + number, running)
+            else:
+                counts[name] = HeldCounts(queued, running + number)
+        return counts
 
 
 def assets_in_progress(*, queued: bool) -> set[int]:
@@ -179,8 +203,8 @@ def _with_held_partitions(assets: Sequence[Asset]) -> list[Asset]:
 def _held(
     assets: Sequence[Asset], run_states: Sequence[str] = tuple(RunState)
 ) -> dict[int, dict[str, int]]:
-    """Count the partitions that runs hold and the definitions have now, by asset id and state of
-    the run.
+    """Count the partitions that runs hold and the definitions have now, by asset id and by the
+    states of run and partition: "queued missing".
     """
     return _counts_of(assets, run_states, _HELD, _HELD_IN_WINDOWLESS_SPANS)
 

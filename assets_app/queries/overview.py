@@ -1,7 +1,7 @@
 """Status of assets, many at once: counts per state, the latest partitions, the last success."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Case, Exists, F, OuterRef, QuerySet, Subquery, When
@@ -18,10 +18,11 @@ from assets_app.models import (
     WriteReport,
 )
 from assets_app.queries.clock import database_now
-from assets_app.queries.counts import StateCounts
+from assets_app.queries.counts import HeldCounts, StateCounts
 from assets_app.queries.grid import expected_count
 from assets_app.queries.overdue import NONE_LATE, LateCounts, late_count_columns
 from assets_app.queries.stale_counts import StaleCount, stale_counts
+from assets_app.queries.state_shares import StateShare, divided_count, state_shares
 from assets_app.queries.strips import Strip, strips_of
 
 _NOTHING_STALE = StaleCount(0)
@@ -50,6 +51,8 @@ class AssetStatus:
     # run failed as a warning.
     warned: int | None = None
     late: LateCounts = NONE_LATE
+    # The held partitions by settled state, as `StateCounts.held_by_state` counts them.
+    held_by_state: Mapping[str, HeldCounts] = field(default_factory=dict)
 
     @property
     def materialized(self) -> int:
@@ -65,13 +68,6 @@ class AssetStatus:
     def running(self) -> int:
         """The number of partitions that a run materializes now."""
         return self.held - self.queued
-
-    @property
-    def counted_again(self) -> int:
-        """The number of partitions in progress, overdue, late or stale: all among those expected,
-        and most counted by their settled state.
-        """
-        return self.held + self.late.overdue + self.late.late + self.stale.number
 
     @property
     def is_complete(self) -> bool:
@@ -104,6 +100,16 @@ class AssetStatus:
         others = [("retried", self.retried), ("missing", self.missing)]
         return [pair for pair in [*counted, *others] if pair[1]]
 
+    @property
+    def shares(self) -> list[StateShare]:
+        """The settled states, with the numbers in progress or stale among their partitions."""
+        return state_shares(self.settled, self.held_by_state, self.stale)
+
+    @property
+    def has_undivided(self) -> bool:
+        """Whether the shares leave out partitions in progress or stale."""
+        return divided_count(self.shares) != self.held + self.stale.number
+
 
 def asset_statuses(
     assets: Sequence[Asset], *, strips: bool = True, now: datetime | None = None
@@ -132,6 +138,7 @@ def asset_statuses(
             stale.get(asset.pk, _NOTHING_STALE),
             asset_times[asset.pk][2],
             asset_times[asset.pk][3],
+            counts.held_by_state(asset),
         )
         for asset in assets
     ]

@@ -11,7 +11,10 @@ from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, AssetPartition, Gateway, Run
+from assets_app.queries.counts import HeldCounts
 from assets_app.queries.overview import asset_statuses
+from assets_app.queries.stale_counts import StaleCount
+from assets_app.queries.state_shares import divided_count, state_shares
 from tests.attempts import begun, publish
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, outlet_of, together
@@ -102,7 +105,23 @@ def test_partitions_in_progress_are_said_to_be_among_the_expected_ones(
     flights = asset("flights", DAILY_2013)
     record(flights, "2013-01", lambda place: "materialized" if place else "failed")
     materialize(MaterializeRequest(asset=flights, selection="2013-02-01..2013-02-04"), user=vera)
+    again = MaterializeRequest(asset=flights, selection="2013-01-01..2013-01-03")
+    (run, *_) = materialize(again, user=vera).runs.order_by("id")
+    Run.objects.filter(pk=run.pk).update(state="dispatched")
+    Run.objects.filter(pk=run.pk).update(state="running")
     page = compact(page_at(browser, "/assets/flights/"))
     head = page.split('<div class="facts">')[1].split("Last materialized")[0]
     text = " ".join(re.sub(r"<[^>]*>", " ", head).split())
-    assert text == ("Materialized 30 Failed 1 Missing 334 of 365 expected of these: 4 queued")
+    assert text.replace("( ", "(").replace(" )", ")") == (
+        "Materialized 30 (2 queued) Retried 1 (1 running) Missing 334 (4 queued) of 365 expected"
+    )
+
+
+def test_partitions_in_progress_that_are_not_expected_yet_are_counted_apart() -> None:
+    held = {"missing": HeldCounts(queued=5), "materialized": HeldCounts(running=1)}
+    shares = state_shares([("materialized", 3), ("missing", 4)], held, StaleCount(2))
+    assert shares == [
+        ("materialized", 3, [("running", 1, False), ("stale", 2, False)]),
+        ("missing", 4, ()),
+    ]
+    assert divided_count(shares) == 3
