@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal, NamedTuple
+from unicodedata import east_asian_width
 from urllib.parse import quote, urlencode
 
 from partitions_app.grid.share_cells import AggregateCell
@@ -15,6 +16,8 @@ from partitions_app.state_badges import CANCELED, FAILED, LATE, MISSING, SKIPPED
 CELL_BUDGET_BYTES = 118_000
 MAX_CELLS = 1_500
 MAX_SHARES = 440
+# So many letters have room in the narrow column of labels (`short-labels` of the style sheet).
+_SHORT_LABEL = 4
 _GIVEN_UP = (FAILED.name, CANCELED.name, SKIPPED.name)
 Zoom = Literal["day", "month", "year", "all"]
 
@@ -178,6 +181,12 @@ class Grid:
         return any(row.segment is not None for block in self.blocks for row in block.rows)
 
     @property
+    def has_short_labels(self) -> bool:
+        """Whether all rows have one segment each, with a label of few letters."""
+        labels = [row.label for block in self.blocks for row in block.rows]
+        return self.has_segment_rows and all(map(_is_short, labels))
+
+    @property
     def dimensions_json(self) -> str:
         """Names of the dimensions, for the script that writes selections."""
         return json.dumps(list(self.dimensions))
@@ -186,6 +195,10 @@ class Grid:
     def empty(self) -> bool:
         """Whether the grid has no cell."""
         return next(self.cells, None) is None
+
+
+def _is_short(label: str) -> bool:
+    return sum(1 + (east_asian_width(letter) in "FW") for letter in label) <= _SHORT_LABEL
 
 
 def name_with_key(label: str, key: str) -> str:

@@ -13,6 +13,7 @@ WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 Started = tuple[datetime, Cell]
 # An hour of the clock, and how many windows of the same day started in this hour before.
 HourPass = tuple[int, int]
+_ORDINALS = {2: "2nd", 3: "3rd"}
 _HOURS: tuple[HourPass, ...] = tuple((hour, 0) for hour in range(24))
 
 
@@ -47,7 +48,7 @@ def _hour_heads(columns: Sequence[HourPass]) -> list[str]:
 
 def _hour_head(hour: int, number: int) -> str:
     if number:
-        return f"{hour}\N{MULTIPLICATION SIGN}{number + 1}"
+        return f"{hour} ({_ORDINALS.get(number + 1, f'{number + 1}th')})"
     return str(hour) if hour % 6 == 0 else ""
 
 
@@ -55,15 +56,15 @@ def hour_table(title: str, cells: Sequence[Started], zone: ZoneInfo) -> Block:
     """Return days as rows, hours of the zone as columns; a second pass of an hour adds a column."""
     passes = _hour_passes([start for start, _ in cells])
     columns = _hour_columns(passes)
-    rows = []
+    rows, changes = [], []
     placed_cells = zip(passes, cells, strict=True)
     for day, group in groupby(placed_cells, lambda placed: placed[1][0].date()):
         by_pass = {hour_pass: cell for hour_pass, (_, cell) in group}
         row = [by_pass.get(column) for column in columns]
         absent_hours = _absent_hours(day, columns, by_pass, zone)
         rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}", absent_hours=absent_hours))
-    note = _note(columns, has_absent=any(row.absent_hours for row in rows))
-    return Block(title, rows, _hour_heads(columns), note=note)
+        changes += _changes(day, columns, by_pass, absent_hours)
+    return Block(title, rows, _hour_heads(columns), note=" ".join(changes))
 
 
 class SegmentColumns(NamedTuple):
@@ -81,12 +82,13 @@ def hours_of_day(starts: Sequence[datetime], zone: ZoneInfo) -> SegmentColumns:
     """Return the columns for windows of one day, given the local times at which these start."""
     passes = _hour_passes(starts)
     columns = _hour_columns(passes)
-    absent_hours = _absent_hours(starts[0].date(), columns, passes, zone)
+    day = starts[0].date()
+    absent_hours = _absent_hours(day, columns, passes, zone)
     return SegmentColumns(
         [columns.index(hour_pass) for hour_pass in passes],
         _hour_heads(columns),
         absent_hours,
-        _note(columns, has_absent=bool(absent_hours)),
+        " ".join(_changes(day, columns, passes, absent_hours)),
     )
 
 
@@ -112,17 +114,23 @@ def _is_shown(day: date, column: HourPass, zone: ZoneInfo) -> bool:
     return is_real and (not number or start.utcoffset() != start.replace(fold=0).utcoffset())
 
 
-def _note(columns: Sequence[HourPass], *, has_absent: bool) -> str:
-    """Return what people have to know of the days on which the clock changes."""
-    sentences = [
-        f"{_hour_head(hour, number)}: the hour from {hour:02}:00, when the clock shows the hour for"
-        " the second time."
-        for hour, number in columns
-        if number == 1
-    ]
-    if has_absent:
-        sentences.append("\N{MULTIPLICATION SIGN}: the clock does not show this hour on this day.")
-    return " ".join(sentences)
+def _changes(
+    day: date,
+    columns: Sequence[HourPass],
+    with_window: Container[HourPass],
+    absent_hours: Container[int],
+) -> list[str]:
+    """Return a sentence for each hour that the clock shows again on a day, or does not show."""
+    sentences = []
+    for index, (hour, number) in enumerate(columns):
+        if number and (hour, number) in with_window:
+            sentences.append(
+                f"{_hour_head(hour, number)}: on {day} clocks go back, and the hour from"
+                f" {hour:02}:00 comes again."
+            )
+        elif not number and index in absent_hours:
+            sentences.append(f"On {day} clocks go forward: the day has no hour from {hour:02}:00.")
+    return sentences
 
 
 def minute_table(title: str, cells: Sequence[Started]) -> Block:

@@ -10,7 +10,7 @@ from partitions_app.grid.cells import Cell, Row
 from partitions_app.grid.share_cells import AggregateCell
 
 register = template.Library()
-_ABSENT_HOUR = '<td class="absent-hour">\N{MULTIPLICATION SIGN}'
+_ABSENT_HOUR = '<td aria-label="no such hour">'
 _WORDS = re.compile(r"\w+")
 
 
@@ -22,7 +22,7 @@ def cell(one: Cell, base: str = "") -> SafeString:
 
 @register.simple_tag
 def row_of_cells(row: Row, base: str = "", suffix: str = "") -> SafeString:
-    """Render the cells of a row of a table: empty where there is no partition, and marked where
+    """Render the cells of a row of a table: empty where there is no partition, and named where
     the clock does not show the hour.
 
     ``base`` is the address before the addresses of partitions, ``suffix`` the text after addresses

@@ -15,11 +15,16 @@ HOURLY = PartitionByInterval(
 
 
 @pytest.mark.parametrize(("month", "absent"), [("2024-03", 1), ("2024-11", 29), ("2024-06", 0)])
-def test_hours_that_the_clock_does_not_show_are_marked_and_explained(
+def test_hours_that_the_clock_does_not_show_are_named_and_explained(
     browser: Client, month: str, absent: int
 ) -> None:
     asset("hourly", HOURLY)
     page = browser.get(f"/assets/hourly/?zoom=month&at={month}-01").content.decode()
-    assert page.count('<td class="absent-hour">') == absent
-    assert ("the clock does not show this hour on this day" in page) == bool(absent)
-    assert ("when the clock shows the hour for the second time" in page) == (month == "2024-11")
+    assert page.count('<td aria-label="no such hour">') == absent
+    # The sign is the mark of failures.
+    assert "\N{MULTIPLICATION SIGN}" not in page
+    forward = "On 2024-03-10 clocks go forward: the day has no hour from 02:00."
+    assert (forward in page) == (month == "2024-03")
+    back = "1 (2nd): on 2024-11-03 clocks go back, and the hour from 01:00 comes again."
+    assert (back in page) == (month == "2024-11")
+    assert ('<th scope="col">1 (2nd)</th>' in page) == (month == "2024-11")
