@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from django.db.models import F
 from django.utils import timezone
 
 from accounts_app.models import User
@@ -18,6 +19,7 @@ from assets_app.models import (
     Gateway,
     Run,
     RunAttempt,
+    RunLog,
     RunState,
     Schedule,
     ValidationResult,
@@ -118,20 +120,39 @@ def _fail_all(run: Run, gateway: Gateway, failure: Failure, moment: Moment) -> N
         Run.objects.filter(pk=run.pk).update(not_before=None)
         fail(begin(run, gateway), failure)
     date(run, moment)
+    _space_attempts(run, moment.took + MINUTE)
+
+
+def _space_attempts(run: Run, pause: timedelta) -> None:
+    """Move the earlier attempts of a run back, each so long before the next."""
+    last = run.attempts.count()
+    for attempt in run.attempts.exclude(number=last):
+        earlier = (last - attempt.number) * pause
+        RunAttempt.objects.filter(pk=attempt.pk).update(
+            started_at=F("started_at") - earlier, ended_at=F("ended_at") - earlier
+        )
+        RunLog.objects.filter(attempt=attempt).update(at=F("at") - earlier)
+    asked = F("created_at") - (last - 1) * pause
+    Run.objects.filter(pk=run.pk).update(created_at=asked, queued_at=asked)
 
 
 def _fail_forecast(run: Run, gateway: Gateway, moment: Moment) -> None:
-    """Fail a run whose steps and validations are on record."""
+    """Fail a run whose steps and validations are on record, at each attempt."""
     _fail_all(run, gateway, _FAILURE, moment)
-    last = RunAttempt.objects.filter(run=run).order_by("-number")[0]
-    started = last.started_at
+    for attempt in run.attempts.all():
+        _record_forecast(attempt, run.asset)
+
+
+def _record_forecast(attempt: RunAttempt, forecast: Asset) -> None:
+    """Record the steps and the validations of an attempt at the forecast."""
+    started = attempt.started_at
     for place, (kind, name, state, error) in enumerate((
         ("setup", "model_server", "succeeded", ""),
         ("function", "delay_forecast", "failed", _NULLS),
         ("teardown", "stop_model_server", "succeeded", ""),
     )):  # fmt: skip
         AttemptStep.objects.update_or_create(
-            attempt=last, position=place,
+            attempt=attempt, position=place,
             defaults={
                 "kind": kind, "name": name, "state": state, "error": error,
                 "started_at": started + place * 6 * SECOND,
@@ -141,12 +162,12 @@ def _fail_forecast(run: Run, gateway: Gateway, moment: Moment) -> None:
     prices = Asset.objects.get(name="fuel_prices")
     for place, (of, when, name, passed, message) in enumerate((
         (prices, "inlet", "row_count(min=1)", True, "24 rows"),
-        (run.asset, "outlet", "row_count(min=1)", True, "912 rows"),
-        (run.asset, "outlet", "not_null('flight', 'expected_delay')", False,
+        (forecast, "outlet", "row_count(min=1)", True, "912 rows"),
+        (forecast, "outlet", "not_null('flight', 'expected_delay')", False,
          "14 of 912 rows have a null in 'expected_delay'."),
     )):  # fmt: skip
         ValidationResult.objects.create(
-            attempt=last, position=place, asset=of, when=when, name=name, severity="error",
+            attempt=attempt, position=place, asset=of, when=when, name=name, severity="error",
             passed=passed, evaluated=True, message=message,
             description="No row has a null in these columns." if "null" in name else "",
         )  # fmt: skip
@@ -159,9 +180,11 @@ def _make_overdue(now: datetime) -> None:
 
 
 def _make_late(now: datetime) -> None:
-    """Let a tick be overdue, as if the beat had failed."""
-    late = Schedule.objects.filter(producer__name="departures")
-    late.update(next_at=now - 20 * MINUTE)
+    """Let the last tick of a schedule, at minute 5, be overdue, as if the beat had failed."""
+    tick = now.replace(minute=5, second=0, microsecond=0)
+    # The clock may show less than five minutes, or too few for a tick that is overdue.
+    late_tick = tick if tick < now - 15 * MINUTE else tick - HOUR
+    Schedule.objects.filter(producer__name="departures").update(next_at=late_tick)
 
 
 def _receive_fuel_prices(user: User) -> None:

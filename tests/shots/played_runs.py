@@ -32,7 +32,7 @@ from tests.factories import outlet_of
 from tests.scheduling.scheduled_assets import begin
 
 _LOG = """\
-INFO  run {run} of {asset} begins: {count} partitions, first {first}
+INFO  run {run} of {asset} begins: {count} partition{plural}, first {first}
 INFO  Spark session opened in 0.4 s
 INFO  read upstream partitions in {read:.1f} s
 INFO  {rows:,} rows written
@@ -93,7 +93,8 @@ def write_log(attempt: Attempt, rows: int, more: str = "") -> None:
     keys = list(attempt.keys)
     text = _LOG.format(
         run=attempt.run.pk, asset=attempt.run.asset.name, count=len(keys) or 1, rows=rows,
-        first=keys[0] if keys else "the whole asset", read=1 + len(keys) / 50,
+        plural="s" * (len(keys) > 1), first=keys[0] if keys else "the whole asset",
+        read=1 + len(keys) / 50,
     )  # fmt: skip
     RunLog.objects.create(attempt=attempt.row, sequence=1, text=text + more)
 
