@@ -101,7 +101,26 @@ export class Graph {
   }
 
   tell() {
-    if (this.view && this.picture.elements.size) this.picture.tell(this.view, this.states);
+    if (!this.view || !this.picture.elements.size) return;
+    this.picture.tell(this.view, this.states);
+    this.showLegend();
+  }
+
+  // The legend has the marks and the states that the picture has.
+  showLegend() {
+    const nodes = [...this.view.nodes.values()];
+    const assets = nodes.filter((node) => !node.isFold).map((node) => this.model.assets[node.at]);
+    const isTrigger = ({ relations }) => ![...relations].some((at) => this.model.relations[at].inlet);
+    const has = {
+      paused: assets.some((asset) => asset.paused),
+      external: assets.some((asset) => asset.external),
+      trigger: this.view.edges.some(isTrigger),
+    };
+    const states = new Set(nodes.flatMap((node) => this.states.named(node.members.map((at) => this.model.assets[at].name))));
+    for (const entry of this.states.legend.querySelectorAll("[data-shows]")) entry.hidden = !has[entry.dataset.shows];
+    for (const entry of this.states.legend.querySelectorAll("[data-state]")) {
+      entry.hidden = states.size > 0 && !states.has(entry.dataset.state);
+    }
   }
 
   say(text) {

@@ -12,7 +12,7 @@ const mostCrossings = 1000;
 
 // Edges lead from left to right, or downwards: "along" is the axis of edges, with the size of nodes along it.
 const toTheRight = { rankdir: "LR", ranksep: 110, along: "x", across: "y", length: "width" };
-const downwards = { rankdir: "TB", ranksep: 40, along: "y", across: "x", length: "height" };
+const downwards = { rankdir: "TB", ranksep: 30, along: "y", across: "x", length: "height" };
 
 // The two sides of each column of nodes, by the middle of the column; of each row if edges lead downwards.
 function columnsOf(nodes, graph, { along, length }) {

@@ -73,6 +73,14 @@ export class States {
     return total;
   }
 
+  // The names of the states in which the picture shows some assets; none before the numbers are there.
+  named(names) {
+    if (!this.counts) return [];
+    const total = this.sum(names);
+    const urgent = this.looks.filter((look) => total[look.name] && look.name !== "complete");
+    return (urgent.length ? urgent : [this.summary(names).look]).map((look) => look.name);
+  }
+
   // The look of the most urgent state, and all states in words.
   summary(names) {
     if (!this.counts) return { look: null, text: "" };

@@ -92,6 +92,18 @@ def test_a_click_tells_the_state_and_what_becomes_stale(page: Page) -> None:
     expect(page.locator("#id_start")).to_have_value("2013-01-30")
 
 
+def test_the_legend_has_the_states_and_the_marks_of_the_picture(page: Page) -> None:
+    raw, clean, report = row("raw", "clean", "report")
+    record(raw, "2013", lambda n: "failed" if n < 3 else "materialized")
+    page.goto(GRAPH)
+    entries = page.locator("#graph-legend li:visible")
+    expect(entries).to_have_text(["Failed", "Missing"])
+    Asset.objects.filter(pk=clean.pk).update(paused=True)
+    AssetDependency.objects.filter(downstream=report).update(inlet=False, scheduling=True)
+    page.reload()
+    expect(entries).to_have_text(["Failed", "Missing", "Paused", "Dashed edge: trigger only"])
+
+
 def scale(page: Page) -> float:
     """Return the scale of the picture."""
     transform = page.locator("[data-layer]").get_attribute("transform") or ""
