@@ -1,4 +1,5 @@
-// On a narrow screen a row of a list is a card without a head: each cell names its column then.
+// On a narrow screen a row of a list is a card without a head: each cell names its column then. The first cell is
+// the name of the row; where it is a number, the page names the column.
 export function labelCells(root) {
   for (const table of root.querySelectorAll("table.as-cards:not([data-labelled])")) {
     table.dataset.labelled = "";
