@@ -43,13 +43,17 @@ SKIPPED = StateBadge(
 # Of a backfill, which has no missing partitions.
 UNCLAIMED = StateBadge("missing", "Waiting", "clock", "neutral", "Not claimed by a run yet.")
 
-OVERDUE = StateBadge("overdue", "Overdue", "alert-triangle", "bad", "Not materialized in time.")
+OVERDUE = StateBadge("overdue", "Overdue", "alarm", "bad", "Not materialized in time.")
 LATE = StateBadge("late", "Late", "hourglass", "warn", "Missing, and overdue soon.")
 
 PARTITION_LOOKS = (
     MISSING, LATE, OVERDUE, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED,
     SKIPPED,
 )  # fmt: skip
+
+# The order in which pages list the states of an asset, the most urgent state first; materialized
+# partitions need no attention.
+URGENT_FIRST = (FAILED, OVERDUE, LATE, RUNNING, QUEUED, STALE, CANCELED, SKIPPED, MISSING)
 
 # States of runs, attempts, partitions of runs, and backfills, beside the states of partitions.
 _LOOKS: dict[str, StateBadge] = {look.name: look for look in PARTITION_LOOKS} | {

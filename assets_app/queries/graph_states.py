@@ -1,6 +1,6 @@
 """Numbers of partitions of the assets in the graph, by state: few statements for all assets.
 
-A state that is counted in another way is one more entry of ``_COUNTERS``, and of `GRAPH_LOOKS`.
+A state that is counted in another way is one more entry of ``_COUNTERS``, and of `URGENT_FIRST`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,14 @@ from assets_app.queries.stale_counts import stale_counts
 from partitions_app.state_badges import (
     CANCELED,
     FAILED,
+    LATE,
     MISSING,
     OVERDUE,
     QUEUED,
     RUNNING,
     SKIPPED,
     STALE,
+    URGENT_FIRST,
     StateBadge,
 )
 from slicewise_server.web.statement_limits import statement_limit
@@ -34,10 +36,8 @@ COMPLETE = StateBadge("complete", "Complete", "check", "good", "All expected par
 NOTHING_DUE = StateBadge(
     "not-yet-due", "Nothing due yet", "hourglass", "neutral", "No partition is expected yet."
 )
-# The most urgent state first: an asset has the look of the first state that it has partitions in.
-GRAPH_LOOKS = (
-    FAILED, OVERDUE, RUNNING, QUEUED, MISSING, CANCELED, SKIPPED, STALE, COMPLETE,
-)  # fmt: skip
+# An asset has the look of the first state that it has partitions in.
+GRAPH_LOOKS = (*URGENT_FIRST, COMPLETE)
 
 # A graph that shows no stale counts is better than one that occupies the database.
 _LONGEST_MILLISECONDS = 1_500
@@ -80,7 +80,7 @@ def graph_states(assets: Sequence[Asset], now: datetime) -> GraphStates:
     return GraphStates(
         {
             asset.name: _numbers(asset, counts, expected_count(asset, now, firsts.get(asset.pk)))
-            | _overdue(late.get(asset.pk, NONE_LATE))
+            | _late(late.get(asset.pk, NONE_LATE))
             | {
                 state: numbers[asset.pk]
                 for state, numbers in further.items()
@@ -147,9 +147,12 @@ def _numbers(asset: Asset, counts: StateCounts, expected: int | None) -> dict[st
     return shown if expected is None else shown | {"expected": expected}
 
 
-def _overdue(late: LateCounts) -> dict[str, int]:
-    """Return the number of overdue partitions, which have no data: their state counts them too."""
-    return {OVERDUE.name: late.overdue} if late.overdue else {}
+def _late(late: LateCounts) -> dict[str, int]:
+    """Return the numbers of overdue and of late partitions, which have no data: their state counts
+    them too.
+    """
+    numbers = {OVERDUE.name: late.overdue, LATE.name: late.late}
+    return {state: number for state, number in numbers.items() if number}
 
 
 def _first_starts(assets: Sequence[Asset]) -> dict[int, datetime]:

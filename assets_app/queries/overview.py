@@ -22,7 +22,13 @@ from assets_app.queries.counts import HeldCounts, StateCounts
 from assets_app.queries.grid import expected_count
 from assets_app.queries.overdue import NONE_LATE, LateCounts, late_count_columns
 from assets_app.queries.stale_counts import StaleCount, stale_counts
-from assets_app.queries.state_shares import StateShare, divided_count, state_shares
+from assets_app.queries.state_shares import (
+    StateShare,
+    UrgentState,
+    divided_count,
+    state_shares,
+    urgent_states,
+)
 from assets_app.queries.strips import Strip, strips_of
 
 _NOTHING_STALE = StaleCount(0)
@@ -99,6 +105,15 @@ class AssetStatus:
         counted = [(state, self.counts.get(state, 0)) for state in order]
         others = [("retried", self.retried), ("missing", self.missing)]
         return [pair for pair in [*counted, *others] if pair[1]]
+
+    @property
+    def urgent_states(self) -> list[UrgentState]:
+        """The states that need attention, with their numbers, the most urgent state first."""
+        in_progress = {"running": self.running, "queued": self.queued}
+        late = {"overdue": self.late.overdue, "late": self.late.late}
+        return urgent_states(
+            self.counts | in_progress | late | {"missing": self.missing}, self.stale
+        )
 
     @property
     def shares(self) -> list[StateShare]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from assets_app.queries.counts import HeldCounts
 from assets_app.queries.stale_counts import StaleCount
+from partitions_app.state_badges import STALE, URGENT_FIRST, StateBadge
 
 
 class SharePart(NamedTuple):
@@ -13,6 +14,26 @@ class SharePart(NamedTuple):
     name: str
     number: int
     is_cut: bool = False
+
+
+class UrgentState(NamedTuple):
+    """A state that needs attention, and the number of partitions in the state; at least so many
+    where ``is_cut``.
+    """
+
+    look: StateBadge
+    number: int
+    is_cut: bool
+
+
+def urgent_states(counts: Mapping[str, int], stale: StaleCount) -> list[UrgentState]:
+    """Return the states that have partitions by ``counts``, the most urgent state first."""
+    numbers = {**counts, STALE.name: stale.number}
+    return [
+        UrgentState(look, number, look is STALE and stale.is_cut)
+        for look in URGENT_FIRST
+        if (number := numbers.get(look.name, 0))
+    ]
 
 
 class StateShare(NamedTuple):

@@ -125,3 +125,13 @@ def test_partitions_in_progress_that_are_not_expected_yet_are_counted_apart() ->
         ("missing", 4, ()),
     ]
     assert divided_count(shares) == 3
+
+
+def test_the_list_of_assets_shows_the_most_urgent_state_first(browser: Client, vera: User) -> None:
+    flights = asset("flights", DAILY_2013)
+    states = ["failed", "canceled", "skipped"]
+    record(flights, "2013-01-01..2013-01-03", lambda place: states[place])
+    materialize(MaterializeRequest(asset=flights, selection="2013-02-01..2013-02-04"), user=vera)
+    page = compact(page_at(browser, "/assets/")).split("<tbody>")[1]
+    words = re.findall(r"\d[\d,]* (?:failed|queued|canceled|skipped|missing)", page)
+    assert words == ["1 failed", "4 queued", "1 canceled", "1 skipped", "362 missing"]

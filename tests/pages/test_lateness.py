@@ -179,6 +179,8 @@ def test_the_graph_shows_overdue_partitions_before_missing_ones(browser: Client)
     assert counts["sales"]["overdue"] == 2
     assert counts["sales"]["missing"] == counts["sales"]["expected"] > 2
     assert "overdue" not in counts["visits"]
+    assert counts["visits"]["late"] == 2
+    assert numbered_states(counts["visits"])[0].words == "2 late"
     words = [state.words for state in numbered_states(counts["sales"] | {"failed": 3})]
     assert words[:2] == ["3 failed", "2 overdue"]
     page = compact(browser.get("/assets/graph/").content.decode())
