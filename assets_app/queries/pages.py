@@ -1,6 +1,7 @@
 """Queries for the pages of one asset, one partition and one run."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -83,8 +84,18 @@ class BundleRow(NamedTuple):
 
 
 def bundle_rows() -> list[BundleRow]:
-    """Return all bundles: two statements more for each broken one."""
-    return [_bundle_row(bundle) for bundle in bundles()]
+    """Return all bundles, those with errors first: two statements more for each broken one."""
+    rows = [_bundle_row(bundle) for bundle in bundles()]
+    return sorted(rows, key=lambda row: not row.has_errors)
+
+
+def last_bundle_check(rows: Sequence[BundleRow]) -> datetime | None:
+    """Return the time of the latest check of a bundle in force or with an error; None without any.
+
+    A bundle that the settings no longer name is not checked.
+    """
+    checked = [row.bundle for row in rows if row.bundle.current_version or row.has_errors]
+    return max((bundle.checked_at for bundle in checked if bundle.checked_at), default=None)
 
 
 def _bundle_row(bundle: Bundle) -> BundleRow:

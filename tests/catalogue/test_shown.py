@@ -1,18 +1,21 @@
 """The part of an asset's page on the file that declares the asset."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts_app.policy import Role
-from assets_app.catalogue.services import sync_bundle
+from assets_app.catalogue.services import retire_bundles, sync_bundle
 from assets_app.models import Asset, BundleVersion
+from assets_app.models import Bundle as BundleRow
 from assets_app.queries.pages import bundle_rows
 from tests.catalogue.conftest import Bundle
 from tests.clients import browser_of
 from tests.factories import person
-from tests.pages.markup import compact
+from tests.pages.markup import compact, page_at
 
 pytestmark = pytest.mark.django_db
 
@@ -97,6 +100,24 @@ def test_a_bundle_has_the_time_at_which_the_files_were_first_loaded(
     with django_assert_num_queries(3):
         (row,) = bundle_rows()
     assert row.failed_names == ["a.py"]
+
+
+def test_broken_bundles_come_first_and_a_sync_that_has_stopped_is_told(
+    bundle: Bundle, browser: Client
+) -> None:
+    sync_bundle("able", bundle(a=f"{HEADER}raw = Asset('raw')\n"))
+    sync_bundle("broken", bundle(a=f"{HEADER}1 / 0\n"))
+    sync_bundle("former", bundle(a=f"{HEADER}other = Asset('other')\n"))
+    retire_bundles({"able", "broken"})
+    assert [row.bundle.name for row in bundle_rows()] == ["broken", "able", "former"]
+    long_ago = timezone.now() - timedelta(hours=2)
+    BundleRow.objects.filter(name="able").update(checked_at=long_ago)
+    told = "The last check of all bundles was"
+    assert told not in page_at(browser, "/bundles/")
+    BundleRow.objects.filter(name="broken").update(checked_at=long_ago)
+    page_text = compact(page_at(browser, "/bundles/"))
+    assert told in page_text
+    assert "<code>beat</code>and<code>worker-bulk</code>run" in page_text
 
 
 def test_the_admin_site_counts_the_import_errors_of_a_bundle(bundle: Bundle) -> None:
