@@ -56,3 +56,16 @@ def recently_lost(workers: Sequence[GatewayStatus], now: datetime) -> list[Gatew
     """Return the workers that went offline within the last 24 hours."""
     lost = [worker for worker in workers if worker.state == GatewayState.LOST]
     return [worker for worker in lost if worker.gateway.last_seen > now - _NEWS]
+
+
+def troubled_first(workers: Sequence[GatewayStatus], now: datetime) -> list[GatewayStatus]:
+    """Return the workers: those that went offline within the last 24 hours, draining workers,
+    online workers, and then workers that are no longer in use.
+    """
+    lost = {worker.gateway.pk for worker in recently_lost(workers, now)}
+    ranks = {GatewayState.DRAINING: 1, GatewayState.WORKING: 2}
+
+    def rank(worker: GatewayStatus) -> int:
+        return 0 if worker.gateway.pk in lost else ranks.get(worker.state, 3)
+
+    return sorted(workers, key=rank)

@@ -1,8 +1,17 @@
-"""Why a queued run has not begun, in words: for the page of the run."""
+"""Why a queued run has not begun, in words: for the pages of the run and of the workers."""
 
 from datetime import datetime
+from typing import NamedTuple
 
-from assets_app.models import ACTIVE_STATES, Gateway, GroupKind, Run, RunState
+from assets_app.models import (
+    ACTIVE_STATES,
+    Gateway,
+    GroupKind,
+    Queue,
+    QueueHead,
+    Run,
+    RunState,
+)
 from assets_app.models.gateways import GatewayState
 from slicewise.texts import counted
 
@@ -45,3 +54,23 @@ def queue_wait_of(run: Run, now: datetime) -> str:
             f" keep {closed:,} of {counted(slots, 'slot')} closed."
         )
     return f"{slots:,} of {counted(slots, 'slot')} of the queue {run.queue} {verb} in use."
+
+
+class QueueWait(NamedTuple):
+    """A queued run, and the reason as a sentence; the reason is empty where the run begins soon."""
+
+    run_id: int
+    reason: str
+
+
+def oldest_wait_of(queue: Queue, now: datetime) -> QueueWait | None:
+    """Return the oldest ready run of a queue; None if dispatch knows no ready run.
+
+    Seven statements at most: dispatch keeps one head for each group, so that the number of queued
+    runs does not matter.
+    """
+    heads = QueueHead.objects.filter(queue=queue).order_by("run_id")
+    run_id = heads.values_list("run_id", flat=True).first()
+    runs = Run.objects.select_related("group", "producer_version__producer__current_version")
+    run = runs.filter(pk=run_id, state=RunState.QUEUED).first() if run_id else None
+    return QueueWait(run.pk, queue_wait_of(run, now)) if run else None

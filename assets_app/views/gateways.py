@@ -10,14 +10,15 @@ from django.views.decorators.http import require_safe
 from assets_app.models import Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
-from assets_app.queries.gateways import GatewayStatus, gateway_statuses
+from assets_app.queries.gateways import GatewayStatus, gateway_statuses, troubled_first
+from assets_app.queries.queue_waits import oldest_wait_of
 from slicewise_server.web.listing import unchanged, version_of
 
 
 @login_required
 @require_safe
 def gateways(request: HttpRequest) -> HttpResponse:
-    """Render all workers that have ever registered, by name."""
+    """Render all workers that have ever registered, workers in trouble first."""
     return render(request, "assets_app/gateways.html", _context())
 
 
@@ -32,14 +33,17 @@ def gateways_listed(request: HttpRequest) -> HttpResponse:
 
 
 def _context() -> dict[str, Any]:
-    rows = gateway_statuses(list(Gateway.objects.all()), database_now())
+    now = database_now()
+    rows = troubled_first(gateway_statuses(list(Gateway.objects.all()), now), now)
     queued = Run.objects.filter(state=RunState.QUEUED)
     queues = [
         {
+            "name": queue.value,
             "label": queue.label,
             "slots": sum(row.gateway.slots for row in _working(rows, queue)),
             "free": sum(row.free for row in _working(rows, queue)),
             "waiting": queued.filter(queue=queue).count(),
+            "oldest": oldest_wait_of(queue, now),
         }
         for queue in Queue
     ]

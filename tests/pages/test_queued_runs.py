@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from assets_app.execution.queue.queue_heads import refresh_heads
 from assets_app.models import Asset, Gateway, ProducerVersion, Run, RunGroup, RunState
 from assets_app.queries.queue_waits import queue_wait_of
 from tests.execution.conftest import make_gateway
@@ -89,3 +90,19 @@ def test_a_run_waits_for_the_time_of_its_retry(flights: Asset) -> None:
 
 def test_only_a_queued_run_waits_for_its_turn(flights: Asset) -> None:
     assert wait_of(recorded_run(flights, RunState.RUNNING)) == ""
+
+
+def test_the_page_of_workers_tells_why_the_oldest_run_of_a_queue_waits(
+    browser: Client, flights: Asset
+) -> None:
+    run, _ = (recorded_run(flights, RunState.QUEUED) for _ in range(2))
+    refresh_heads(timezone.now())
+    address = f'href="/runs/?state=queued&amp;queue={run.queue}"'
+    assert address in page_at(browser, "/gateways/")
+    make_gateway(run.queue)
+    recorded_run(flights, RunState.RUNNING)
+    Gateway.objects.update(slots=1)
+    page = compact(page_at(browser, "/gateways/"))
+    assert f'Oldest:<a href="/runs/{run.pk}/">run {run.pk}</a>. {wait_of(run)}' in page
+    Gateway.objects.update(slots=9)
+    assert "Oldest:" not in page_at(browser, "/gateways/")

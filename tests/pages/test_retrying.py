@@ -176,6 +176,10 @@ def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
     assert "<b>2</b> of 3 slots free" in text
     assert "No workers on this queue" in text
     assert 'href="/gateways/" aria-current="page"' in text
+    record_gateway("old", silent_seconds=90_000)
+    shown = re.findall(r'<span class="key nowrap">(\w+)</span>', page_at(browser, "/gateways/"))
+    assert shown == ["gone", "going", "fine", "ended", "old"]
+    assert "check its process and log on the host" in text
 
 
 def test_the_page_of_workers_answers_nothing_until_something_has_changed(
