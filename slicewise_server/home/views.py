@@ -119,6 +119,7 @@ def _work_context(now: datetime) -> dict[str, Any]:
         "more_overdue_ticks": max(len(ticks) - _MOST_ASSETS, 0),
         "truncations": recent_truncations(now),
         "next_ticks": next_ticks(now, _MOST_NEXT_TICKS),
+        "late_ticks": overdue[:_MOST_NEXT_TICKS],
         "any_asset": assets.declared > 0,
     }
 

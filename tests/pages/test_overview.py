@@ -105,7 +105,7 @@ def test_every_tile_counts_what_the_list_behind_it_shows(browser: Client, flight
     assert "scheduled 1 of 1" in sections(browser)
 
 
-def test_the_earliest_ticks_to_come_are_listed(browser: Client) -> None:
+def test_overdue_ticks_and_the_earliest_ticks_to_come_are_listed(browser: Client) -> None:
     assert "Next ticks" not in page_at(browser, "/")
     soon = timezone.now() + timedelta(minutes=5)
     for place, name in enumerate(("sixth", "b", "d", "c", "a", "e", "resting", "past")):
@@ -118,7 +118,10 @@ def test_the_earliest_ticks_to_come_are_listed(browser: Client) -> None:
     page = compact(page_at(browser, "/"))
     listed = page[page.index("Next ticks") :]
     listed = listed[: listed.index("</section>")]
-    assert re.findall(r'href="/assets/(\w+)/\?tab=schedule"', listed) == ["b", "d", "c", "a", "e"]
+    names = re.findall(r'href="/assets/(\w+)/\?tab=schedule"', listed)
+    assert names == ["past", "b", "d", "c", "a", "e"]
+    assert listed.count("Overdue</span>") == 1
+    assert "<code>beat</code>and<code>worker-control</code>run." in attention(browser)
 
 
 def test_overdue_ticks_are_told_beside_overdue_partitions(browser: Client, flights: Asset) -> None:
