@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -16,6 +15,7 @@ from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action
 from assets_app.execution.request.retrying import Code, rerun, retry_run, retry_runs
 from assets_app.models import Run, RunState
+from assets_app.queries.code_choices import code_choice_of_runs
 from assets_app.queries.error_groups import runs_failed_alike, unresolved_failures
 from assets_app.views.run_filters import read_instant
 from slicewise.texts import counted
@@ -32,9 +32,9 @@ MOST_LISTED = 200
 @posts_need(Action.MATERIALIZE)
 def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then queue the run again."""
-    run = get_object_or_404(_listed(), pk=pk)
+    run = get_object_or_404(Run.objects.listed(), pk=pk)
     if request.method != "POST":
-        return render(request, "assets_app/run_retry.html", {"run": run, **_versions(run)})
+        return render(request, "assets_app/run_retry.html", _context(run))
     try:
         retry_run(run, code=_code(request), user=person_of(request))
         messages.success(request, f"Retrying run {pk}.")
@@ -48,9 +48,9 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
 @posts_need(Action.MATERIALIZE)
 def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then create a new run of the same partitions and show that run."""
-    run = get_object_or_404(_listed(), pk=pk)
+    run = get_object_or_404(Run.objects.listed(), pk=pk)
     if request.method != "POST":
-        return render(request, "assets_app/run_rerun.html", {"run": run, **_versions(run)})
+        return render(request, "assets_app/run_rerun.html", _context(run))
     try:
         group = rerun(run, code=_code(request), user=person_of(request))
     except InvalidRequest as refused:
@@ -76,8 +76,13 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
         messages.error(request, "No run selected.")
         return redirect("assets:runs")
     if request.method != "POST":
-        runs = list(_listed().filter(pk__in=ids).order_by("-id")[: MOST_SHOWN + 1])
-        context = {"runs": runs[:MOST_SHOWN], "ids": ids, "runs_cut": len(runs) > MOST_SHOWN}
+        runs = list(Run.objects.listed().filter(pk__in=ids).order_by("-id")[: MOST_SHOWN + 1])
+        context = {
+            "runs": runs[:MOST_SHOWN],
+            "ids": ids,
+            "runs_cut": len(runs) > MOST_SHOWN,
+            "choice": code_choice_of_runs(ids),
+        }
         return render(request, "assets_app/runs_retry.html", context)
     try:
         retried = retry_runs(ids, code=_code(request), user=person_of(request))
@@ -128,17 +133,8 @@ def _unresolved_ids(like: str, since: datetime) -> list[int]:
     return [pk for group in unresolved_failures(since) for pk in group.retryable_ids]
 
 
-def _listed() -> QuerySet[Run]:
-    rows = Run.objects.listed().select_related(
-        "producer_version", "asset__producer__current_version"
-    )
-    return rows.defer("producer_version__source", "asset__producer__current_version__source")
-
-
-def _versions(run: Run) -> dict[str, Any]:
-    producer = run.asset.producer
-    newest = producer.current_version if producer else None
-    return {"newest": newest if newest and newest.pk != run.producer_version_id else None}
+def _context(run: Run) -> dict[str, Any]:
+    return {"run": run, "choice": code_choice_of_runs([run.pk])}
 
 
 def _code(request: HttpRequest) -> str:

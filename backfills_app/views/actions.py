@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts_app.page_policy import person_of
 from accounts_app.policy import Action, require_for_some
+from assets_app.queries.code_choices import code_choice
 from backfills_app.forms import ChangeForm
 from backfills_app.models import Backfill
 from backfills_app.queries.retry_skips import retry_skips
@@ -198,12 +199,14 @@ def _confirmation_page(
 
 
 def _retry_context(backfill: Backfill) -> dict[str, Any]:
-    """Return the numbers of partitions that a retry takes, and the sentences on partitions that the
-    retry skips.
+    """Return the choice of the code, the numbers of partitions that a retry takes, and the
+    sentences on partitions that the retry skips.
     """
     retryable = retryable_counts(backfill)
     skips, canceled_skips = retry_skips(backfill)
+    rows = backfill.assets.values_list("producer_version", "asset__producer__current_version")
     return {
+        "choice": code_choice(rows.order_by()),
         "retryable": retryable,
         "skips_text": skips.text(retryable.failed),
         "canceled_skips_text": canceled_skips.text(retryable.canceled),

@@ -5,7 +5,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from assets_app.models import Asset, AssetPartition, Run, RunGroup, RunPartition, RunState
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunPartition,
+    RunState,
+)
 
 
 def recorded_run(of: Asset, state: RunState, selection: str = "2013-01-05", **fields: Any) -> Run:
@@ -45,3 +53,16 @@ def failed_partition(
     )  # fmt: skip
     RunPartition.objects.create(run=run, partition=partition, position=0, state="failed")
     return run
+
+
+def renewed_code(of: Asset, digest: str = "f") -> ProducerVersion:
+    """Put another version of the function of the asset in force."""
+    producer = of.producer
+    assert producer
+    version = producer.current_version
+    assert version
+    version.pk, version.digest = None, digest * 64
+    version.save()
+    producer.current_version = version
+    producer.save()
+    return version

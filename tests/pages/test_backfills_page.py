@@ -25,7 +25,7 @@ from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
 from tests.pages.markup import compact, page_at, polled_address
-from tests.pages.run_records import recorded_run
+from tests.pages.run_records import recorded_run, renewed_code
 from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
@@ -368,8 +368,12 @@ def test_failed_partitions_are_retried_after_a_page_that_asks_for_the_code_versi
     assert "Retry failed" not in page_of(browser, january)
     runs_of(january, "failed", 2, error="no")
     assert f"/backfills/{january.pk}/retry/" in page_of(browser, january)
+    assert "Code unchanged." in page_at(browser, f"/backfills/{january.pk}/retry/")
+    renewed_code(january.asset)
     text = browser.get(f"/backfills/{january.pk}/retry/").content.decode()
     assert 'value="newest"' in text
+    assert re.search("Latest.*ffffffffffff", words_of(text))
+    assert "Retry 2 partitions" in words_of(text)
     assert "2 failed" in text
     browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
     backfill_asset = january.assets.get()

@@ -19,6 +19,7 @@ from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset, person
 from tests.gateways import record_attempt, record_gateway
 from tests.pages.markup import compact, page_at, polled_address
+from tests.pages.run_records import renewed_code
 
 pytestmark = pytest.mark.django_db
 
@@ -57,14 +58,10 @@ def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: 
 
 def test_the_code_is_chosen_where_it_has_changed(browser: Client, flights: Asset) -> None:
     run = canceled(flights)[0]
-    assert flights.producer
-    version = flights.producer.current_version
-    assert version
-    version.pk, version.digest = None, "f" * 64
-    version.save()
-    flights.producer.current_version = version
-    flights.producer.save()
+    assert "Code unchanged." in page_at(browser, f"/runs/retry/?run={run.pk}")
+    version = renewed_code(flights)
     assert "ffffffffffff" in page_at(browser, f"/runs/{run.pk}/retry/")
+    assert "ffffffffffff" in page_at(browser, f"/runs/retry/?run={run.pk}")
     follow(browser, f"/runs/{run.pk}/retry/", {"code": "newest"})
     run.refresh_from_db()
     assert run.producer_version == version
@@ -145,6 +142,23 @@ def test_a_viewer_is_offered_nothing_and_refused(flights: Asset) -> None:
         assert client.post(address, {"run": [run.pk]}).status_code == 403
     run.refresh_from_db()
     assert run.state == RunState.CANCELED
+
+
+def test_the_choice_for_several_runs_names_the_functions_with_newer_code(
+    browser: Client, flights: Asset
+) -> None:
+    named = f"run={canceled(flights)[0].pk}"
+    for name in ("delays", "routes", "untouched"):
+        other = asset(name, DAILY_2013)
+        named += f"&run={canceled(other)[0].pk}"
+        if name == "routes":
+            renewed_code(other)
+    address = f"/runs/retry/?{named}"
+    page = compact(page_at(browser, address))
+    assert "of each run" in page
+    assert '(newer code of routes:<span class="key">ffffffffffff</span>' in page
+    renewed_code(flights)
+    assert "(newer code of 2 functions: raw_flights, routes)" in compact(page_at(browser, address))
 
 
 def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
