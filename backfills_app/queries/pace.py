@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # an audit entry may be a little ahead of the database's.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last, recent.idle, recent.idle_until_now,
+    recent.ended, unfinished.working_since,
     unfinished.running, unfinished.number - unfinished.running, unfinished.running_partitions,
     coalesce(cardinality(unfinished.dispatched), 0)
 FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERAL (
@@ -27,6 +28,8 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
     ) AS running, coalesce(sum(run.partition_count) FILTER (
         WHERE run.state IN ('running', 'publishing', 'canceling')
     ), 0) AS running_partitions,
+        min(run.started_at)
+            FILTER (WHERE run.state IN ('running', 'publishing', 'canceling')) AS working_since,
         min(coalesce(run.queued_at, run.created_at))
             FILTER (WHERE run.state IN ('queued', 'dispatched')) AS queued_at,
         array_agg(run.id) FILTER (WHERE run.state = 'dispatched') AS dispatched
@@ -50,7 +53,7 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
 ) AS audited, LATERAL (
     SELECT sum(run.partition_count) AS partitions,
         min(run.started_at) FILTER (WHERE run.ended_at IS NOT NULL) AS first,
-        max(run.ended_at) AS last,
+        max(run.ended_at) AS last, count(run.ended_at) AS ended,
         sum(run.idle) FILTER (WHERE NOT run.is_now) AS idle,
         sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
     FROM (
@@ -109,6 +112,10 @@ _FEWEST_FOR_A_RATE = 3
 # had ended before a retry, of the backfill or of a run. Other such times are waits, for a slot or a
 # worker, and count.
 _IDLE = timedelta(minutes=1)
+# No run has ended for long if runs at work have taken so many times as long as ended runs did.
+_LONG_FACTOR = 2
+_FEWEST_AT_WORK = 5
+_SHORTEST_SILENCE = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,8 @@ class Pace:
     """The recent pace of a backfill: the number of partitions that its latest runs materialized or
     failed, in how many seconds; the number of runs that take a slot, the number of queued runs, the
     number of partitions of runs that have begun, and the number of dispatched runs, which take a
-    slot and have not begun.
+    slot and have not begun. ``silent_since`` is the end of the last run, where runs at work should
+    have ended long ago at this pace.
     """
 
     partitions: int = 0
@@ -125,6 +133,7 @@ class Pace:
     queued: int = 0
     running_partitions: int = 0
     dispatched: int = 0
+    silent_since: datetime | None = None
 
     @property
     def per_second(self) -> float | None:
@@ -147,16 +156,26 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
         cursor.execute(_PACES, facts)
         rows = cursor.fetchall()
     paces = {}
-    for group_id, partitions, first, last, idle, idle_until_now, *numbers in rows:
+    for group_id, partitions, first, last, idle, idle_until_now, ended, since, *numbers in rows:
         backfill, running = by_group[group_id], numbers[0]
-        seconds = 0.0
+        seconds, is_silent = 0.0, False
         if first and last:
             until, idle = last, idle or timedelta(0)
+            if since and not backfill.ended:
+                is_silent = now - max(last, since) > _long((last - first - idle) / ended, running)
             if running and not backfill.ended:
                 until, idle = now, idle + (idle_until_now or timedelta(0))
             seconds = max((until - first - idle).total_seconds(), 0.1)
-        paces[backfill.pk] = Pace(partitions or 0, seconds, *numbers)
+        silent_since = last if is_silent else None
+        paces[backfill.pk] = Pace(partitions or 0, seconds, *numbers, silent_since=silent_since)
     return paces
+
+
+def _long(time_per_run: timedelta, running: int) -> timedelta:
+    """Return the time after which a run should have ended, while so many runs are at work at once
+    and one has ended in each ``time_per_run``: a run takes the product of both.
+    """
+    return max(_LONG_FACTOR * max(running, _FEWEST_AT_WORK) * time_per_run, _SHORTEST_SILENCE)
 
 
 _RUNNING_BY_ASSET = """

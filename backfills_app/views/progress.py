@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillAsset, BackfillState
 from backfills_app.queries.counts import Counts, counts_of
 from backfills_app.queries.pace import Pace, paces_of, running_by_asset
 from backfills_app.queries.pauses import Pause, pauses_of
-from partitions_app.templatetags.slicewise_pages import duration
+from partitions_app.templatetags.slicewise_pages import rounded_duration
 
 _UNKNOWN = Pace()
 
@@ -55,7 +55,8 @@ class Progress:
         )
         settings_text = ".".join(str(value) for value in settings)
         runs = f"{self.pace.running}.{self.pace.queued}.{self.running}.{self.pace.dispatched}"
-        return f"{backfill.pk}.{backfill.state}.{numbers}.{runs}.{settings_text}.{self.left_text}"
+        time_left = f"{self.left_text}.{self.silent_since}"
+        return f"{backfill.pk}.{backfill.state}.{numbers}.{runs}.{settings_text}.{time_left}"
 
     @property
     def running(self) -> int:
@@ -82,8 +83,13 @@ class Progress:
 
     @property
     def left_text(self) -> str:
-        """The time left in words; empty where unknown, and while no run starts."""
-        return duration(self.left) if self.left is not None else ""
+        """The time left in words, rounded; empty where unknown, and while no run starts."""
+        return rounded_duration(self.left) if self.left is not None else ""
+
+    @property
+    def silent_since(self) -> datetime | None:
+        """The end of the last run, where no run has ended for much longer than the pace says."""
+        return self.pace.silent_since
 
     @property
     def running_text(self) -> str:
@@ -101,9 +107,9 @@ class Progress:
     @property
     def rate(self) -> str:
         """The rate in partitions per second or minute, with the unit; empty where too few have
-        ended, and where none was materialized.
+        ended, where none was materialized, and where no run has ended for long.
         """
-        if not self.per_second or not self.counts.succeeded:
+        if not self.per_second or not self.counts.succeeded or self.silent_since:
             return ""
         if self.per_second >= 1:
             return f"{self.per_second:.1f} partitions/s"
@@ -111,8 +117,10 @@ class Progress:
 
     @property
     def left(self) -> timedelta | None:
-        """The time left at this rate; None where unknown."""
-        if not self.per_second or self.backfill.ended or self.backfill.group.paused:
+        """The time left at this rate; None where unknown, and where no run has ended for long."""
+        if not self.per_second or self.silent_since:
+            return None
+        if self.backfill.ended or self.backfill.group.paused:
             return None
         return timedelta(seconds=self.counts.left / self.per_second)
 

@@ -153,6 +153,17 @@ def duration(span: timedelta | float | None) -> str:
     return " ".join(f"{count} {unit}" for count, unit in unit_counts[first : first + 2] if count)
 
 
+def rounded_duration(span: timedelta) -> str:
+    """Render an estimated duration in whole minutes, or tens of minutes if the estimate is longer
+    than an hour: ``about 55 min``, ``about 3 h 20 min``.
+    """
+    minutes = span.total_seconds() / 60
+    if minutes < 1:
+        return "less than 1 min"
+    step = 1 if minutes < 60 else 10 if minutes < 24 * 60 else 60
+    return f"about {duration(timedelta(minutes=step * round(minutes / step)))}"
+
+
 @register.filter
 def lasted(started: datetime | None, ended: datetime | None) -> str:
     """Render the duration of a run or an attempt, until now for an unfinished one."""

@@ -21,6 +21,7 @@ from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.services import pause_backfill, resume_backfill
 from backfills_app.views.timeline import COLUMNS, timeline_of
+from partitions_app.templatetags.slicewise_pages import rounded_duration
 from slicewise import PartitionByInterval
 from tests.factories import DAILY_2013, asset, person
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
@@ -132,6 +133,36 @@ def test_the_pace_of_a_backfill_without_progress_slows_down(january: Backfill) -
     assert fast
     assert slow
     assert slow < fast / 10
+
+
+def test_a_backfill_in_which_no_run_ends_tells_since_when_in_place_of_its_pace(
+    browser: Client, january: Backfill
+) -> None:
+    ended = runs_of(january, "succeeded", 10, seconds=20.0)
+    working = runs_of(january, "running", 2)
+    text = words_of(page_of(browser, january))
+    assert "Last run ended" not in text
+    assert re.search(r"(about \d+|less than 1) min left", text)
+    moved(ended, 1)
+    moved(working, 1)
+    text = words_of(page_of(browser, january))
+    assert "Last run ended" in text
+    assert "partitions/min" not in text
+    assert "min left" not in text
+    assert "Last run ended" in words_of(page_at(browser, "/backfills/"))
+    moved(working, -0.99)
+    assert "Last run ended" not in words_of(page_of(browser, january))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (12, "less than 1 min"), (3_338, "about 56 min"), (11_900, "about 3 h 20 min"),
+        (180_000, "about 2 d 2 h"), (86_380, "about 1 d"),
+    ],
+)  # fmt: skip
+def test_a_time_left_is_rounded(seconds: float, text: str) -> None:
+    assert rounded_duration(timedelta(seconds=seconds)).replace("\N{NO-BREAK SPACE}", " ") == text
 
 
 def moved(runs: list[Run], hours: float) -> None:
