@@ -29,7 +29,9 @@ def wait_of(run: Run) -> str:
 def test_a_queued_run_tells_the_first_reason_that_holds(browser: Client, flights: Asset) -> None:
     run = recorded_run(flights, RunState.QUEUED)
     assert wait_of(run) == f"No worker of the queue {run.queue} is online."
-    assert wait_of(run) in compact(page_at(browser, f"/runs/{run.pk}/"))
+    page = compact(page_at(browser, f"/runs/{run.pk}/"))
+    assert wait_of(run) in page
+    assert page.index(wait_of(run)) < page.index("Cancel…")
     make_gateway(run.queue)
     assert wait_of(run) == ""
     Gateway.objects.update(spark_away_since=timezone.now())
