@@ -1,6 +1,6 @@
 """The preview of a plan in words: the outcome for the partitions of each asset."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -22,6 +22,7 @@ from partitions_app.templatetags.slicewise_pages import duration
 
 _SKIPPED = "skip"
 _AGAIN = "run again"
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class AssetPlan:
 def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
     """Return the context of the preview."""
     running = _with_runs(plan.assets)
+    assets = [_asset_plan(planned, existing) for planned in plan.assets]
     return {
         "plan": plan,
         "layers": [layer for layer in map(_with_runs, plan.layers) if layer],
@@ -77,8 +79,9 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
         "also_materialized": sorted(
             {name for planned in running for name in planned.materialized_with}
         ),
-        "assets": [_asset_plan(planned, existing) for planned in plan.assets],
-        "time": time_in_words(plan.estimate),
+        "without_runs": _without_runs(assets) if running else {},
+        "assets": assets,
+        "time": time_in_words(plan.estimate, _without_estimate(running)),
     }
 
 
@@ -109,10 +112,31 @@ def _with_runs(assets: Iterable[PlannedAsset]) -> list[PlannedAsset]:
     return [planned for planned in assets if planned.runs]
 
 
-def time_in_words(estimate: Estimate | None) -> str:
-    """Return the estimated duration in words, with the spread of past runs."""
+def _without_runs(assets: Iterable[AssetPlan]) -> dict[str, list[str]]:
+    """Return the names of the assets without runs, by the outcome of most of their partitions."""
+    names: dict[str, list[str]] = {}
+    for asset_plan in assets:
+        if not asset_plan.planned.runs:
+            reason = max(asset_plan.lines, key=lambda line: line.number, default=None)
+            label = reason.label.lower() if reason else "no partitions"
+            names.setdefault(label, []).append(asset_plan.planned.asset.name)
+    return names
+
+
+def _without_estimate(running: Iterable[PlannedAsset]) -> list[str]:
+    return [planned.asset.name for planned in running if planned.estimate is None]
+
+
+def time_in_words(estimate: Estimate | None, unknown_names: Sequence[str] = ()) -> str:
+    """Return the estimated duration in words, with the spread of past runs; without an estimate,
+    the names of the assets that have too few runs.
+    """
     if estimate is None:
-        return "Not enough run history for an estimate"
+        names = ", ".join(unknown_names[:_MOST_NAMES])
+        of_assets = f" of {names}" if names else ""
+        more_count = len(unknown_names) - _MOST_NAMES
+        and_more = f" and {more_count:,} more" if more_count > 0 else ""
+        return f"Not enough run history{of_assets}{and_more} for an estimate"
     about = f"about {duration(timedelta(seconds=estimate.seconds))}"
     low, high = (duration(timedelta(seconds=seconds)) for seconds in (estimate.low, estimate.high))
     if low == high:
@@ -178,6 +202,6 @@ def _strategy(strategy: str | int) -> str:
         case "partition":
             return "one partition per run"
         case "range":
-            return "single run"
+            return ""
         case _:
             return f"up to {strategy:,} partitions per run"

@@ -16,7 +16,7 @@ from slicewise import PartitionByInterval, PartitionBySequence, PartitionDefinit
 from slicewise_server.web.request_errors import InvalidRequest
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, definition_of, person
 from tests.pages.backfill_records import written_backfill
-from tests.pages.markup import compact
+from tests.pages.markup import compact, page_at
 from tests.partition_records import record
 
 pytestmark = pytest.mark.django_db
@@ -333,7 +333,26 @@ def test_the_preview_links_to_the_missing_upstream_partitions(browser: Client) -
 
 def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
-    assert "Not enough run history" in preview(browser, **typed())
+    text = preview(browser, **typed())
+    assert "Not enough run history of raw_flights for an estimate" in text
+
+
+def test_the_preview_names_the_assets_of_which_nothing_runs(browser: Client) -> None:
+    flights = asset("raw_flights", DAILY_2013, options={"strategy": "range"})
+    follower("delays", "raw_flights")
+    sent = several(assets=["raw_flights", "delays"])
+    assert "No runs of" not in preview(browser, **sent)
+    record(flights, "2013-01-01..2013-01-31")
+    text = compact(preview(browser, **sent))
+    assert "in<b>31</b>runs of<b>1</b>asset" in text
+    assert "No runs of raw_flights: materialized." in text
+    assert "of delays for an estimate" in text
+    assert "Inclusive, in the past." in page_at(browser, "/backfills/new/")
+
+
+def test_a_single_run_is_told_once(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    assert "<td>in 1 run</td>" in compact(preview(browser, **typed(strategy="range")))
 
 
 def test_the_preview_says_what_would_be_refused_by_the_name_of_its_field(browser: Client) -> None:
