@@ -43,8 +43,9 @@ def named_selection(dataset: ReceivedDataset, matched: MatchedAsset) -> str:
             raise PartitionsNotNamed(f"{folder} is no partition of {asset.name}.")
         return _text([key], definition)
     raise PartitionsNotNamed(
-        f"{asset.name} is partitioned, and the event names no partitions: neither the facet"
-        f" {PARTITIONS}, nor the facet subset, nor the name of the dataset."
+        f"{asset.name} is partitioned, and the event names no partitions. Add the facet"
+        f" `{PARTITIONS}` or `subset` to the output, or the folder of the partition to the name of"
+        " the dataset."
     )
 
 
@@ -60,7 +61,7 @@ def _of_condition(
             raise WrongPartitions(f"{folder} is no partition of {matched.asset.name}.")
         keys.append(key)
     if not keys:
-        raise PartitionsNotNamed("The facet subset names no partitions.")
+        raise PartitionsNotNamed("The facet `subset` names no partitions.")
     return _text(keys, definition)
 
 
@@ -77,7 +78,7 @@ def _folders(
         return
     if condition["type"] != "partition":
         raise PartitionsNotNamed(
-            "Of the facet subset, conditions of the types partition and location are read."
+            "Of the facet `subset`, conditions of the types `partition` and `location` are read."
         )
     names = dimension_names(definition)
     for partition in condition["partitions"]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 PREFIX = "OPENLINEAGE__TRANSPORT"
 _DYNAMIC_PREFIX = "OPENLINEAGE__"
@@ -64,6 +65,20 @@ def transport_problem(env: Mapping[str, str]) -> str:
     if not transport.get("type"):
         return "" if env.get("OPENLINEAGE_URL") else _sentence_about("type", "", "")
     return next(_problems(transport, env), "")
+
+
+def receiver_name(env: Mapping[str, str]) -> str:
+    """Return the host of the receiver, without credentials, or the type of a transport without an
+    address; empty where the settings name none.
+    """
+    file = settings_file(env)
+    try:
+        transport = _merged(_transport_in(env), _transport_of(file) if file else None)
+        values = transport if isinstance(transport, dict) else {}
+        url = str(values.get("url") or env.get("OPENLINEAGE_URL", ""))
+        return urlsplit(url).netloc.rpartition("@")[2] or str(values.get("type") or "")
+    except ValueError:
+        return ""
 
 
 def _problems(transport: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """The page of lineage: events to send, writes of other tools, and edges between datasets."""
 
+import os
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from assets_app.queries.clock import database_now
 from assets_app.queries.lookups import asset_named
 from slicewise_server.lineage.client_settings import sends_events
 from slicewise_server.lineage.edges_of_datasets import MOST_EDGES
@@ -20,6 +23,7 @@ from slicewise_server.lineage.models import (
     ReceivedWrite,
     TruncatedJob,
 )
+from slicewise_server.lineage.transport_settings import receiver_name
 from slicewise_server.web.listing import page_of_rows, unchanged, version_of
 
 _TABS = (("sent", "Events"), ("received", "Received writes"), ("edges", "Edges"))
@@ -30,6 +34,8 @@ _MOST_EDGES = 50
 _MOST_JOBS = 5
 _SIZE = 25
 _SHOWN_CHARACTERS = 250
+# Events are sent every five seconds, many at once.
+_LATE_AFTER = timedelta(minutes=5)
 
 
 @login_required
@@ -67,9 +73,15 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     receiver = LineageReceiver.objects.filter(pk=LineageReceiver.ROW_ID).first()
     waiting = LineageEvent.objects.filter(sent_at__isnull=True).order_by()
     waiting_count = waiting[:_MOST_COUNTED].count()
+    # A refused event waits for its next try.
+    unsent = waiting.filter(not_before__isnull=True).order_by("id")
+    oldest_at = unsent.values_list("at", flat=True).first()
+    is_late = oldest_at is not None and oldest_at < database_now() - _LATE_AFTER
     truncated_jobs = list(TruncatedJob.objects.all()[: _MOST_JOBS + 1]) if tab == "edges" else []
     polled_values = [
         waiting_count,
+        is_late,
+        oldest_at,
         [(row.pk, row.number) for row in truncated_jobs],
         receiver and (receiver.failures, receiver.error),
         [_polled(row) for row in page.items],
@@ -84,7 +96,10 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "most_edges": MOST_EDGES,
         "receiver": receiver,
         "sends_events": sends_events(),
+        "receiver_name": receiver_name(os.environ),
         "waiting_count": waiting_count,
+        "oldest_at": oldest_at,
+        "is_late": is_late,
         "waiting_beyond": waiting_count == _MOST_COUNTED,
         "namespace": settings.OPENLINEAGE_NAMESPACE,
         "version": version_of(polled_values),

@@ -20,7 +20,7 @@ from slicewise_server.lineage import event_client
 from slicewise_server.lineage.checks import TAG
 from slicewise_server.lineage.client_settings import sends_events
 from slicewise_server.lineage.event_session import EventSession
-from slicewise_server.lineage.transport_settings import transport_problem
+from slicewise_server.lineage.transport_settings import receiver_name, transport_problem
 from slicewise_server.stack import doctor
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -215,3 +215,23 @@ def test_no_process_starts_with_an_incomplete_transport(monkeypatch: pytest.Monk
     )
     assert prepare.returncode == 1
     assert "OpenLineage's transport has no type" in prepare.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, ""),
+        ({"OPENLINEAGE_URL": "http://user:secret@marquez:5000/api"}, "marquez:5000"),
+        ({"OPENLINEAGE__TRANSPORT__TYPE": "kafka"}, "kafka"),
+        ({"OPENLINEAGE__TRANSPORT__URL": "https://[broken"}, ""),
+    ],
+)
+def test_the_receiver_is_named_without_credentials(
+    variables: dict[str, str], expected: str
+) -> None:
+    assert receiver_name(variables) == expected
+
+
+def test_the_file_names_the_receiver(tmp_path: Path) -> None:
+    (tmp_path / "openlineage.yml").write_text(FILE)
+    assert receiver_name({}) == "localhost:9"

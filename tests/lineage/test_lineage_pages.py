@@ -89,6 +89,36 @@ def test_events_show_what_waits_and_what_the_receiver_answered(
     assert "Run " in text_of(browser, f"{PAGE}?state=sent")
 
 
+def test_the_age_of_the_oldest_waiting_event_and_the_receiver_are_told(
+    lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
+) -> None:
+    begun(flights, alice, gateway)
+    text = " ".join(text_of(browser).split())
+    host = lineage.address.removeprefix("http://").split("/")[0]
+    assert f'receiver <span class="key">{host}</span>' in text
+    assert "the oldest since <time" in text
+    assert "Ready" in text
+    version = browser.get(PAGE).context["version"]
+    LineageEvent.objects.update(at=timezone.now() - timedelta(minutes=6))
+    assert browser.get(f"{PAGE}listed/", {"version": version}).status_code == 200
+    text = text_of(browser)
+    assert "Ready" not in text
+    assert "<code>worker-bulk</code>" in text
+    # A refused event waits for its next try.
+    LineageEvent.objects.update(not_before=timezone.now())
+    assert "Ready" in text_of(browser)
+
+
+def test_names_of_facets_are_set_as_code(browser: Client) -> None:
+    ReceivedWrite.objects.create(
+        asset=external("stock"), run_id=UUID(int=1), selection="", selection_digest="",
+        job_name="nightly", job_namespace="imports", producer="urn:x",
+        problem="Add the facet `subset` <b>.",
+    )  # fmt: skip
+    text = text_of(browser, f"{PAGE}?tab=received")
+    assert "Add the facet <code>subset</code> &lt;b&gt;." in text
+
+
 def test_events_of_a_function_with_several_assets_name_all_of_them(
     lineage: Receiver, browser: Client, alice: User, gateway: Gateway
 ) -> None:
