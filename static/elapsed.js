@@ -3,7 +3,7 @@ const units = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
 
 // The same words as the filter `duration` of the templates.
 function inWords(seconds) {
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 10) return `${seconds.toFixed(1)}\u00a0s`;
   let rest = Math.round(seconds);
   const counts = units.map(([size, unit]) => {
     const count = Math.floor(rest / size);
@@ -12,7 +12,7 @@ function inWords(seconds) {
   });
   const first = counts.findIndex(([count]) => count > 0);
   const shown = counts.slice(first, first + 2).filter(([count]) => count > 0);
-  return shown.map(([count, unit]) => `${count} ${unit}`).join(" ");
+  return shown.map(([count, unit]) => `${count}\u00a0${unit}`).join(" ");
 }
 
 // Starts are kept by this machine's clock: the server's may differ from it.

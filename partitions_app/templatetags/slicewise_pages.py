@@ -18,6 +18,7 @@ from slicewise.texts import masked_json, masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _CODE_SPAN = re.compile(r"`([^`]+)`")
 _COUNT = re.compile(r" \(\d+ partitions\)$")
 # The text of Django's get_object_or_404.
@@ -139,18 +140,21 @@ def not_found(error: object) -> str:
 
 @register.filter
 def duration(span: timedelta | float | None) -> str:
-    """Render a duration in the two largest units: ``1 h 5 min``."""
+    """Render a duration in the two largest units: ``1 h 5 min``. A number and its unit are in one
+    line.
+    """
     if span is None:
         return NONE
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
+        return f"{max(seconds, 0):.1f}{_NO_BREAK}s"
     days, seconds_left = divmod(round(seconds), 86_400)
     hours, seconds_left = divmod(seconds_left, 3_600)
     minutes, second_count = divmod(seconds_left, 60)
     unit_counts = [(days, "d"), (hours, "h"), (minutes, "min"), (second_count, "s")]
     first = next(index for index, (count, _) in enumerate(unit_counts) if count)
-    return " ".join(f"{count} {unit}" for count, unit in unit_counts[first : first + 2] if count)
+    shown_counts = [(count, unit) for count, unit in unit_counts[first : first + 2] if count]
+    return " ".join(f"{count}{_NO_BREAK}{unit}" for count, unit in shown_counts)
 
 
 def rounded_duration(span: timedelta) -> str:

@@ -181,7 +181,7 @@ def test_the_resources_of_an_attempt_are_on_the_page_and_in_the_api(
     assert execute(run).state == RunState.FAILED
     browser = browser_of(alice)
     page = browser.get(f"/runs/{run.pk}/").content.decode()
-    for text in ("CPU time", "42 s", "Peak memory", "300.0\xa0MB"):
+    for text in ("CPU time", "42\xa0s", "Peak memory", "300.0\xa0MB"):
         assert text in page
     (attempt,) = browser.get(f"/api/v1/runs/{run.pk}/").json()["attempts"]
     assert (attempt["cpu_seconds"], attempt["peak_memory"]) == (42.5, 300 << 20)

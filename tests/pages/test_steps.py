@@ -59,7 +59,7 @@ def attempted(run: Run, number: int, *states: tuple[str, str]) -> RunAttempt:
 def test_each_step_is_shown_with_state_time_error_and_log(browser: Client, run: Run) -> None:
     attempted(run, 1, ("succeeded", ""), ("failed", SECRET), ("not_run", "The worker was lost."))
     page = page_at(browser, f"/runs/{run.pk}/")
-    for words in ("Set-up", "Function", "Tear-down", "Not run", "The worker was lost.", "8.0 s"):
+    for words in ("Set-up", "Function", "Tear-down", "Not run", "The worker was lost.", "8.0\xa0s"):
         assert words in page
     assert "secret" not in page
     places = [page.index(f">{name}</div>") for name in ("cluster", "raw_flights", "close")]
