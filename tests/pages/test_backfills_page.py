@@ -399,7 +399,10 @@ def test_failed_partitions_are_retried_after_a_page_that_asks_for_the_code_versi
     assert "Retry failed" not in page_of(browser, january)
     runs_of(january, "failed", 2, error="no")
     assert f"/backfills/{january.pk}/retry/" in page_of(browser, january)
-    assert "Code unchanged." in page_at(browser, f"/backfills/{january.pk}/retry/")
+    asked = compact(page_at(browser, f"/backfills/{january.pk}/retry/"))
+    assert "Code unchanged." in asked
+    crumbs = asked.split('aria-label="Breadcrumb">')[1].split("</nav>")[0]
+    assert f'href="/backfills/{january.pk}/"' in crumbs
     renewed_code(january.asset)
     text = browser.get(f"/backfills/{january.pk}/retry/").content.decode()
     assert 'value="newest"' in text

@@ -140,6 +140,8 @@ def test_runs_are_grouped_by_request_and_by_tick(browser: Client, flights: Asset
         failed_run(daily, group=schedule.group, tick=tick)
     page = compact(page_at(browser, "/runs/?by=request"))
     assert page.count("Schedule tick") == 2
+    assert len(re.findall(r'">daily, ?<time datetime="2024-07-0\d', page)) == 2
+    assert '<p class="card-body' not in page
     row = page[page.index("January again") :]
     assert re.search(r"Queued</span>1</a>.*?Failed</span>2</a>", row)
     link = re.search(r'href="/runs/\?(group=\d+&amp;state=failed)"', row)

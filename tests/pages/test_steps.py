@@ -66,6 +66,7 @@ def test_each_step_is_shown_with_state_time_error_and_log(browser: Client, run: 
     assert places == sorted(places)
     assert "log/file/?attempt=1&amp;step=function" in page
     assert page.count("&amp;step=") == 2, "what was not run has no log"
+    assert "Download the log: function, attempt 1" in page
 
 
 def test_the_log_of_a_step_is_that_of_its_attempt(browser: Client, run: Run) -> None:
