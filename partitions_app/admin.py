@@ -10,9 +10,13 @@ from partitions_app.models import PartitionDefinition, RuntimePartition
 class PartitionDefinitionAdmin(ReadOnlyAdmin[PartitionDefinition]):
     """Partition definitions, created by loading definition files and never changed."""
 
-    list_display = ("id", "kind", "identity", "fingerprint")
+    list_display = ("id", "kind", "identity", "short_fingerprint")
     list_filter = ("kind",)
     search_fields = ("fingerprint", "identity")
+
+    @admin.display(description="fingerprint", ordering="fingerprint")
+    def short_fingerprint(self, definition: PartitionDefinition) -> str:
+        return definition.fingerprint[:12]
 
 
 @admin.register(RuntimePartition)

@@ -124,6 +124,7 @@ AUTH_USER_MODEL = "accounts_app.User"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "slicewise_server.formats"
 USE_I18N = False
 
 INSTALLED_APPS = [

@@ -264,5 +264,28 @@ def test_a_backfill_is_described_in_words_of_the_pages(client: Client, ada: User
     assert not {"Logical dates", "Relative fileloc", "Existing"} & labels
     assert "one run per partition" in text
     assert "&quot;partition&quot;" not in text
-    rows = re.findall(r'<td class="field-asset"><p>(?:<a[^>]*>)?([^<]*)', text)
+    rows = re.findall(
+        r'<td class="field-asset" data-label="Asset">\s*<p>(?:<a[^>]*>)?([^<]*)', text
+    )
     assert rows == ["raw_flights"]
+
+
+def test_times_of_the_audit_trail_have_seconds(client: Client, run: Run) -> None:
+    entry = AuditEntry.objects.get(action="materialize", subject=run.asset.name)
+    text = client.get(page("accounts_app.auditentry")).content.decode()
+    assert f"{entry.at:%Y-%m-%d %H:%M:%S}</a>" in text
+
+
+def test_fingerprints_are_short_in_the_list_of_partition_definitions(client: Client) -> None:
+    definition = factories.asset("raw_flights", factories.DAILY_2013).partition_definition
+    assert definition
+    text = client.get(page("partitions_app.partitiondefinition")).content.decode()
+    assert definition.fingerprint[:12] in text
+    assert definition.fingerprint not in text
+
+
+def test_values_of_related_rows_are_labelled_for_phones(client: Client, run: Run) -> None:
+    now = timezone.now()
+    RunAttempt.objects.create(run=run, number=1, token=uuid4(), started_at=now)
+    text = client.get(page("assets_app.run", "change", run.pk)).content.decode()
+    assert '<td class="field-started_at" data-label="Started at">' in text

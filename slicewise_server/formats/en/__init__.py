@@ -1,0 +1,1 @@
+"""Formats for the language of the pages."""
