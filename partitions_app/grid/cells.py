@@ -126,11 +126,14 @@ class SelectButton(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A drawn page of the grid."""
+    """A drawn page of the grid; ``part`` names the part of the period that is on the page, where
+    the period needs several pages.
+    """
 
     title: str
     blocks: Sequence[Block]
     shape: Literal["calendar", "table", "list"]
+    part: str = ""
     zooms: Sequence[ZoomLink] = ()
     previous: str = ""
     following: str = ""

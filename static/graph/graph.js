@@ -128,10 +128,12 @@ export class Graph {
   }
 
   sayNumber() {
-    const folds = [...this.view.nodes.values()].filter((node) => node.isFold).length;
-    const assets = this.view.nodes.size - folds;
-    const phrases = [`${assets} ${assets === 1 ? "asset" : "assets"}`];
-    if (folds) phrases.push(`${folds} ${folds === 1 ? "group" : "groups"} folded`);
+    const counted = (number, one, more) => `${number.toLocaleString()} ${number === 1 ? one : more}`;
+    const folds = [...this.view.nodes.values()].filter((node) => node.isFold);
+    const assets = this.view.nodes.size - folds.length;
+    const folded = folds.reduce((sum, fold) => sum + fold.members.length, 0);
+    const phrases = assets || !folded ? [counted(assets, "asset", "assets")] : [];
+    if (folded) phrases.push(`${counted(folded, "asset", "assets")} folded in ${counted(folds.length, "group", "groups")}`);
     if (this.tellsOfRest) phrases.push("drag to see the rest");
     if (this.notice) phrases.push(this.notice);
     this.notice = "";

@@ -81,7 +81,7 @@ export class Picture {
       if (this.model.assets[node.at].external) element.classList.add("external");
     }
     const isPaused = !node.isFold && this.model.assets[node.at].paused;
-    const name = node.isFold ? `${shortened(label, 17)} (${node.members.length})` : shortened(label);
+    const name = node.isFold ? `${shortened(label, 17)} (${node.members.length.toLocaleString()})` : shortened(label);
     element.append(
       svgElement("title", {}, label),
       svgElement("rect", { ...frame, class: "frame" }),
@@ -135,7 +135,7 @@ export class Picture {
 
   spoken(node, text) {
     const label = this.labelOf(node);
-    const what = node.isFold ? `${label}, folded, ${node.members.length} assets` : label;
+    const what = node.isFold ? `${label}, folded, ${node.members.length.toLocaleString()} assets` : label;
     const asset = node.isFold ? null : this.model.assets[node.at];
     const facts = [what, text];
     if (asset?.paused) facts.push("paused");

@@ -113,12 +113,17 @@ def test_the_fall_back_day_has_twenty_five_cells_and_the_spring_day_a_gap() -> N
 def test_a_day_of_minutes_continues_on_the_next_page_without_losing_one() -> None:
     rule = PartitionByInterval("* * * * *", start=date(2026, 11, 1))
     page_keys: list[str] = []
+    parts: list[str] = []
     address = "?zoom=day&at=2026-11-05"
     while "at=2026-11-05" in address:
         page_start = address.split("at=")[1]
         page = grid(rule, zoom="day", at=page_start)
         page_keys += keys(page)
+        parts.append(page.part)
         address = page.following
+    continued_at = page_start[-5:]
+    assert parts == [f"until {continued_at}", f"from {continued_at}"]
+    assert grid(rule, zoom="month", at="2026-11-01").part == ""
     assert page_keys == [key.text for key in rule.keys(date(2026, 11, 5), date(2026, 11, 6))]
 
 

@@ -616,6 +616,23 @@ def test_failed_and_overdue_partitions_are_counted_once_for_tiles_and_list(
         assert sum(counted in text for text in texts) == 1, counted
 
 
+def test_assets_beyond_the_first_with_failed_or_overdue_partitions_are_counted(
+    monkeypatch: pytest.MonkeyPatch, browser: Client, flights: Asset
+) -> None:
+    monkeypatch.setattr(views, "_MOST_ASSETS", 1)
+    now = timezone.now()
+    for of in (flights, asset("weather", DAILY_2013), asset("planes", DAILY_2013)):
+        record(of, "2013-01-01", lambda _: "failed")
+        LatePartition.objects.create(
+            asset=of, identity=of.identity, key="2013-01-02", window_start=now, window_end=now,
+            late_at=now, overdue_at=now,
+        )  # fmt: skip
+    page = compact(page_at(browser, "/"))
+    for state in ("failed", "overdue"):
+        text = f"2 more assets with {state} partitions"
+        assert f'<a href="/assets/?show={state}">{text}</a>' in page
+
+
 @pytest.mark.usefixtures("same_hour")
 def test_the_overview_answers_nothing_until_something_has_changed(
     browser: Client, flights: Asset
