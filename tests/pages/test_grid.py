@@ -228,6 +228,22 @@ def test_segments_by_hour_stand_under_their_hour_as_well() -> None:
         assert all(row.absent_hours == absent_hours for row in block.rows)
 
 
+@pytest.mark.parametrize(
+    ("segments", "is_short"),
+    [
+        (["EWR", "JFK"], True),
+        (["EWR", "Frankfurt"], False),
+        (["東京", "EWR"], True),
+        (["東京都"], False),
+    ],
+)
+def test_short_labels_of_segments_take_a_narrow_column(segments: list[str], is_short: bool) -> None:
+    days = PartitionByInterval("@daily", start=date(2026, 1, 1))
+    rule = PartitionByProduct({"day": days, "airport": PartitionBySequence(segments)})
+    assert grid(rule, zoom="month", at="2026-01-01").has_short_labels is is_short
+    assert not grid(days, zoom="month", at="2026-01-01").has_short_labels
+
+
 def test_minutes_of_a_repeated_hour_are_rows_of_their_own() -> None:
     rule = PartitionByInterval("*/15 * * * *", timezone="America/New_York", start=date(2026, 1, 1))
     (block,) = grid(rule, zoom="day", at="2026-11-01").blocks

@@ -152,6 +152,9 @@ def test_a_backfill_of_the_selection_and_downstream_is_offered(browser: Client) 
     text = page_at(browser, "/assets/first/impact/?selection=2013-03")
     link = re.search(r'href="(/backfills/new/[^"]*selection[^"]*)"', text)
     assert link is not None
+    # The selection has the only primary action.
+    primary = re.findall(r'class="[^"]*btn-primary[^"]*" href="([^"]*)"', text)
+    assert primary == [link[1]]
     form = page_at(browser, link[1].replace("&amp;", "&"))
     assert 'value="2013-03-01"' in form
     assert 'value="2013-03-31"' in form

@@ -186,6 +186,8 @@ def test_an_asset_shows_how_long_its_runs_took(browser: Client, flights: Asset) 
     page = compact(page_at(browser, "/assets/raw_flights/?tab=runs"))
     sentence = "Latest 3 ended runs, oldest first. Median 20 s, longest 1 min 30 s."
     assert sentence in " ".join(page.split())
+    # On a phone the number that begins a card has a label.
+    assert page.count('<td data-label="Run"><a href="/runs/') == 3
     heights = re.findall(r'<rect class="good" y="[\d.]+" width="10" height="([\d.]+)"', page)
     assert heights == ["4.44", "8.89", "40.0"]
     asset("idle", DAILY_2013)
