@@ -136,7 +136,7 @@ class StateCounts:
 
     def queued(self, asset: Asset) -> int:
         """Count the partitions of runs that wait: for an earlier partition, or for a worker."""
-        return sum(held.queued for held in self.held_by_state(asset).values())
+        return sum(held_counts.queued for held_counts in self.held_by_state(asset).values())
 
     def held_by_state(self, asset: Asset) -> dict[str, HeldCounts]:
         """Count the partitions that a run holds now by their settled state; "retried" stands for

@@ -8,7 +8,7 @@ from assets_app.queries.stale_counts import StaleCount
 from partitions_app.state_badges import STALE, URGENT_FIRST, StateBadge
 
 
-class SharePart(NamedTuple):
+class Subcount(NamedTuple):
     """A number of partitions "running", "queued" or "stale"; at least so many where ``is_cut``."""
 
     name: str
@@ -37,11 +37,11 @@ def urgent_states(counts: Mapping[str, int], stale: StaleCount) -> list[UrgentSt
 
 
 class StateShare(NamedTuple):
-    """The number of partitions in a settled state, and the parts that are in progress or stale."""
+    """The number of partitions in a settled state, and those in progress or stale by number."""
 
     state: str
     number: int
-    parts: Sequence[SharePart]
+    subcounts: Sequence[Subcount]
 
 
 def state_shares(
@@ -49,23 +49,24 @@ def state_shares(
     held_by_state: Mapping[str, HeldCounts],
     stale: StaleCount,
 ) -> list[StateShare]:
-    """Return the states with their parts, without empty parts. A state has no parts that are more
-    than its partitions: a run may hold partitions that are not expected yet.
+    """Return the states with the numbers in progress or stale, without zeros. A state whose
+    partitions are fewer has no such numbers: a run may hold partitions that are not expected yet.
     """
-    return [
-        StateShare(state, number, parts if sum(part.number for part in parts) <= number else ())
-        for state, number in settled
-        for parts in [_parts(state, held_by_state.get(state, HeldCounts()), stale)]
-    ]
+    shares = []
+    for state, number in settled:
+        subcounts = _subcounts(state, held_by_state.get(state, HeldCounts()), stale)
+        has_room = sum(subcount.number for subcount in subcounts) <= number
+        shares.append(StateShare(state, number, subcounts if has_room else ()))
+    return shares
 
 
 def divided_count(shares: Iterable[StateShare]) -> int:
-    """Return the number of partitions in the parts of all shares."""
-    return sum(part.number for share in shares for part in share.parts)
+    """Return the number of partitions in the subcounts of all shares."""
+    return sum(subcount.number for share in shares for subcount in share.subcounts)
 
 
-def _parts(state: str, held: HeldCounts, stale: StaleCount) -> list[SharePart]:
-    parts = [SharePart("running", held.running), SharePart("queued", held.queued)]
+def _subcounts(state: str, held_counts: HeldCounts, stale: StaleCount) -> list[Subcount]:
+    subcounts = [Subcount("running", held_counts.running), Subcount("queued", held_counts.queued)]
     if state == "materialized":
-        parts.append(SharePart("stale", stale.number, stale.is_cut))
-    return [part for part in parts if part.number]
+        subcounts.append(Subcount("stale", stale.number, stale.is_cut))
+    return [subcount for subcount in subcounts if subcount.number]

@@ -76,7 +76,7 @@ class ChannelForm(ServiceForm):
         required=False,
         initial=True,
         label="Active",
-        help_text="While a channel is not active, its deliveries wait.",
+        help_text="Deliveries of a channel that is not active wait.",
     )
 
     def __init__(self, *args: Any, channel: Channel | None = None, **kwargs: Any) -> None:

@@ -120,16 +120,16 @@ def delete_channel(channel: Channel, *, user: User) -> None:
 
 def objection_to_channel_deletion(channel: Channel) -> str:
     """Return why a channel cannot be deleted now; empty if no rule uses the channel."""
-    rules = list(channel.rules.all())
-    if not rules:
+    alert_rules = list(channel.rules.all())
+    if not alert_rules:
         return ""
-    names = ", ".join(f"“{alert_rule.name}”" for alert_rule in rules)
-    return f"Alert rules use the channel: {names}. {ways_to_free_channel(rules)}"
+    names = ", ".join(f"“{alert_rule.name}”" for alert_rule in alert_rules)
+    return f"Alert rules use the channel: {names}. {ways_to_free_channel(alert_rules)}"
 
 
-def ways_to_free_channel(rules: Iterable[AlertRule]) -> str:
+def ways_to_free_channel(alert_rules: Iterable[AlertRule]) -> str:
     """Return how to delete these rules of a channel, or to give these rules another channel."""
-    declared = {alert_rule.declared for alert_rule in rules}
+    declared = {alert_rule.declared for alert_rule in alert_rules}
     return " ".join(
         sentence
         for is_declared, sentence in ((False, _RULES_OF_PEOPLE), (True, _DECLARED_RULES))

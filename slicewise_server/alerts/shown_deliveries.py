@@ -42,12 +42,15 @@ def subjects_of(deliveries: Sequence[Delivery]) -> dict[int, MessageSubject]:
     rows = Event.objects.filter(position__in=positions).values_list(
         *("position", KT("detail__selection"), KT("detail__partition"), "run_id", "backfill_id")
     )
-    event_facts = {position: facts for position, *facts in rows}
-    return {
-        delivery.pk: _subject(*event_facts[delivery.last_position], delivery.event_count - 1)
-        for delivery in deliveries
-        if delivery.last_position in event_facts
-    }
+    rows_by_position = {row[0]: row for row in rows}
+    subjects = {}
+    for delivery in deliveries:
+        if row := rows_by_position.get(delivery.last_position):
+            _, selection, partition, run_id, backfill_id = row
+            subjects[delivery.pk] = MessageSubject(
+                selection or partition or "", run_id, backfill_id, delivery.event_count - 1
+            )
+    return subjects
 
 
 def with_given_up(channels: Iterable[Channel], now: datetime) -> list[GivenUp]:
@@ -63,13 +66,3 @@ def with_given_up(channels: Iterable[Channel], now: datetime) -> list[GivenUp]:
     )
     counts = dict(lost.order_by().values_list("channel").annotate(Count("pk")))
     return [GivenUp(channel, counts.get(channel.pk, 0)) for channel in channels]
-
-
-def _subject(
-    selection: str | None,
-    partition: str | None,
-    run_id: int | None,
-    backfill_id: int | None,
-    earlier_count: int,
-) -> MessageSubject:
-    return MessageSubject(selection or partition or "", run_id, backfill_id, earlier_count)

@@ -169,8 +169,8 @@ def test_the_strip_shows_stale_partitions_as_stale(
         assert status.strip
         looks = Counter(look.name for look in status.strip.looks)
         assert looks["stale"] == (1 if status.asset == daily else 0)
-    assert looks["materialized"] == 1
-    assert "1 stale" in status.strip.text
+        assert looks["materialized"] > 0
+        assert ("1 stale" in status.strip.text) == (status.asset == daily)
 
 
 def test_partitions_without_time_have_a_strip_too(db: None) -> None:

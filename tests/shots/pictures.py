@@ -59,7 +59,7 @@ class Photographer:
         touch = context.new_cdp_session(page)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
-            # A phone has a finger: pages show other hints, and the button that selects by tapping.
+            # A phone has a finger: grids have a button that selects by tapping.
             touch.send("Emulation.setTouchEmulationEnabled", {"enabled": width == min(WIDTHS)})
             opened(page, address)
             _settle(page)
