@@ -142,8 +142,8 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     """Ended, running and queued runs."""
 
     list_display = (
-        "id", "asset", "selection", "partition_count", "state", "trigger", "queue", "created_at",
-        "ended_at",
+        "id", "asset", "selection", "state", "created_at", "ended_at", "trigger", "queue",
+        "partition_count",
     )  # fmt: skip
     list_filter = ("state", "trigger", "queue", "created_at")
     search_fields = ("=id", "=asset__name")

@@ -1,6 +1,7 @@
 """The page of bundles: versions, and errors that keep files from being loaded."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -20,7 +21,7 @@ _LATE_PERIODS = 20
 def bundles(request: HttpRequest) -> HttpResponse:
     """Render all bundles, broken bundles with tracebacks."""
     rows = pages.bundle_rows()
-    sync_seconds = settings.CELERY_BEAT_SCHEDULE["sync bundles"]["schedule"]
+    sync_seconds: Any = settings.CELERY_BEAT_SCHEDULE["sync bundles"]["schedule"]
     last_check = pages.last_bundle_check(rows)
     late_before = database_now() - _LATE_PERIODS * timedelta(seconds=sync_seconds)
     context = {

@@ -157,7 +157,8 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
         rows = cursor.fetchall()
     paces = {}
     for group_id, partitions, first, last, idle, idle_until_now, ended, since, *numbers in rows:
-        backfill, running = by_group[group_id], numbers[0]
+        backfill = by_group[group_id]
+        running, queued, running_partitions, dispatched = numbers
         seconds, is_silent = 0.0, False
         if first and last:
             until, idle = last, idle or timedelta(0)
@@ -166,8 +167,15 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
             if running and not backfill.ended:
                 until, idle = now, idle + (idle_until_now or timedelta(0))
             seconds = max((until - first - idle).total_seconds(), 0.1)
-        silent_since = last if is_silent else None
-        paces[backfill.pk] = Pace(partitions or 0, seconds, *numbers, silent_since=silent_since)
+        paces[backfill.pk] = Pace(
+            partitions or 0,
+            seconds,
+            running,
+            queued,
+            running_partitions,
+            dispatched,
+            last if is_silent else None,
+        )
     return paces
 
 

@@ -113,13 +113,12 @@ def _with_runs(assets: Iterable[PlannedAsset]) -> list[PlannedAsset]:
 
 
 def _without_runs(assets: Iterable[AssetPlan]) -> dict[str, list[str]]:
-    """Return the names of the assets without runs, by the outcome of most of their partitions."""
+    """Return the names of the assets without runs, by the labels of their partitions."""
     names: dict[str, list[str]] = {}
     for asset_plan in assets:
         if not asset_plan.planned.runs:
-            reason = max(asset_plan.lines, key=lambda line: line.number, default=None)
-            label = reason.label.lower() if reason else "no partitions"
-            names.setdefault(label, []).append(asset_plan.planned.asset.name)
+            labels = ", ".join(line.label.lower() for line in asset_plan.lines) or "no partitions"
+            names.setdefault(labels, []).append(asset_plan.planned.asset.name)
     return names
 
 

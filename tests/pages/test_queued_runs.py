@@ -107,4 +107,6 @@ def test_the_page_of_workers_tells_why_the_oldest_run_of_a_queue_waits(
     page = compact(page_at(browser, "/gateways/"))
     assert f'Oldest:<a href="/runs/{run.pk}/">run {run.pk}</a>. {wait_of(run)}' in page
     Gateway.objects.update(slots=9)
-    assert "Oldest:" not in page_at(browser, "/gateways/")
+    page = page_at(browser, "/gateways/")
+    assert "Oldest:" not in page
+    assert "<code>worker-control</code> sends queued runs to free slots" in page
