@@ -163,7 +163,7 @@ def _draw(
         page.period.title,
         blocks,
         "calendar" if is_calendar or by_day else "table",
-        part=_part(page),
+        part=page.period.part(page.starts_at, page.continues_at),
         zooms=_zoom_links(page),
         previous=_earlier(page),
         following=_later(page),
@@ -245,17 +245,6 @@ def _earlier(page: Layout) -> str:
     if period.first <= first:
         return ""
     return address(period.zoom, period.first - timedelta(days=1))
-
-
-def _part(page: Layout) -> str:
-    """Return the part of the period that is on the page: ``from 00:00 until 17:33``; an empty text
-    where the whole period is.
-    """
-    period, _ = page.stretch
-    form = "%H:%M" if period.zoom == "day" else "%d %b %H:%M"
-    begin = f"from {page.starts_at:{form}}" if page.starts_at else ""
-    end = f"until {page.continues_at:{form}}" if page.continues_at else ""
-    return f"{begin} {end}".strip()
 
 
 def _later(page: Layout) -> str:

@@ -54,6 +54,14 @@ class Period:
             return f"{self.first.year}"
         return f"{self.first.year} to {self.stop.year - 1}"
 
+    def part(self, begin: datetime | None, end: datetime | None) -> str:
+        """Return the part of the period from one local time to another, None for an end of the
+        period: ``from 00:00 until 17:33``; an empty text for the whole period.
+        """
+        form = "%H:%M" if self.zoom == "day" else "%d %b %H:%M"
+        parts = [f"from {begin:{form}}" if begin else "", f"until {end:{form}}" if end else ""]
+        return " ".join(filter(None, parts))
+
     @property
     def months(self) -> list[date]:
         """The first days of all months, for periods of whole months."""
