@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import requests
 from playwright.sync_api import Page, expect
 
 from slicewise_server.stack.demo.client import ApiError, Client
@@ -203,7 +204,7 @@ def test_channels_and_alert_rules_are_created_changed_and_deleted(page: Page, ap
             api.get(address)
 
 
-def test_an_account_changes_its_password_revokes_its_token_and_signs_out(
+def test_an_account_creates_and_revokes_tokens_changes_its_password_and_signs_out(
     page: Page, stack: Stack, database: psycopg.Connection
 ) -> None:
     page.goto("/admin/accounts_app/user/add/")
@@ -225,6 +226,17 @@ def test_an_account_changes_its_password_revokes_its_token_and_signs_out(
     says(page, "revoked.")
     with pytest.raises(ApiError, match="401"):
         program.get("/assets/")
+    page.get_by_label("Expires").select_option("in 7 days")
+    page.get_by_label("Password", exact=True).fill(FIRST_PASSWORD)
+    press(page, "Create token")
+    token = page.get_by_label("New token").input_value()
+    assert answers_to(stack, token) == 200
+    page.goto("/account/")
+    expect(page.get_by_label("New token")).to_have_count(0)
+    assert token not in page.content()
+    page.get_by_role("button", name="Revoke").click()
+    says(page, "revoked.")
+    assert answers_to(stack, token) == 401
     page.get_by_label("Old password").fill(FIRST_PASSWORD)
     page.get_by_label("New password", exact=True).fill(SECOND_PASSWORD)
     page.get_by_label("Confirm new password").fill(SECOND_PASSWORD)
@@ -235,6 +247,12 @@ def test_an_account_changes_its_password_revokes_its_token_and_signs_out(
     sign_in(page, "ola", SECOND_PASSWORD)
     rows = database.execute("SELECT action FROM accounts_app_auditentry WHERE actor_name = 'ola'")
     assert {"revoke", "change password", "sign out"} <= {action for (action,) in rows}
+
+
+def answers_to(stack: Stack, token: str) -> int:
+    """Return the status by which the API answers a program with a token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return requests.get(f"{stack.web_url}/api/v1/assets/", headers=headers, timeout=30).status_code
 
 
 def things_of(api: Client) -> Things:
