@@ -189,18 +189,21 @@ def test_overdue_cells_look_as_the_legend_says(live_server: LiveServer, browser:
             assert all(look == legend for look in looks), address
 
 
-# The end of the text of a cell, and the beginning of the mark beside the text, from the left edge.
-_TEXT_AND_MARK = """cell => {
+# How far the text of a cell reaches from the middle, and how far the cross leaves the middle free.
+_TEXT_AND_MIDDLE = """cell => {
   const text = document.createRange();
   text.selectNodeContents(cell);
-  const box = cell.getBoundingClientRect(), size = getComputedStyle(cell).backgroundSize;
-  return [text.getBoundingClientRect().right - box.left, box.width - 1 - parseFloat(size)];
+  const box = cell.getBoundingClientRect(), written = text.getBoundingClientRect();
+  const middle = box.left + box.width / 2;
+  const mark = getComputedStyle(cell).backgroundImage;
+  const free = Number(mark.match(/^radial-gradient.*?\\) ([\\d.]+)px/)[1]);
+  return [Math.max(middle - written.left, written.right - middle), free];
 }"""
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_the_mark_of_a_failed_day_is_beside_the_number(
+def test_the_number_of_a_failed_day_is_in_the_free_middle_of_the_cross(
     live_server: LiveServer, browser: Client
 ) -> None:
     days = asset("days", DAILY)
@@ -209,8 +212,8 @@ def test_the_mark_of_a_failed_day_is_beside_the_number(
         for width in (1400, 390):
             page.set_viewport_size({"width": width, "height": 900})
             page.goto("/assets/days/?zoom=year&at=2024-02-01")
-            ends = page.locator(".partition-grid a.failed").evaluate_all(
-                f"cells => cells.map({_TEXT_AND_MARK})"
+            reaches = page.locator(".partition-grid a.failed").evaluate_all(
+                f"cells => cells.map({_TEXT_AND_MIDDLE})"
             )
-            assert len(ends) == 20
-            assert all(9 < text_end <= mark_start for text_end, mark_start in ends), ends
+            assert len(reaches) == 20
+            assert all(2 < written <= free for written, free in reaches), reaches

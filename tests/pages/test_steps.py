@@ -138,5 +138,7 @@ def test_steps_and_attempts_have_the_same_order(browser: Client, run: Run) -> No
     page = compact(page_at(browser, f"/runs/{run.pk}/"))
     of_steps, of_attempts = page.split(">Steps</h2>")[1].split(">Attempts</h2>")
     steps = [int(number) for number in re.findall(r'<td class="number">(\d)</td>', of_steps)]
-    attempts = [int(number) for number in re.findall(r"<tr><td>(\d)</td>", of_attempts)]
+    attempts = [
+        int(number) for number in re.findall(r'<tr><td data-label="Attempt">(\d)</td>', of_attempts)
+    ]
     assert (steps, attempts) == ([3, 3, 3, 2, 2, 2, 1, 1, 1], [3, 2, 1])
