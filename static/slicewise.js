@@ -1,7 +1,6 @@
-// The entry of all pages: each module acts only where its elements are. Pages with a graph, and the form
-// for backfills, load a module of their own.
+// The entry of all pages: each module acts only where its elements are, and modules that few pages need are
+// loaded where their elements are. Pages with a graph, and the form for backfills, load a module of their own.
 import { watchConnection } from "./connection.js";
-import { datePickers } from "./dates.js";
 import { partitionDrawer } from "./drawer.js";
 import { countOn, startCounting } from "./elapsed.js";
 import { arrowKeys, showNames } from "./grid.js";
@@ -11,9 +10,7 @@ import { clockFields } from "./instants.js";
 import { watchKeys } from "./keys.js";
 import { labelCells } from "./labels.js";
 import { keepAlive } from "./live.js";
-import { keepAtEnd } from "./log.js";
 import { beginAtNewest } from "./strips.js";
-import { offerAll } from "./ticks.js";
 import { keepTimes, showTimes, zoneSwitch } from "./times.js";
 
 function showGrids() {
@@ -29,15 +26,30 @@ async function drawChooser(graph) {
   chooseIn(graph);
 }
 
+async function pickDates(root) {
+  const { datePickers } = await import("./dates.js");
+  datePickers(root);
+}
+
+async function tickAll(root) {
+  const { offerAll } = await import("./ticks.js");
+  offerAll(root);
+}
+
+async function followLog() {
+  const { keepAtEnd } = await import("./log.js");
+  keepAtEnd();
+}
+
 function show(root) {
   showTimes(root);
   startCounting(root);
   showNames(root);
-  offerAll(root);
+  if (root.querySelector("[data-ticks]")) tickAll(root);
   labelCells(root);
   showGrids();
   for (const grid of root.querySelectorAll("[data-cells]")) beginAtNewest(grid);
-  if (window.flatpickr) datePickers(root);
+  if (window.flatpickr) pickDates(root);
   for (const graph of root.querySelectorAll("[data-chooser]")) drawChooser(graph);
 }
 
@@ -62,7 +74,7 @@ if (document.querySelector("[data-cells]")) {
   partitionDrawer();
   hoverHints();
 }
-if (document.querySelector("[data-follow]")) keepAtEnd();
+if (document.querySelector("[data-follow]")) followLog();
 
 // A field that says so sends its form when it changes.
 document.addEventListener("change", (event) => {
