@@ -33,7 +33,6 @@ class ComingTicks:
         rule = schedule.rule or {}
         self._rules = term_rules(rule)
         self._ended_at = ended_at
-        self._now = now
         self._put_off_until = put_off_until
         self._since = now if is_paused else schedule.handled_until
         self._began_at = now if is_paused else schedule.began_at
@@ -84,9 +83,9 @@ class ComingTicks:
         """
         if ticks or seconds < 0:
             return not ticks
-        return self._ended_at is not None and (
-            self._ended_at + timedelta(seconds=seconds) <= self._since
-        )
+        if self._ended_at is None:
+            return False
+        return self._ended_at + timedelta(seconds=seconds) <= self._since
 
     @property
     def examined_at(self) -> datetime | None:
