@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from assets_app.models import Asset, AssetPartition
+from partitions_app.rules import has_time
 
 
 class AnyMaterialized(NamedTuple):
@@ -19,11 +20,9 @@ def any_materialized(asset: Asset) -> AnyMaterialized:
     """Return whether any partition of the asset's present definition was ever materialized, and
     when the newest was: one statement, which reads one row of an index.
     """
-    definition = asset.definition
-    has_windows = definition is not None and definition.time_dimension is not None
     # Two indexes have the materialized partitions in this order: with windows, and without.
     rows = AssetPartition.objects.materialized_of(asset).filter(
-        window_start__isnull=not has_windows
+        window_start__isnull=not has_time(asset.definition)
     )
     newest = rows.order_by("-materialized_at", "-id").values_list("materialized_at", flat=True)
     times = list(newest[:1])
