@@ -87,6 +87,11 @@ class ComingTicks:
             return False
         return self._ended_at + timedelta(seconds=seconds) <= self._since
 
+    def are_over(self, ticks: Collection[str]) -> bool:
+        """Return whether there are ticks of times, given by text, and none is to come."""
+        is_to_come = any(self._rules[text].next_after(self._since) for text in ticks)
+        return bool(ticks) and not is_to_come
+
     @property
     def examined_at(self) -> datetime | None:
         """The next moment at which the window is examined; None where no tick examines the window

@@ -5,7 +5,8 @@ time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from assets_app.models import Schedule
@@ -16,6 +17,7 @@ from slicewise.declaring import evaluate_schedule, is_after
 
 # An expression of a hundred terms may have a million ways; reasons name three.
 _MOST_WAYS = 64
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Way(NamedTuple):
@@ -37,6 +39,11 @@ class Way(NamedTuple):
     expiring: frozenset[str]
     # Whether the way is true without a tick, so that each examination finds the way true.
     holds_now: bool
+    # An asset of which no partition is needed is ready and brings no data: times and fresh assets
+    # beside the asset make nothing due without data of another asset.
+    needs_trigger: bool
+    # The way has ticks, and none is to come.
+    has_no_tick: bool
 
     @property
     def is_ready(self) -> bool:
@@ -50,10 +57,14 @@ class Way(NamedTuple):
 
     @property
     def is_impossible(self) -> bool:
-        """Whether nothing to come makes the partition due by this way: no tick meets the times, and
+        """Whether nothing to come makes the partition due by this way: no tick meets the times, or
         no asset is beside the times whose write would make the partition due.
         """
-        return self.is_ready and self.until is None and not self.triggers
+        if self.has_no_tick and self.until is None:
+            return True
+        if self.triggers or self.missing or self.uncounted:
+            return False
+        return self.needs_trigger or (self.is_ready and self.until is None)
 
 
 class _Draft(NamedTuple):
@@ -66,6 +77,8 @@ class _Draft(NamedTuple):
     ticks: frozenset[str] = frozenset()
     # The longest span of the terms `After`.
     seconds: int = -1
+    # As in `Way`.
+    needs_trigger: bool = False
 
     def __or__(self, right: Any) -> "_Draft":
         return _Draft(
@@ -76,6 +89,7 @@ class _Draft(NamedTuple):
             self.fresh_until | right.fresh_until,
             self.ticks | right.ticks,
             max(self.seconds, right.seconds),
+            self.needs_trigger or right.needs_trigger,
         )
 
     @property
@@ -83,22 +97,30 @@ class _Draft(NamedTuple):
         """The number of assets that the draft lacks, and of assets that are not counted."""
         return len(self.missing) + len(self.old), len(self.uncounted)
 
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """The parts of the draft by which a tick or an examination tells drafts apart: either of
+        two ways with different times may be met by a tick of its own, and times alone never make
+        some partitions due that the same times make due beside an asset.
+        """
+        is_barred = self.needs_trigger and not self.triggers
+        return self.ticks, self.seconds, bool(self.triggers), bool(self.fresh_until), is_barred
+
+    @property
+    def first_expiry(self) -> datetime:
+        """When the first of the fresh assets is too old; a time far away without one."""
+        return min((moment for _name, moment in self.fresh_until), default=_NEVER)
+
     def is_within(self, draft: "_Draft") -> bool:
-        """Return whether the given draft has the same times, lacks all assets that this draft
-        lacks, and has all ready assets of this draft. Of two ways with different times, either may
-        be met by a tick of its own; and times alone never make some partitions due that the same
-        times make due beside an asset.
+        """Return whether the given draft lacks all assets that this draft lacks, is of the same
+        kind, and stays fresh no longer.
         """
         return (
             self.missing <= draft.missing
             and self.old <= draft.old
             and self.uncounted <= draft.uncounted
-            and self.triggers <= draft.triggers
-            and bool(self.triggers) == bool(draft.triggers)
-            and bool(self.fresh_until) == bool(draft.fresh_until)
-            and self.fresh_until <= draft.fresh_until
-            and self.ticks == draft.ticks
-            and self.seconds == draft.seconds
+            and self.kind == draft.kind
+            and self.first_expiry >= draft.first_expiry
         )
 
 
@@ -137,7 +159,9 @@ def ways_of(
 
 def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
     has_assets, has_fresh = bool(draft.triggers), bool(draft.fresh_until)
+    is_barred = draft.needs_trigger and not has_assets
     until = ticks.until(draft.ticks, draft.seconds, has_assets=has_assets, has_fresh=has_fresh)
+    until = None if is_barred else until
     return Way(
         missing=draft.missing,
         old=draft.old,
@@ -148,8 +172,11 @@ def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
             name for name, fresh_until in draft.fresh_until if until and fresh_until < until
         ),
         holds_now=draft.asset_counts == (0, 0)
+        and not is_barred
         and ticks.needs_none(draft.ticks, draft.seconds)
         and ticks.makes_due_without_first_tick(has_assets=has_assets, has_fresh=has_fresh),
+        needs_trigger=draft.needs_trigger,
+        has_no_tick=ticks.are_over(draft.ticks),
     )
 
 
@@ -178,11 +205,14 @@ def _draft_of(
         return _Draft(uncounted=name)
     if leaf["kind"] == "fresh":
         if need is None or need.newest_at is None:
-            return _Draft() if need is not None and need.needs_none else _Draft(old=name)
+            never_old = _Draft(fresh_until=frozenset({(leaf["name"], _NEVER)}))
+            return never_old if need is not None and need.needs_none else _Draft(old=name)
         fresh_until = need.newest_at + timedelta(seconds=leaf["seconds"])
         if fresh_until < now:
             return _Draft(old=name)
         return _Draft(fresh_until=frozenset({(leaf["name"], fresh_until)}))
+    if need is not None and need.needs_none:
+        return _Draft(needs_trigger=True)
     is_ready = need is not None and need.is_ready
     return _Draft(triggers=name) if is_ready else _Draft(missing=name)
 
@@ -196,15 +226,33 @@ def _together(operands: Sequence[list[_Draft]]) -> list[_Draft]:
 
 
 def _least(drafts: Iterable[_Draft]) -> list[_Draft]:
-    """Return the drafts that lack no more than any other draft with the same times, those with the
+    """Return the drafts that lack no more than any other draft of the same kind, those with the
     fewest assets first.
     """
     least: list[_Draft] = []
-    for draft in sorted(
-        dict.fromkeys(drafts), key=lambda draft: (draft.asset_counts, len(draft.ticks))
-    ):
+    for draft in sorted(_united(drafts), key=_turn):
         if not any(lesser.is_within(draft) for lesser in least):
             least.append(draft)
         if len(least) >= _MOST_WAYS:
             break
     return least
+
+
+def _turn(draft: _Draft) -> tuple[tuple[int, int], int]:
+    return draft.asset_counts, len(draft.ticks)
+
+
+def _united(drafts: Iterable[_Draft]) -> Iterable[_Draft]:
+    """Return one draft of all that lack the same assets and are of the same kind: a write of any of
+    their triggers suffices, and the assets that are fresh for longest.
+
+    A hundred assets that are ready would otherwise be a million ways, and hide those with a tick.
+    """
+    united: dict[tuple[Any, ...], _Draft] = {}
+    for draft in drafts:
+        key = (draft.missing, draft.old, draft.uncounted, draft.kind)
+        if (other := united.get(key)) is not None:
+            longest = max(other, draft, key=attrgetter("first_expiry"))
+            draft = longest._replace(triggers=other.triggers | draft.triggers)
+        united[key] = draft
+    return united.values()

@@ -37,9 +37,12 @@ def untriggered_reason(
     partition due if the asset is unpaused before.
     """
     schedule_needs = _schedule_needs(asset, schedule, needs)
-    put_off_until = _put_off_until(row, now)
+    put_off_until = _put_off_until(row)
     try:
         is_at_tick = put_off_until is not None and is_tick(schedule.rule or {}, put_off_until)
+        # A tick that has passed is not handled yet; no tick of a paused asset is handled.
+        if put_off_until is not None and put_off_until <= now and (is_paused or not is_at_tick):
+            put_off_until, is_at_tick = None, False
         ways = ways_of(
             schedule,
             schedule_needs,
@@ -52,6 +55,7 @@ def untriggered_reason(
         # An old rule, which this version or this host cannot read any more.
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
+    are_ticks_over = bool(ways) and all(way.has_no_tick for way in ways)
     ways = [way for way in _possible_ways(ways, needs) if not way.is_impossible]
     if ways and not any(way.is_ready for way in ways):
         return _blocked_reason(ways, needs)
@@ -70,6 +74,8 @@ def untriggered_reason(
     if ticking_ways:
         return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
     text = _not_triggered_text(schedule, ways, ended_at, needs)
+    if are_ticks_over:
+        text = f"The schedule has no tick to come. {text}"
     return Reason("not_triggered", text, needs=needs)
 
 
@@ -91,11 +97,11 @@ def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
     return [way for way in ways if not way.missing & never] or ways
 
 
-def _put_off_until(row: AssetPartition | None, now: datetime) -> datetime | None:
-    """Return until when the schedule has put a partition off: until a tick, or until the schedule
-    is tried again after a failure; None for any other partition.
+def _put_off_until(row: AssetPartition | None) -> datetime | None:
+    """Return until when the schedule has put a partition off: until a tick, the end of the window,
+    or until the schedule is tried again after a failure; None for any other partition.
     """
-    if row is None or not row.due_again or row.due_at is None or row.due_at <= now:
+    if row is None or not row.due_again or row.due_at is None:
         return None
     # A partition that waits for a fresh asset is put off until then, for ages.
     return row.due_at if row.due_at.year < datetime.max.year else None
@@ -128,14 +134,18 @@ def _failed_reason(
     again, and the next tick that makes the partition due. ``retry_at`` is until when the failure
     has put the partition off.
 
-    A retry of the schedule examines what has been written since the schedule fails: no partition
-    whose data triggers nothing.
+    A retry of the schedule examines what has been written since the schedule fails, and the ticks
+    that are not handled: no other partition whose data triggers nothing.
     """
     sentences: list[str] = []
     if schedule.failing_since is not None:
         error = error_line(schedule.error).rstrip(".")
         sentences.append(f"The evaluation of the schedule failed: {error}.")
-    is_examined = retry_at is not None or not _cause_text(schedule, _needs_of(schedule, needs))
+    is_examined = (
+        retry_at is not None
+        or (tick is not None and tick <= now)
+        or not _triggers_nothing(schedule, _needs_of(schedule, needs))
+    )
     retry_at = retry_at or schedule.retry_at
     if is_examined and retry_at is not None and retry_at > now:
         sentences.append(f"The schedule is evaluated again at {moment_text(retry_at)}.")
@@ -241,7 +251,11 @@ def _cause_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
     """
     present = [need for need in needs if need.materialized]
     from_backfill = [need for need in present if need.backfilled]
-    if from_backfill and all(need.backfilled == need.materialized for need in present):
+    if needs and all(need.needs_none for need in needs):
+        return (
+            "The partition needs no upstream partition, so that no write makes the partition due."
+        )
+    if from_backfill and _are_backfilled(present):
         return "The upstream partitions came from a backfill, which triggers nothing."
     if from_backfill:
         names = _names([need.asset.name for need in from_backfill])
@@ -260,6 +274,20 @@ def _cause_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
             f" {moment_text(schedule.began_at)}."
         )
     return ""
+
+
+def _triggers_nothing(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> bool:
+    """Return whether no write of the upstream partitions that are materialized is one that triggers
+    something: other needs than those that a backfill wrote may have such writes.
+    """
+    present = [need for need in needs if need.materialized]
+    if any(need.backfilled for need in present):
+        return _are_backfilled(present)
+    return bool(_cause_text(schedule, needs))
+
+
+def _are_backfilled(needs: Sequence[UpstreamNeed]) -> bool:
+    return all(need.backfilled == need.materialized for need in needs)
 
 
 def _names(names: Sequence[str], word: str = "and") -> str:

@@ -19,7 +19,9 @@ def run_steps(
     stop_at: str | None = None,
     **more: Any,
 ) -> Outcome:
-    """Run to the end as a worker does; ask the run to stop once its log has ``stop_at``."""
+    """Run to the end as a worker does; ask the run to stop once its log has ``stop_at`` in a whole
+    line: `print` may write the end of a line apart.
+    """
     followed = Outcome(runs.request(name, *args, **more))
     runner = runs.parent.launch(followed.request)
     is_asked = False
@@ -30,7 +32,7 @@ def run_steps(
             runner.answer({"type": "answer", "outcome": outcome})
         elif message["type"] == "ask":
             runner.answer({"type": "answer", "keys": [], "next": None})
-        if stop_at is not None and stop_at in followed.log and not is_asked:
+        if stop_at is not None and stop_at in followed.log.rpartition("\n")[0] and not is_asked:
             is_asked = True
             runner.stop()
     return followed

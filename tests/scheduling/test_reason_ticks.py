@@ -46,6 +46,8 @@ class ReasonCase(NamedTuple):
     newest_at: Mapping[str, datetime | None]
     # Until when the scheduler has put the partition off.
     mark: datetime | None = None
+    # The names of the assets of which no partition is needed.
+    unneeded: frozenset[str] = frozenset()
 
 
 def names_of(schedule: Schedule) -> list[str]:
@@ -57,7 +59,9 @@ def names_of(schedule: Schedule) -> list[str]:
 def evaluated(case: ReasonCase, times: TickTerms, now: datetime) -> Evaluation:
     """Return what the scheduler finds at a moment."""
     statuses = {
-        name: UpstreamStatus(1, int(at_ is not None), is_newer=at_ is not None, newest_at=at_)
+        name: UpstreamStatus(0, 0, is_newer=False, needs_none=True)
+        if name in case.unneeded
+        else UpstreamStatus(1, int(at_ is not None), is_newer=at_ is not None, newest_at=at_)
         for name, at_ in case.newest_at.items()
     }
     ids = {name: _ASSETS[name].pk for name in statuses}
@@ -94,7 +98,9 @@ def reason_of(case: ReasonCase) -> Reason:
     """Return the reason that pages show."""
     marked = None if case.mark is None else AssetPartition(due_again=True, due_at=case.mark)
     needs = tuple(
-        UpstreamNeed(
+        UpstreamNeed(_ASSETS[name], 0, 0, needs_none=True)
+        if name in case.unneeded
+        else UpstreamNeed(
             _ASSETS[name], 1, int(at_ is not None),
             () if at_ else (UpstreamPartition(_ASSETS[name], "2024-07-09", "missing", None),),
             newest_at=at_,
@@ -151,10 +157,14 @@ def drawn_cases(row: PartitionRow, seed: int, number: int) -> Iterator[ReasonCas
             continue
         number -= 1
         schedule = schedule_of(expression, began_at, moment)
+        if schedule.rule is not None and chance.random() < 0.2:
+            ends_in = chance.choice([-2, 3, 20]) * _HOURS
+            schedule.rule["end"] = (moment + ends_in).isoformat()
         ages = [None, timedelta(minutes=10), 5 * _HOURS]
         drawn = {name: chance.choice(ages) for name in names_of(schedule)}
         newest_at = {name: None if age is None else moment - age for name, age in drawn.items()}
-        case = ReasonCase(row, schedule, moment, newest_at)
+        unneeded = frozenset(name for name in drawn if chance.random() < 0.15)
+        case = ReasonCase(row, schedule, moment, newest_at, unneeded=unneeded)
         if chance.random() < 0.5:
             times = TickTerms(rule=schedule.rule or {}, began_at=began_at, now=moment)
             written = evaluated(case, times, moment)
@@ -179,6 +189,19 @@ def test_a_reason_names_the_tick_at_which_the_scheduler_queues(
             (case.schedule.rule or {})["schedule"],
             reason,
         )
+    assert ticks > 50
+
+
+@pytest.mark.parametrize("row", [WINDOW, WHOLE], ids=["window", "whole"])
+def test_a_reason_names_the_tick_until_the_scheduler_has_handled_the_tick(
+    row: PartitionRow,
+) -> None:
+    ticks = 0
+    for case in drawn_cases(row, 4, 500):
+        if (tick := queued_at(case)) is not None:
+            ticks += 1
+            late = case._replace(now=tick + timedelta(seconds=90))
+            assert named_tick(reason_of(late)) == tick, (case, reason_of(late))
     assert ticks > 50
 
 
@@ -218,6 +241,59 @@ def test_a_partition_that_was_put_off_names_the_tick_that_makes_it_due(
     assert case.mark is not None
     assert case.mark <= tick
     assert (named_tick(reason_of(case)), queued_at(case)) == (tick, tick)
+
+
+def test_many_ready_ways_hide_no_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{group}{number}" for group in "gh" for number in range(8)]
+    for number, name in enumerate(names, 100):
+        monkeypatch.setitem(_ASSETS, name, Asset(pk=number, name=name))
+    pairs = all_of(any_of(*map(by, names[:8])), any_of(*map(by, names[8:])))
+    schedule = schedule_of(any_of(pairs, all_of(by("c"), NOON)), BEGAN, ONE)
+    case = ReasonCase(WINDOW, schedule, ONE, dict.fromkeys(names_of(schedule), ENDED))
+    assert named_tick(reason_of(case)) == queued_at(case) == at(2024, 7, 10, 12)
+
+
+@pytest.mark.parametrize(
+    ("expression", "moment", "backfilled", "code"),
+    [
+        # The tick at noon has failed, and is examined again.
+        (all_of(by("a"), NOON), at(2024, 7, 10, 12), "a", "evaluated_again"),
+        # The write of b has failed, and is examined again.
+        (all_of(by("a"), by("b"), after(_HOURS)), ENDED + 2 * _HOURS, "a", "evaluated_again"),
+        (all_of(by("a"), by("b"), after(_HOURS)), ENDED + 2 * _HOURS, "ab", "not_triggered"),
+    ],
+)
+def test_a_failing_schedule_examines_its_tick_and_the_writes_again(
+    expression: Mapping[str, Any], moment: datetime, backfilled: str, code: str
+) -> None:
+    schedule = schedule_of(expression, BEGAN, moment - timedelta(minutes=30))
+    schedule.failing_since, schedule.error = moment, "KeyError: x"
+    schedule.retry_at = moment + timedelta(minutes=1)
+    needs = tuple(
+        UpstreamNeed(_ASSETS[name], 1, 1, newest_at=ENDED, backfilled=int(name in backfilled))
+        for name in names_of(schedule)
+    )
+    reason = untriggered_reason(
+        Asset(pk=99, name="x"), schedule, None, ENDED, needs, moment + timedelta(seconds=30)
+    )
+    assert reason.code == code
+    assert (code == "evaluated_again") == ("is evaluated again at" in reason.text)
+
+
+def test_nothing_is_promised_by_a_schedule_that_has_ended_or_that_needs_nothing() -> None:
+    schedule = schedule_of(all_of(by("a"), NOON), BEGAN, ONE)
+    unneeded = ReasonCase(WINDOW, schedule, ONE, {"a": None}, unneeded=frozenset("a"))
+    assert reason_of(unneeded).text == (
+        "The partition needs no upstream partition, so that no write makes the partition due."
+        f" {NEXT_STEP}"
+    )
+    schedule.rule = {**(schedule.rule or {}), "end": ENDED.isoformat()}
+    for newest_at in (None, ENDED):
+        reason = reason_of(ReasonCase(WINDOW, schedule, ONE, {"a": newest_at}))
+        assert reason.text == (
+            "The schedule has no tick to come. No write of an upstream partition has made the"
+            f" partition due. {NEXT_STEP}"
+        )
 
 
 def test_a_tick_at_which_an_asset_is_too_old_is_no_promise() -> None:
