@@ -54,8 +54,8 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
     SELECT sum(run.partition_count) AS partitions,
         min(run.started_at) FILTER (WHERE run.ended_at IS NOT NULL) AS first,
         max(run.ended_at) AS last, count(run.ended_at) AS ended,
-        sum(run.idle) FILTER (WHERE NOT run.is_now) AS idle,
-        sum(run.idle) FILTER (WHERE run.is_now) AS idle_until_now
+        sum(run.idle) FILTER (WHERE run.started_at <= run.last) AS idle,
+        sum(run.idle) AS idle_until_now
     FROM (
         SELECT busy.*, CASE WHEN busy.started_at - busy.work_until > %(idle)s THEN (
             SELECT least(busy.started_at - busy.work_until, again.at - busy.work_until + coalesce((
@@ -76,7 +76,7 @@ FROM unnest(%(groups)s::bigint[], %(names)s::text[]) AS groups(id, name), LATERA
             ) AS again
         ) END AS idle
         FROM (
-            SELECT work.*,
+            SELECT work.*, max(work.ended_at) OVER () AS last,
                 max(coalesce(work.ended_at, %(now)s)) OVER (
                     ORDER BY work.started_at, work.is_now
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -161,12 +161,12 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
         running, queued, running_partitions, dispatched = numbers
         seconds, is_silent = 0.0, False
         if first and last:
-            until, idle = last, idle or timedelta(0)
-            if since and not backfill.ended:
-                is_silent = now - max(last, since) > _long((last - first - idle) / ended, running)
+            span = last - first - (idle or timedelta(0))
+            if since and span > timedelta(0) and not backfill.ended:
+                is_silent = now - max(last, since) > _long(span / ended, running)
             if running and not backfill.ended:
-                until, idle = now, idle + (idle_until_now or timedelta(0))
-            seconds = max((until - first - idle).total_seconds(), 0.1)
+                span = now - first - (idle_until_now or timedelta(0))
+            seconds = max(span.total_seconds(), 0.1)
         paces[backfill.pk] = Pace(
             partitions or 0,
             seconds,

@@ -154,6 +154,29 @@ def test_a_backfill_in_which_no_run_ends_tells_since_when_in_place_of_its_pace(
     assert "Last run ended" not in words_of(page_of(browser, january))
 
 
+@pytest.mark.parametrize("actions", [("pause", "resume"), ("retry failed",)])
+def test_a_pause_and_the_time_before_a_retry_are_no_silence(
+    browser: Client, january: Backfill, actions: tuple[str, ...]
+) -> None:
+    """Runs of half an hour ended ten hours ago; the next run began three minutes ago."""
+    now = timezone.now()
+    ended = runs_of(january, "succeeded", 4, seconds=1800.0)
+    for run in ended:
+        run.queued_at = run.started_at
+    Run.objects.bulk_update(ended, ["queued_at"])
+    moved(ended, 10)
+    let_go(january, actions[0], now - timedelta(hours=10))
+    let_go(january, actions[-1], now - timedelta(minutes=4))
+    (working,) = runs_of(january, "running", 1, seconds=90.0)
+    Run.objects.filter(pk=working.pk).update(queued_at=now - timedelta(minutes=4))
+    assert paces_of([january], now)[january.pk].silent_since is None
+    text = words_of(page_of(browser, january))
+    assert "Last run ended" not in text
+    assert "left" in text
+    moved([working], 6)
+    assert paces_of([january], now)[january.pk].silent_since
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
