@@ -76,8 +76,8 @@ def stale_keys(asset: Asset, page: Layout | None, most: int) -> list[str] | None
     rows = _rows(statement, asset, page, most=most + 1)
     if len(rows) > most:
         return None
-    stale = stale_candidates(asset, [Candidates(shared, 1, [key]) for key, shared in rows])
-    return [key for key, _ in rows if key in stale]
+    stale = stale_candidates({asset: [Candidates(shared, 1, [key]) for key, shared in rows]})
+    return [key for key, _ in rows if key in stale[asset.pk]]
 
 
 def _counted(
@@ -91,7 +91,7 @@ def _counted(
         ((cell, segment), Candidates(is_shared, number, keys or []))
         for cell, segment, is_shared, number, keys in rows
     ]
-    stale = stale_candidates(asset, [candidates for _, candidates in cells])
+    stale = stale_candidates({asset: [candidates for _, candidates in cells]})[asset.pk]
     sums: Counter[tuple[int, str]] = Counter()
     is_cut = False
     for cell, (is_shared, number, keys) in cells:

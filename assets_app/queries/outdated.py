@@ -5,19 +5,22 @@ partitions that were materialized again, then the attempts that read earlier ver
 inputs that have come since.
 
 Two more statements express the same idea, since each begins with the rows that are fewest:
-`_NEWER` in `staleness.py` begins with the given keys of one asset, and reads the changed inputs,
-which are the reasons; `_OUTDATED` in `backfills_app/services/partitions/staleness.py` begins with
+`_NEWER` in `staleness.py` begins with the given keys of assets, and reads the changed inputs, which
+are the reasons; `_OUTDATED` in `backfills_app/services/partitions/staleness.py` begins with
 the partitions of one asset in a time, up to a million, and reads these as spans. A change of the
 idea is a change of all three.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db import connection
 
 from assets_app.models import Asset
 from assets_app.queries.keys import known_texts
 from assets_app.queries.late_inputs import come_since
-from assets_app.queries.staleness import stale_among
+from assets_app.queries.staleness import stale_among_all
 
 _OUTDATED = """
 WITH newer AS MATERIALIZED (
@@ -86,15 +89,46 @@ class Candidates(NamedTuple):
     keys: Sequence[str]
 
 
-def stale_candidates(asset: Asset, all_candidates: Iterable[Candidates]) -> frozenset[str]:
-    """Return the keys of the stale partitions among the keys of candidates, without keys that the
-    definition no longer has. The mappings decide for runs of several partitions: two statements.
+def candidates_by_asset(
+    statement: str, parameters: Mapping[str, Any]
+) -> dict[int, list[Candidates]]:
+    """Return the candidates by asset id, by a statement that selects the id, and the fields of
+    ``Candidates`` in order.
     """
-    own_keys: list[str] = []
-    shared_keys: list[str] = []
-    for candidates in all_candidates:
-        (shared_keys if candidates.is_shared else own_keys).extend(candidates.keys)
-    stale_keys = frozenset(known_texts(asset.definition, own_keys))
-    if known_keys := known_texts(asset.definition, shared_keys):
-        stale_keys |= stale_among(asset, known_keys)
+    by_asset: dict[int, list[Candidates]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        for asset_id, *columns in cursor.fetchall():
+            by_asset[asset_id].append(Candidates(*columns))
+    return by_asset
+
+
+def stale_candidates(
+    all_candidates: Mapping[Asset, Sequence[Candidates]],
+) -> dict[int, frozenset[str]]:
+    """Return the keys of the stale partitions among the keys of candidates, by asset id, without
+    keys that the definition no longer has. The mappings decide for runs of several partitions: two
+    statements for all assets.
+    """
+    stale_keys: dict[int, frozenset[str]] = {}
+    shared_keys: dict[Asset, list[str]] = {}
+    for asset, candidates in all_candidates.items():
+        stale_keys[asset.pk] = frozenset(_known_keys(asset, candidates, is_shared=False))
+        if keys := _known_keys(asset, candidates, is_shared=True):
+            shared_keys[asset] = keys
+    if shared_keys:
+        for asset_id, stale_shared_keys in stale_among_all(shared_keys).items():
+            stale_keys[asset_id] |= stale_shared_keys
     return stale_keys
+
+
+def _known_keys(
+    asset: Asset, all_candidates: Sequence[Candidates], *, is_shared: bool
+) -> list[str]:
+    texts = [
+        key
+        for candidates in all_candidates
+        if candidates.is_shared == is_shared
+        for key in candidates.keys
+    ]
+    return known_texts(asset.definition, texts)

@@ -129,10 +129,9 @@ class AssetStatus:
 def asset_statuses(
     assets: Sequence[Asset], *, strips: bool = True, now: datetime | None = None
 ) -> list[AssetStatus]:
-    """Return the status of each of the assets: at most nine statements for all of them, and four
-    for each asset that has stale partitions.
+    """Return the status of each of the assets: at most fourteen statements for all of them.
 
-    ``strips`` says whether the latest partitions are read too: one of the statements. ``now`` is
+    ``strips`` says whether the latest partitions are read too: four of the statements. ``now`` is
     the present by the database's clock: without it, another of the statements.
     """
     now = now or database_now()

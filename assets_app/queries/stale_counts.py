@@ -4,15 +4,11 @@ A count reads rows (`outdated.py`). Where that takes long, the result is kept fo
 counting takes a small share of the time.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from django.db import connection
 
 from assets_app.models import Asset
-from assets_app.queries.outdated import Candidates, outdated_statement, stale_candidates
+from assets_app.queries.outdated import candidates_by_asset, outdated_statement, stale_candidates
 from partitions_app.rules import identity_of
 from slicewise_server.web.kept_counts import kept_count
 
@@ -66,29 +62,19 @@ def _counted(
 
     ``by_id`` has the assets that the caller has read.
     """
-    candidates_by_id = _candidates(identities)
+    values = {
+        "assets": list(identities), "identities": list(identities.values()), "most": MOST_COUNTED,
+    }  # fmt: skip
+    candidates_by_id = candidates_by_asset(_STALE, values)
     unread_ids = candidates_by_id.keys() - by_id.keys()
     if unread_ids:
         with_rule = Asset.objects.select_related("partition_definition")
         by_id = {**by_id, **with_rule.in_bulk(unread_ids)}
+    stale_keys = stale_candidates({by_id[pk]: rows for pk, rows in candidates_by_id.items()})
     counts = []
     for asset_id, all_candidates in candidates_by_id.items():
-        number = len(stale_candidates(by_id[asset_id], all_candidates))
+        number = len(stale_keys[asset_id])
         most = max(number, *(candidates.number for candidates in all_candidates))
         if number:
             counts.append((asset_id, min(number, MOST_COUNTED), most > MOST_COUNTED))
     return counts
-
-
-def _candidates(identities: Mapping[int, str]) -> dict[int, list[Candidates]]:
-    values: dict[str, Any] = {
-        "assets": list(identities),
-        "identities": list(identities.values()),
-        "most": MOST_COUNTED,
-    }
-    candidates_by_id: dict[int, list[Candidates]] = defaultdict(list)
-    with connection.cursor() as cursor:
-        cursor.execute(_STALE, values)
-        for asset_id, *columns in cursor.fetchall():
-            candidates_by_id[asset_id].append(Candidates(*columns))
-    return candidates_by_id

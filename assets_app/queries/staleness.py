@@ -6,7 +6,8 @@ a higher version now. An upstream partition that was missing at that time does n
 partition stale, unless the schedule made the partition without waiting for it (a late input).
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,16 +24,20 @@ from partitions_app.labels import label_of
 
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
 _NEWER = """
-WITH own_attempt AS (
-    SELECT materialization.attempt_id, array_agg(own.key) AS keys
-    FROM assets_app_assetpartition AS own
+WITH own AS (
+    SELECT partition.asset_id, partition.key, materialization.run_id, materialization.attempt_id
+    FROM unnest(%(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[])
+        AS requested(asset_id, identity, key)
+    JOIN assets_app_assetpartition AS partition ON partition.asset_id = requested.asset_id
+        AND partition.identity = requested.identity AND partition.key = requested.key
+        AND partition.version > 0
     JOIN assets_app_materialization AS materialization
-        ON materialization.partition_id = own.id AND materialization.version = own.version
-    WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
-      AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
-    GROUP BY materialization.attempt_id
+        ON materialization.partition_id = partition.id
+          AND materialization.version = partition.version
+), own_attempt AS (
+    SELECT asset_id, attempt_id, array_agg(key) AS keys FROM own GROUP BY asset_id, attempt_id
 )
-SELECT own_attempt.keys, partition.asset_id,
+SELECT own_attempt.asset_id, own_attempt.keys, partition.asset_id,
        array_agg(partition.key ORDER BY partition.window_start, partition.segment, partition.id),
        (SELECT run.partition_count FROM assets_app_runattempt AS attempt
         JOIN assets_app_run AS run ON run.id = attempt.run_id
@@ -41,20 +46,16 @@ FROM own_attempt
 JOIN assets_app_attemptinput AS read ON read.attempt_id = own_attempt.attempt_id
 JOIN assets_app_assetpartition AS partition
     ON partition.id = read.partition_id AND partition.version > read.version
-GROUP BY own_attempt.attempt_id, own_attempt.keys, partition.asset_id
+GROUP BY own_attempt.asset_id, own_attempt.attempt_id, own_attempt.keys, partition.asset_id
 UNION ALL
-SELECT ARRAY[own.key], come.asset_id,
+SELECT own.asset_id, ARRAY[own.key], come.asset_id,
        array_agg(come.key ORDER BY come.window_start, come.segment, come.id), 1
-FROM assets_app_assetpartition AS own
-JOIN assets_app_materialization AS materialization
-    ON materialization.partition_id = own.id AND materialization.version = own.version
+FROM own
 JOIN assets_app_lateinput AS late
-    ON late.run_id = materialization.run_id AND late.key = own.key AND late.reason = 'missing'
+    ON late.run_id = own.run_id AND late.key = own.key AND late.reason = 'missing'
 CROSS JOIN LATERAL ({come}) AS come
-WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s
-  AND own.key = ANY(%(keys)s::text[]) AND own.version > 0
-GROUP BY own.key, come.asset_id
-ORDER BY 2, 1
+GROUP BY own.asset_id, own.key, come.asset_id
+ORDER BY 1, 3, 2
 """
 
 
@@ -165,41 +166,55 @@ def stale_among(asset: Asset, keys: Sequence[str]) -> frozenset[str]:
     return changed_inputs(asset, keys).stale_keys()
 
 
+def stale_among_all(keys_by_asset: Mapping[Asset, Sequence[str]]) -> dict[int, frozenset[str]]:
+    """Return the stale partitions among these keys by asset id, by the statements of
+    ``newer_inputs``, for all assets at once.
+    """
+    changes = _changes(keys_by_asset)
+    return {asset_id: ChangedInputs(changes[asset_id]).stale_keys() for asset_id in changes}
+
+
 def changed_inputs(asset: Asset, keys: Sequence[str]) -> ChangedInputs:
     """Return the changed inputs of the partitions of these keys: one statement for all, and a
     second one for the upstream assets, where a partition is perhaps stale.
     """
-    rows = _rows(asset, keys)
+    return ChangedInputs(_changes({asset: keys}).get(asset.pk, ()))
+
+
+def _changes(keys_by_asset: Mapping[Asset, Sequence[str]]) -> dict[int, list[_Change]]:
+    """Return the changes of upstream assets by asset id, for the assets that have some."""
+    rows = _rows(keys_by_asset)
     if not rows:
-        return ChangedInputs(())
-    edges = AssetDependency.objects.filter(downstream=asset).select_related(
-        "upstream__partition_definition"
-    )
-    by_upstream = {dependency.upstream_id: dependency for dependency in edges}
-    return ChangedInputs(
-        [
-            _Change(
-                own_keys,
-                by_upstream[upstream_id].upstream,
-                changed_keys,
-                _deciding_edge(by_upstream[upstream_id], asset) if count > 1 else None,
-            )
-            for own_keys, upstream_id, changed_keys, count in rows
-            if upstream_id in by_upstream
-        ]
-    )
+        return {}
+    edges = AssetDependency.objects.filter(downstream__in=keys_by_asset)
+    by_pair = {
+        (dependency.downstream_id, dependency.upstream_id): dependency
+        for dependency in edges.select_related("upstream__partition_definition")
+    }
+    assets = {asset.pk: asset for asset in keys_by_asset}
+    changes: dict[int, list[_Change]] = defaultdict(list)
+    for asset_id, own_keys, upstream_id, changed_keys, count in rows:
+        if dependency := by_pair.get((asset_id, upstream_id)):
+            edge = _deciding_edge(dependency, assets[asset_id]) if count > 1 else None
+            changes[asset_id].append(_Change(own_keys, dependency.upstream, changed_keys, edge))
+    return changes
 
 
-def _rows(asset: Asset, keys: Sequence[str]) -> list[tuple[list[str], int, list[str], int]]:
-    """Return keys of one attempt, the id of an upstream asset, the keys of the asset's changed
-    partitions, and the number of partitions of the attempt's run.
+def _rows(
+    keys_by_asset: Mapping[Asset, Sequence[str]],
+) -> list[tuple[int, list[str], int, list[str], int]]:
+    """Return the id of an asset, keys of one attempt, the id of an upstream asset, the keys of the
+    upstream asset's changed partitions, and the number of partitions of the attempt's run.
     """
+    requested = [(asset, key) for asset, keys in keys_by_asset.items() for key in keys]
+    values: dict[str, Any] = {
+        "assets": [asset.pk for asset, _ in requested],
+        "identities": [asset.identity for asset, _ in requested],
+        "keys": [key for _, key in requested],
+    }
     with connection.cursor() as cursor:
-        values: dict[str, Any] = {
-            "asset": asset.pk, "identity": asset.identity, "keys": list(keys),
-        }  # fmt: skip
-        cursor.execute(_NEWER.format(come=come_since("materialization.attempt_id")), values)
-        rows: list[tuple[list[str], int, list[str], int]] = cursor.fetchall()
+        cursor.execute(_NEWER.format(come=come_since("own.attempt_id")), values)
+        rows: list[tuple[int, list[str], int, list[str], int]] = cursor.fetchall()
         return rows
 
 

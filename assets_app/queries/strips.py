@@ -9,8 +9,8 @@ from typing import Any
 from django.db import connection
 
 from assets_app.models import Asset
+from assets_app.queries.outdated import candidates_by_asset, outdated_statement, stale_candidates
 from assets_app.queries.present import span_of
-from assets_app.queries.staleness import stale_among
 from partitions_app.labels import label_of
 from partitions_app.state_badges import (
     MATERIALIZED,
@@ -43,6 +43,12 @@ LEFT JOIN assets_app_latepartition AS late ON late.asset_id = requested.asset_id
     AND late.late_at <= %(now)s AND late.asset_id = ANY(%(declared)s)
 WHERE partition.id IS NOT NULL OR late.id IS NOT NULL
 """
+_STALE = outdated_statement(
+    "SELECT asset_id, is_shared, count(*), array_agg(key)",
+    among="(own.asset_id, own.key) IN "
+    "(SELECT * FROM unnest(%(owners)s::bigint[], %(keys)s::text[]))",
+    rows="candidate GROUP BY 1, 2",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +102,13 @@ def strips_of(
     now: datetime,
 ) -> dict[int, Strip]:
     """Return the strip of each asset that has expected partitions, by asset id: one statement, and
-    at most two for each asset of ``stale_ids``, which has stale partitions.
+    at most three for all assets of ``stale_ids``, which have stale partitions.
 
     ``starts`` are the starts of the first partitions of definitions without a start.
     """
     keys = {asset.pk: _latest_keys(asset, starts.get(asset.pk), now) for asset in assets}
     looks = _looks(assets, keys, now)
-    looks |= _stale_looks([asset for asset in assets if asset.pk in stale_ids], keys, looks)
+    looks |= _stale_looks([asset for asset in assets if asset.pk in stale_ids], looks)
     return {
         asset.pk: Strip(
             [looks.get((asset.pk, key), MISSING) for key in keys[asset.pk]],
@@ -161,30 +167,26 @@ def _looks(
 
 
 def _stale_looks(
-    assets: Sequence[Asset],
-    keys: Mapping[int, Sequence[str]],
-    looks: Mapping[tuple[int, str], StateBadge],
+    assets: Sequence[Asset], looks: Mapping[tuple[int, str], StateBadge]
 ) -> dict[tuple[int, str], StateBadge]:
     """Return the looks of the stale partitions among the materialized ones. Where this takes long,
     the keys are kept for a while: a list of assets is polled.
     """
-    if not assets:
+    by_id = {asset.pk: asset for asset in assets}
+    pairs = [pair for pair, look in looks.items() if look is MATERIALIZED and pair[0] in by_id]
+    if not pairs:
         return {}
 
     def stale_keys() -> list[tuple[int, str]]:
-        return [
-            (asset.pk, key)
-            for asset in assets
-            if (materialized_keys := _materialized(asset, keys[asset.pk], looks))
-            for key in stale_among(asset, materialized_keys)
-        ]
+        owners, keys = zip(*pairs, strict=True)
+        values = {
+            "assets": list(by_id), "identities": [asset.identity for asset in assets],
+            "owners": list(owners), "keys": list(keys),
+        }  # fmt: skip
+        candidates = candidates_by_asset(_STALE, values)
+        stale = stale_candidates({by_id[pk]: rows for pk, rows in candidates.items()})
+        return [(pk, key) for pk, stale_of_asset in stale.items() for key in stale_of_asset]
 
     ids = ",".join(f"{asset.pk}:{asset.identity}" for asset in assets)
     kept_keys = (tuple(pair) for pair in kept_count(f"stale strips {ids}", stale_keys))
     return {pair: STALE for pair in kept_keys if looks.get(pair) is MATERIALIZED}
-
-
-def _materialized(
-    asset: Asset, keys: Sequence[str], looks: Mapping[tuple[int, str], StateBadge]
-) -> list[str]:
-    return [key for key in keys if looks.get((asset.pk, key)) is MATERIALIZED]
