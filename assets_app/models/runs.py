@@ -192,6 +192,7 @@ class Run(models.Model):
             models.Index(
                 fields=("tick", "id"), condition=Q(tick__isnull=False), name="run_by_tick"
             ),
+            models.Index(fields=("-id",), condition=~Q(error=""), name="run_with_error"),
         )
 
     def __str__(self) -> str:

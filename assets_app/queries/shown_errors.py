@@ -3,10 +3,7 @@
 Pages show errors with masks. A search in the stored text would find a secret letter by letter.
 """
 
-from typing import Any
-
-from django.db.models import F, Func, QuerySet, Subquery, TextField, Value
-from django.db.models.functions import Coalesce
+from django.db.models import F, Func, QuerySet, TextField, Value
 
 from assets_app.models import Run
 
@@ -41,27 +38,29 @@ SEARCHED_ERROR = Func(
 """The error of a run, each line up to the first place where a secret may be masked."""
 
 
-def having_error(rows: QuerySet[Run], text: str) -> QuerySet[Run]:
-    """Select the runs whose errors contain a text, before a secret in the same line; only the
-    newest errors of the given runs are searched.
+def having_error(rows: QuerySet[Run], text: str, last_unsearched: int | None) -> QuerySet[Run]:
+    """Select the runs whose errors contain a text, before a secret in the same line; only errors
+    after the run ``last_unsearched``, of ``newest_unsearched_run``, are searched.
     """
-    last_unsearched = Coalesce(Subquery(_unsearched(rows)), 0)
     # The condition on the stored text costs less and leaves few rows for the last one.
-    return rows.alias(searched_error=SEARCHED_ERROR).filter(
-        pk__gt=last_unsearched, error__icontains=text, searched_error__icontains=text
+    return (
+        _with_error(rows)
+        .alias(searched_error=SEARCHED_ERROR)
+        .filter(pk__gt=last_unsearched or 0, error__icontains=text, searched_error__icontains=text)
     )
 
 
-def has_unsearched_errors(rows: QuerySet[Run]) -> bool:
-    """Return whether the given runs have more errors than are searched."""
-    return _unsearched(rows).exists()
-
-
-def _unsearched(rows: QuerySet[Run]) -> QuerySet[Run, Any]:
-    """Return the id of the newest run whose error is not searched, if any.
+def newest_unsearched_run(rows: QuerySet[Run]) -> int | None:
+    """Return the id of the newest of the given runs whose error is not searched; None if all errors
+    are searched.
 
     The text does not matter: a limit that counts the errors with the text would tell how many have
     the text in a secret.
     """
-    having_errors = rows.exclude(error="").order_by("-id").values("pk")
-    return having_errors[MOST_SEARCHED : MOST_SEARCHED + 1]
+    ids = _with_error(rows).order_by("-id").values_list("pk", flat=True)
+    return ids[MOST_SEARCHED : MOST_SEARCHED + 1].first()
+
+
+def _with_error(rows: QuerySet[Run]) -> QuerySet[Run]:
+    """Select the runs with an error: without this condition no query uses the index of errors."""
+    return rows.exclude(error="")

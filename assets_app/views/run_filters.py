@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
-from assets_app.queries.shown_errors import has_unsearched_errors, having_error
+from assets_app.queries.shown_errors import having_error, newest_unsearched_run
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -99,6 +99,13 @@ class RunFilters(NamedTuple):
         ]
 
 
+class MatchingRuns(NamedTuple):
+    """The runs that an address names, and whether a text is searched, and not in all errors."""
+
+    rows: QuerySet[Run]
+    is_search_cut: bool = False
+
+
 def filters_of(request: HttpRequest) -> RunFilters:
     """Return the filters that the address names; empty ones are left out."""
     query = request.GET
@@ -114,18 +121,15 @@ def filters_of(request: HttpRequest) -> RunFilters:
     )
 
 
-def matching_runs(query: QueryDict) -> QuerySet[Run]:
+def matching_runs(query: QueryDict) -> MatchingRuns:
     """Select the runs that the address names, newest first; a text is searched in the newest errors
-    of the runs that the other filters leave.
+    of the runs that the other filters leave: one statement reads the last of these errors.
     """
     rows, error = _runs_of_any_error(query), query.get("error", "").strip()
-    return having_error(rows, error) if error else rows
-
-
-def is_search_cut(query: QueryDict) -> bool:
-    """Return whether the address searches a text, and not in all errors."""
-    has_text = bool(query.get("error", "").strip())
-    return has_text and has_unsearched_errors(_runs_of_any_error(query))
+    if not error:
+        return MatchingRuns(rows)
+    last_unsearched = newest_unsearched_run(rows)
+    return MatchingRuns(having_error(rows, error, last_unsearched), last_unsearched is not None)
 
 
 def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:
@@ -147,13 +151,13 @@ def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:
     return rows.filter(**_times(text)).order_by("-id")
 
 
-def sorted_runs(query: QueryDict) -> QuerySet[Run]:
-    """Select the runs that the address names, in the order that the address names.
+def sorted_runs(rows: QuerySet[Run], query: QueryDict) -> QuerySet[Run]:
+    """Select the runs of ``matching_runs`` in the order that the address names.
 
     The ids of runs are in the order of creation. For other orders only the newest 1,000 of these
     runs are sorted, so that a list of millions of runs costs no more.
     """
-    rows, order = matching_runs(query), query.get("sort", "")
+    order = query.get("sort", "")
     if order == "oldest":
         return rows.order_by("id")
     if order not in _ORDERS:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -21,7 +22,6 @@ from assets_app.views.run_filters import (
     SPANS,
     filters_of,
     is_cut,
-    is_search_cut,
     matching_runs,
     sorted_runs,
 )
@@ -33,7 +33,8 @@ from slicewise_server.web.typed_ids import is_id
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """Render all runs, newest first."""
-    context = _listed(request) | {
+    matching = matching_runs(request.GET)
+    context = _listed(request, matching.rows) | {
         "states": RunState.choices,
         "triggers": Trigger.choices,
         "spans": [(name, label) for name, (label, _) in SPANS.items()],
@@ -41,12 +42,12 @@ def runs(request: HttpRequest) -> HttpResponse:
         "sorts": SORTS,
         "most_sorted": MOST_SORTED,
         "is_cut": is_cut(request.GET) and request.GET.get("by") != "request",
-        "is_search_cut": is_search_cut(request.GET),
+        "is_search_cut": matching.is_search_cut,
         "most_searched": MOST_SEARCHED,
         "is_grouped": request.GET.get("by") == "request",
     }
     if context["is_grouped"]:
-        context |= {"grouped": grouped_runs(matching_runs(request.GET)), "most_runs": MOST_RUNS}
+        context |= {"grouped": grouped_runs(matching.rows), "most_runs": MOST_RUNS}
     return render(request, "assets_app/runs.html", context)
 
 
@@ -54,14 +55,14 @@ def runs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def runs_listed(request: HttpRequest) -> HttpResponse:
     """Render the part of the list that polling replaces: the same page with the same filters."""
-    context = _listed(request)
+    context = _listed(request, matching_runs(request.GET).rows)
     if answer := unchanged(request, context["version"]):
         return answer
     return render(request, "assets_app/runs.html#listed", context)
 
 
-def _listed(request: HttpRequest) -> dict[str, Any]:
-    page = page_of_rows(request, sorted_runs(request.GET))
+def _listed(request: HttpRequest, rows: QuerySet[Run]) -> dict[str, Any]:
+    page = page_of_rows(request, sorted_runs(rows, request.GET))
     awaited = awaited_by_run(page.items)
     may_materialize = may(request.user, Action.MATERIALIZE)
     retryable = [run for run in page.items if can_retry(run)] if may_materialize else []

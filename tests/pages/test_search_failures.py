@@ -1,6 +1,7 @@
 """The search in owners, tags, selections and errors."""
 
 from collections.abc import Sequence
+from copy import copy
 from datetime import timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from assets_app.models import Asset, Bundle, BundleVersion, Run, RunState
 from assets_app.queries import declared_facts, shown_errors
 from assets_app.queries.shown_errors import SEARCHED_ERROR
 from assets_app.views import run_list
-from assets_app.views.run_filters import matching_runs
+from assets_app.views.run_filters import matching_runs, sorted_runs
 from slicewise.partitions.windows import Windows
 from slicewise.texts import masked_text
 from slicewise_server.home import search_failures
@@ -25,6 +26,10 @@ from tests.pages.run_records import failed_run, recorded_run
 from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
+_COPIED = (
+    "asset_id", "group_id", "producer_version_id", "trigger", "queue", "state", "partition_count",
+    "ended_at",
+)  # fmt: skip
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2026-01-01")
 BERLIN = slicewise.PartitionByInterval("@hourly", start="2026-01-01", timezone="Europe/Berlin")
 
@@ -163,10 +168,27 @@ def test_masks_are_computed_for_the_newest_errors_alone(
     for _ in range(30):
         failed_run(clicks, error="password=hunter2")
     with CaptureQueriesContext(connection) as statements:
-        assert not list(matching_runs(QueryDict("error=hunter2")))
-    (statement,) = statements.captured_queries
+        assert not list(matching_runs(QueryDict("error=hunter2")).rows)
     # The newest run that is not searched is found by an index, in six rows.
-    assert rows_read(statement["sql"]) < 20
+    assert sum(rows_read(statement["sql"]) for statement in statements) < 20
+
+
+@pytest.mark.parametrize("order", ["", "oldest", "longest"])
+def test_a_search_of_few_errors_reads_no_runs_without_errors(clicks: Asset, order: str) -> None:
+    for error in ("kafka down", "no table"):
+        failed_run(clicks, error=error)
+    run = recorded_run(clicks, RunState.SUCCEEDED, ended_at=timezone.now())
+    succeeded = Run(**{field: getattr(run, field) for field in _COPIED})
+    Run.objects.bulk_create([copy(succeeded) for _ in range(300)])
+    query = QueryDict(f"error=kafka&sort={order}")
+    with CaptureQueriesContext(connection) as statements:
+        matching = matching_runs(query)
+        assert len(sorted_runs(matching.rows, query)) == 1
+    assert not matching.is_search_cut
+    # The bound is read once.
+    assert len(statements) == 2
+    # The runs, and the rows of the asset, the group and the definition beside these.
+    assert sum(rows_read(statement["sql"]) for statement in statements) < 20
 
 
 @pytest.mark.parametrize(
