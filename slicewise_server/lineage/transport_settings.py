@@ -68,17 +68,34 @@ def transport_problem(env: Mapping[str, str]) -> str:
 
 
 def receiver_name(env: Mapping[str, str]) -> str:
-    """Return the host of the receiver, without credentials, or the type of a transport without an
-    address; empty where the settings name none.
+    """Return the host and the port of the receiver, or the type of a transport whose address does
+    not tell these; empty where the settings name none.
     """
     file = settings_file(env)
     try:
         transport = _merged(_transport_in(env), _transport_of(file) if file else None)
-        values = transport if isinstance(transport, dict) else {}
-        url = str(values.get("url") or env.get("OPENLINEAGE_URL", ""))
-        return urlsplit(url).netloc.rpartition("@")[2] or str(values.get("type") or "")
     except ValueError:
         return ""
+    values = transport if isinstance(transport, dict) else {}
+    url = str(values.get("url") or env.get("OPENLINEAGE_URL", ""))
+    return _host_and_port(url) or str(values.get("type") or "")
+
+
+def _host_and_port(url: str) -> str:
+    """Return the host and the port of an address, without credentials; empty for an address without
+    these, and for an address in which these may be credentials.
+
+    A password with "#", "/" or "?" that is not encoded ends the part of the address for the host.
+    """
+    try:
+        address = urlsplit(url)
+        host, port = address.hostname or "", address.port
+    except ValueError:
+        return ""
+    if any("@" in text for text in (address.path, address.query, address.fragment)):
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    return host if port is None else f"{host}:{port}"
 
 
 def _problems(transport: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[str]:

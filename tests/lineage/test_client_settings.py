@@ -224,12 +224,24 @@ def test_no_process_starts_with_an_incomplete_transport(monkeypatch: pytest.Monk
         ({"OPENLINEAGE_URL": "http://user:secret@marquez:5000/api"}, "marquez:5000"),
         ({"OPENLINEAGE__TRANSPORT__TYPE": "kafka"}, "kafka"),
         ({"OPENLINEAGE__TRANSPORT__URL": "https://[broken"}, ""),
+        ({"OPENLINEAGE_URL": "https://user:p%23ss@[::1]:5000"}, "[::1]:5000"),
+        ({"OPENLINEAGE_URL": "https://user:p@ss@marquez"}, "marquez"),
     ],
 )
 def test_the_receiver_is_named_without_credentials(
     variables: dict[str, str], expected: str
 ) -> None:
     assert receiver_name(variables) == expected
+
+
+@pytest.mark.parametrize("password", ["pa#ss", "pa/ss", "pa?ss", "12#ss", "12/s@s", "12?ss", "[p"])
+def test_the_receiver_has_no_name_if_a_password_is_not_encoded(password: str) -> None:
+    """A part of the password would be the port, and the name of the person the host."""
+    variables = {
+        "OPENLINEAGE__TRANSPORT__TYPE": "http",
+        "OPENLINEAGE__TRANSPORT__URL": f"http://user:{password}@marquez:5000",
+    }
+    assert receiver_name(variables) == "http"
 
 
 def test_the_file_names_the_receiver(tmp_path: Path) -> None:
