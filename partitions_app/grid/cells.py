@@ -213,8 +213,12 @@ def name_with_key(label: str, key: str) -> str:
 
 
 def address(zoom: Zoom, start: date) -> str:
-    """Return the query string of a page of the grid: of a date, or of a local time within a day."""
-    text = start.isoformat(timespec="minutes") if isinstance(start, datetime) else start.isoformat()
+    """Return the query string of a page of the grid: of a date, or of a local time within a day,
+    with the offset if the time has one.
+    """
+    text = start.isoformat()
+    if isinstance(start, datetime):
+        text = start.isoformat(timespec="seconds" if start.second else "minutes")
     return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 

@@ -108,7 +108,7 @@ def layout_of(extent: Extent | None, request: GridRequest, clock: Clock) -> Layo
         return _list_page(extent, request, clock)
     unit = unit_of(extent.time)
     first, last = extent.span
-    local_time = local_time_of(request.at)
+    local_time = local_time_of(request.at, extent.time.timezone)
     page = Layout(extent, clock, "table", unit=unit)
     period = period_of(_zoom(request.zoom, page), local_time.date() if local_time else last)
     if period.zoom == "all":
@@ -251,7 +251,7 @@ def _later(page: Layout) -> str:
     period, _ = page.stretch
     if page.continues_at:
         number = _page_number(page)
-        return address(period.zoom, page.continues_at) + (f"&page={number}" if number > 1 else "")
+        return period.address_of_part(page.continues_at) + (f"&page={number}" if number > 1 else "")
     _, last = _span(page)
     return address(period.zoom, period.stop) if period.stop <= last else ""
 
@@ -279,7 +279,7 @@ def _segment_page(page: Layout) -> SegmentPage | None:
 
 def _here(page: Layout) -> str:
     period, _ = page.stretch
-    return f"{address(period.zoom, page.starts_at or period.first)}&page={_page_number(page)}"
+    return f"{period.address_of_part(page.starts_at)}&page={_page_number(page)}"
 
 
 def _page_number(page: Layout) -> int:

@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from partitions_app.grid.cells import Zoom
+from partitions_app.grid.cells import Zoom, address
+from partitions_app.grid.wall_clock import offset_text
 from slicewise import Interval
 from slicewise.partitions import TimeDefinition
 
@@ -58,9 +59,20 @@ class Period:
         """Return the part of the period from one local time to another, None for an end of the
         period: ``from 00:00 until 17:33``; an empty text for the whole period.
         """
-        form = "%H:%M" if self.zoom == "day" else "%d %b %H:%M"
-        parts = [f"from {begin:{form}}" if begin else "", f"until {end:{form}}" if end else ""]
+        parts = [
+            f"from {self._time_text(begin)}" if begin else "",
+            f"until {self._time_text(end)}" if end else "",
+        ]
         return " ".join(filter(None, parts))
+
+    def _time_text(self, local_time: datetime) -> str:
+        text = f"{local_time:%H:%M}" if self.zoom == "day" else f"{local_time:%d %b %H:%M}"
+        offset = _with_needed_offset(local_time).utcoffset()
+        return text if offset is None else f"{text} {offset_text(offset)}"
+
+    def address_of_part(self, begin: datetime | None) -> str:
+        """Return the query string of the part from a local time on, None for the first part."""
+        return address(self.zoom, _with_needed_offset(begin) if begin else self.first)
 
     @property
     def months(self) -> list[date]:
@@ -92,13 +104,26 @@ def period_of(zoom: Zoom, day: date) -> Period:
     return Period(zoom, date(first, 1, 1), date(min(first + YEARS_PER_PAGE, 9999), 1, 1))
 
 
-def local_time_of(text: str) -> datetime | None:
-    """Parse a local time as written in addresses of pages; return None for any other text."""
+def local_time_of(text: str, zone: str) -> datetime | None:
+    """Parse a local time as written in addresses of pages; return None for any other text. Without
+    an offset, a time that the clock shows twice is the first of the two.
+    """
     try:
-        local_time = datetime.fromisoformat(text).replace(tzinfo=None)
+        local_time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return local_time if local_time.year in _YEARS_OF_ADDRESSES else None
+    if local_time.year not in _YEARS_OF_ADDRESSES:
+        return None
+    if local_time.tzinfo is None:
+        return local_time.replace(tzinfo=ZoneInfo(zone))
+    return local_time.astimezone(ZoneInfo(zone))
+
+
+def _with_needed_offset(local_time: datetime) -> datetime:
+    """Return a local time without an offset, unless the clock shows the time twice."""
+    other_pass = local_time.replace(fold=1 - local_time.fold)
+    is_clear = other_pass.utcoffset() == local_time.utcoffset()
+    return local_time.replace(tzinfo=None) if is_clear else local_time
 
 
 def next_month(day: date) -> date:

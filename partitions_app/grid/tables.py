@@ -3,9 +3,9 @@
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import groupby, islice
+from itertools import dropwhile, groupby, islice
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -83,18 +83,17 @@ def exact_cells(
     """Return the cells (windows that start in the period, with keys) and the start of the next
     page.
 
-    At most ``most`` cells are returned. The start is a local time, None where all windows fit.
+    At most ``most`` cells are returned. Both starts are local times with an offset: the clock may
+    show a time twice. The next start is None where all windows fit.
     """
     candidates = extent.windows(period)
     if starts_at:
-        candidates = (
-            window for window in candidates if window.local_start.replace(tzinfo=None) >= starts_at
-        )
+        first_start = starts_at.astimezone(UTC)
+        candidates = dropwhile(lambda window: window.start < first_start, candidates)
     fitting = max(most // len(segments), 1)
     windows = list(islice(candidates, fitting + 1))
-    next_start = (
-        windows[fitting].local_start.replace(tzinfo=None) if len(windows) > fitting else None
-    )
+    zone = ZoneInfo(extent.windows_definition.timezone)
+    next_start = windows[fitting].start.astimezone(zone) if len(windows) > fitting else None
     key_texts_of = partial(key_texts, extent.definition, segments=segments)
     cells = [
         (window, tuple(zip(segments, key_texts_of(window.text), strict=True)))

@@ -143,7 +143,7 @@ def minute_table(title: str, cells: Sequence[Started]) -> Block:
     rows = []
     for (hour, offset), group in groups:
         by_minute = {start.minute: cell for start, cell in group}
-        label = f"{hour:02}:00" + (f" {_offset_text(offset)}" if hours.count(hour) > 1 else "")
+        label = f"{hour:02}:00" + (f" {offset_text(offset)}" if hours.count(hour) > 1 else "")
         # Windows of odd lengths have other minutes in each hour, and stand side by side.
         packed = [cell for _, cell in group]
         rows.append(Row([by_minute.get(minute) for minute in minutes] if fits else packed, label))
@@ -158,7 +158,8 @@ def _hour_of(start: datetime) -> tuple[int, timedelta]:
     return start.hour, start.utcoffset() or timedelta()
 
 
-def _offset_text(offset: timedelta) -> str:
+def offset_text(offset: timedelta) -> str:
+    """Return an offset from UTC: ``+02:00``."""
     minutes = abs(offset) // timedelta(minutes=1)
     sign = "-" if offset < timedelta() else "+"
     return f"{sign}{minutes // 60:02}:{minutes % 60:02}"

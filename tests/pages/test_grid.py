@@ -1,6 +1,8 @@
 """The partition grid: which cells a page has, without a database."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from urllib.parse import parse_qs
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -125,6 +127,49 @@ def test_a_day_of_minutes_continues_on_the_next_page_without_losing_one() -> Non
     assert parts == [f"until {continued_at}", f"from {continued_at}"]
     assert grid(rule, zoom="month", at="2026-11-01").part == ""
     assert page_keys == [key.text for key in rule.keys(date(2026, 11, 5), date(2026, 11, 6))]
+
+
+@pytest.mark.parametrize("seconds", [10, 13])
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [
+        ("Europe/Berlin", date(2024, 10, 27)),
+        ("Europe/Berlin", date(2024, 3, 31)),
+        ("Australia/Lord_Howe", date(2024, 4, 7)),
+        ("Australia/Lord_Howe", date(2024, 10, 6)),
+        ("America/New_York", date(2024, 11, 3)),
+        ("America/New_York", date(2024, 3, 10)),
+    ],
+)
+def test_the_parts_of_a_day_on_which_clocks_change_hold_each_window_once(
+    zone: str, day: date, seconds: int
+) -> None:
+    first, stop = day - timedelta(days=1), day + timedelta(days=1)
+    rule = PartitionByInterval(timedelta(seconds=seconds), timezone=zone, start=first, end=stop)
+    page_keys: list[str] = []
+    at = day.isoformat()
+    while at:
+        part = layout(rule, GridRequest(zoom="day", at=at), CLOCK)
+        page_keys += part.keys
+        following = draw(part, {}, {}).following
+        at = parse_qs(following[1:])["at"][0] if following else ""
+    listed = rule.keys()
+    start = datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)
+    assert page_keys == [key.text for key in listed if key.time and key.time.start >= start]
+
+
+def test_a_part_that_ends_in_a_repeated_hour_names_the_offset() -> None:
+    rule = PartitionByInterval(
+        timedelta(seconds=10), timezone="Europe/Berlin", start=date(2024, 10, 1)
+    )
+    first_part = grid(rule, zoom="day", at="2024-10-27")
+    assert first_part.part == "until 02:55 +02:00"
+    second_part = grid(rule, zoom="day", at="2024-10-27T02:55+02:00")
+    assert second_part.part.startswith("from 02:55 +02:00 until ")
+    assert second_part.here.startswith("?zoom=day&at=2024-10-27T02:55%2B02:00")
+    assert grid(rule, zoom="day", at="2024-10-27T02:55+01:00").part.startswith("from 02:55 +01:00")
+    # An address from before names no offset.
+    assert keys(grid(rule, zoom="day", at="2024-10-27T02:55")) == keys(second_part)
 
 
 def test_zoomed_out_a_cell_has_the_share_of_each_state() -> None:
