@@ -136,9 +136,14 @@ def _changes(
 def minute_table(title: str, cells: Sequence[Started]) -> Block:
     """Return hours as rows, minutes as columns; each pass of an hour is a row of its own."""
     groups = [(hour, list(group)) for hour, group in groupby(cells, lambda pair: _hour_of(pair[0]))]
-    minutes_by_row = [sorted({start.minute for start, _ in group}) for _, group in groups]
-    minutes: list[int] = max(minutes_by_row, key=len)
-    fits = all(set(row_minutes) <= set(minutes) for row_minutes in minutes_by_row)
+    minutes_by_row = [sorted(start.minute for start, _ in group) for _, group in groups]
+    most_minutes: list[int] = max(minutes_by_row, key=len)
+    minutes = sorted(set(most_minutes))
+    # Windows shorter than a minute share a minute.
+    fits = all(
+        set(row_minutes) <= set(minutes) and len(set(row_minutes)) == len(row_minutes)
+        for row_minutes in minutes_by_row
+    )
     hours = [hour for (hour, _), _ in groups]
     rows = []
     for (hour, offset), group in groups:
