@@ -1,6 +1,8 @@
 """Schedules of producers, ticks of schedules, the outbox, and truncations of schedules."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import models
 from django.db.models.functions import Now
@@ -65,11 +67,19 @@ class Schedule(models.Model):
         return None if asset.producer is None else getattr(asset.producer, "schedule", None)
 
     @property
+    def expression(self) -> Mapping[str, Any]:
+        """The expression over assets and times of a schedule by assets. Raises TypeError for a
+        schedule without a rule.
+        """
+        if self.rule is None:
+            raise TypeError("a schedule without a rule has no expression")
+        expression: Mapping[str, Any] = self.rule["schedule"]
+        return expression
+
+    @property
     def joins_times(self) -> bool:
         """Whether the schedule is an expression with a time in it."""
-        return (
-            self.rule is not None and not self.by_time and bool(time_terms(self.rule["schedule"]))
-        )
+        return self.rule is not None and not self.by_time and bool(time_terms(self.expression))
 
     @property
     def is_in_pause(self) -> bool:

@@ -146,9 +146,8 @@ def ways_of(
     def of_leaf(leaf: Mapping[str, Any]) -> list[_Draft]:
         return [_draft_of(leaf, needs_by_name, now)]
 
-    expression: Mapping[str, Any] = (schedule.rule or {})["schedule"]
     drafts = evaluate_schedule(
-        expression,
+        schedule.expression,
         of_leaf,
         of_any=lambda operands: _least(draft for drafts in operands for draft in drafts),
         of_all=_together,

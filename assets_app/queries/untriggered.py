@@ -85,8 +85,7 @@ def _schedule_needs(
     """Return the needs of a partition, also for the assets of the schedule of which one partition
     suffices.
     """
-    rule_schedule = (schedule.rule or {})["schedule"]
-    names = {*schedule_names(rule_schedule), *fresh_names(rule_schedule)}
+    names = {*schedule_names(schedule.expression), *fresh_names(schedule.expression)}
     names -= {need.asset.name for need in needs}
     return [*needs, *(needs_of_any(asset, names) if names else ())]
 
@@ -235,7 +234,7 @@ def _not_triggered_text(
 
 def _schedule_names(schedule: Schedule) -> Sequence[str]:
     """Return the names of the assets whose writes a schedule follows."""
-    names: Sequence[str] = schedule_names((schedule.rule or {})["schedule"])
+    names: Sequence[str] = schedule_names(schedule.expression)
     return names
 
 

@@ -52,7 +52,7 @@ class ReasonCase(NamedTuple):
 
 def names_of(schedule: Schedule) -> list[str]:
     """Return the names of all assets of a schedule."""
-    terms = schedule_terms((schedule.rule or {})["schedule"])
+    terms = schedule_terms(schedule.expression)
     return sorted({term["name"] for term in terms if "name" in term})
 
 
@@ -65,7 +65,7 @@ def evaluated(case: ReasonCase, times: TickTerms, now: datetime) -> Evaluation:
         for name, at_ in case.newest_at.items()
     }
     ids = {name: _ASSETS[name].pk for name in statuses}
-    expression = (case.schedule.rule or {})["schedule"]
+    expression = case.schedule.expression
     return Case(expression, case.row, statuses, now, times, NEVER_MADE, ids, set()).evaluate()
 
 
@@ -186,7 +186,7 @@ def test_a_reason_names_the_tick_at_which_the_scheduler_queues(
         ticks += expected is not None
         assert named_tick(reason) == expected, (
             case,
-            (case.schedule.rule or {})["schedule"],
+            case.schedule.expression,
             reason,
         )
     assert ticks > 50
