@@ -2,8 +2,9 @@
 
 The same work is measured with all five switched off and on, in turns: rows 4, 8 and 9, a tick
 of 10,000 assets, and a dispatch. Of row 4 the processor time of all processes is measured too,
-which says more on a busy machine. Each turn is a separate process, on a new database. With
-``--parts``, row 4 alone is measured: with nothing, with each part alone, and with all.
+which says more on a busy machine, and of the kinds of processes that take most. Each turn is a
+separate process, on a new database. With ``--parts``, row 4 alone is measured: with
+nothing, with each part alone, and with all.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import Any
 
 from bench import layers, trivial
 from bench.figures import duration
-from bench.processes import processor_seconds
+from bench.processes import processor_seconds_by_kind
 from bench.running import BUNDLES, data_folder, sign_in, with_lake
 from bench.served import prepared_database
 from slicewise_server.stack.stack import Stack
@@ -35,6 +36,8 @@ _SCRAPE_SECONDS = 15.0
 # Events, messages and spans of the last runs are sent after these have ended.
 _SENT_WITHIN = 10.0
 _HOOK = "/hook"
+_PROCESSOR_TIME_OF = "row 4, processor time of a trivial run in "
+_MOST_KINDS = 4
 # The parts that a trivial run meets, each with the path at which the receiver hears of the part.
 _PARTS = {"lineage": "/api/v1/lineage", "traces": "/v1/traces", "alerts": _HOOK, "metrics": ""}
 _ALL = frozenset(_PARTS)
@@ -69,8 +72,14 @@ def main() -> None:
 def _print_all(title: str, turns: list[dict[str, dict[str, float]]]) -> None:
     for kind in turns[0]:
         if kind != "off":
-            for work in turns[0]["off"]:
+            for work in _work_of_all(turns):
                 _print(f"{title}, {work}", turns, work, kind)
+
+
+def _work_of_all(turns: list[dict[str, dict[str, float]]]) -> list[str]:
+    """Return the names of the figures that each turn of each kind has."""
+    all_figures = [figures for turn in turns for figures in turn.values()]
+    return [work for work in all_figures[0] if all(work in figures for figures in all_figures)]
 
 
 def _print(title: str, turns: list[dict[str, dict[str, float]]], work: str, kind: str) -> None:
@@ -145,12 +154,15 @@ def _on_a_stack(
                 _send_alerts(whole, receiver)
             with _scrapes(whole, is_on="metrics" in parts):
                 trivial.timed_runs(whole, 20)  # the first forks of a parent are slower
-                before = processor_seconds(os.getpid())
+                before = processor_seconds_by_kind(os.getpid())
                 figures = {"row 4, a trivial run": trivial.timed_runs(whole, runs) / runs}
                 layers.wait_for_calm(whole)
                 time.sleep(_SENT_WITHIN)
-                used = processor_seconds(os.getpid()) - before
-                figures["row 4, processor time of a trivial run"] = used / runs
+                after = processor_seconds_by_kind(os.getpid())
+                used = {kind: (after[kind] - before.get(kind, 0.0)) / runs for kind in after}
+                figures["row 4, processor time of a trivial run"] = sum(used.values())
+                for kind in sorted(used, key=used.__getitem__, reverse=True)[:_MOST_KINDS]:
+                    figures[f"{_PROCESSOR_TIME_OF}{kind}"] = used[kind]
                 if has_more:
                     due, next_layer = layers.waits_by_row(whole)
                     figures["row 8, from due to running"] = median(due)

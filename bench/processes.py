@@ -1,10 +1,12 @@
 """Processes of the machine, read from /proc; ended processes have no values."""
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+_KINDS = ("slicewise.runner", "granian", "postgres", "redis-server", "beat", "java", "supervisor")
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
@@ -33,12 +35,22 @@ def is_warm_parent(pid: int) -> bool:
     return "slicewise.runner" in " ".join(command(pid))
 
 
-def processor_seconds(pid: int) -> float:
-    """Return the processor time of the descendants of a process, with descendants that ended before
-    and were waited for.
+def processor_seconds_by_kind(pid: int) -> dict[str, float]:
+    """Return the processor time of the descendants of a process by the kind of process, with
+    descendants that ended before and were waited for.
     """
-    ticks = sum(map(_processor_ticks, descendants(pid)))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    ticks: Counter[str] = Counter()
+    for descendant in descendants(pid):
+        ticks[_kind(command(descendant))] += _processor_ticks(descendant)
+    return {kind: number / os.sysconf("SC_CLK_TCK") for kind, number in ticks.items()}
+
+
+def _kind(words: Sequence[str]) -> str:
+    """Return the kind of a process by the command: the queue of a worker, or a known word."""
+    if "-Q" in words:
+        return f"worker {words[words.index('-Q') + 1]}"
+    text = " ".join(words)
+    return next((kind for kind in _KINDS if kind in text), "other")
 
 
 def _processor_ticks(pid: int) -> int:
