@@ -1,6 +1,7 @@
 """The ticks of a schedule by assets and times that are still to examine a partition."""
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -57,8 +58,7 @@ class ComingTicks:
         if not self.examined_at or not (self._is_open or (self._put_off_until and has_assets)):
             return None
         moment = self._ended_at + timedelta(seconds=max(seconds, 0))
-        begin = max(moment - _SECOND, self._began_at)
-        firsts = [self._rules[text].next_after(begin) for text in ticks]
+        firsts = self._firsts(ticks, self._ended_at, seconds)
         met_at = _latest(firsts if seconds < 0 else [moment, *firsts])
         if met_at is None or met_at >= self.examined_at:
             return met_at
@@ -87,10 +87,22 @@ class ComingTicks:
             return False
         return self._ended_at + timedelta(seconds=seconds) <= self._since
 
-    def are_over(self, ticks: Collection[str]) -> bool:
-        """Return whether there are ticks of times, given by text, and none is to come."""
+    def are_over(self, ticks: Collection[str], seconds: int) -> bool:
+        """Return whether there are ticks, given as to `until`, that can no longer meet the times:
+        none is to come, or one of the times has no tick at which the time is first met.
+        """
+        if not ticks:
+            return False
+        if self._ended_at is None:
+            return self._until_without_window(ticks) is None
         is_to_come = any(self._rules[text].next_after(self._since) for text in ticks)
-        return bool(ticks) and not is_to_come
+        return not is_to_come or None in self._firsts(ticks, self._ended_at, seconds)
+
+    def examined_after(self, moment: datetime) -> "ComingTicks":
+        """Return the ticks as they are if no examination until the moment has an effect."""
+        later_ticks = copy(self)
+        later_ticks.examinations = frozenset(at for at in self.examinations if at > moment)
+        return later_ticks
 
     @property
     def examined_at(self) -> datetime | None:
@@ -121,6 +133,14 @@ class ComingTicks:
     def _is_open(self) -> bool:
         """Whether times and fresh assets alone make the partition due."""
         return self._ended_at is None or self._ended_at > self._began_at
+
+    def _firsts(
+        self, ticks: Collection[str], ended_at: datetime, seconds: int
+    ) -> list[datetime | None]:
+        """Return the first tick of each time that meets the time beside terms `After`."""
+        moment = ended_at + timedelta(seconds=max(seconds, 0))
+        begin = max(moment - _SECOND, self._began_at)
+        return [self._rules[text].next_after(begin) for text in ticks]
 
     def _until_without_window(self, ticks: Collection[str]) -> datetime | None:
         """Return the first tick at which each of the times has ticked since the schedule began."""

@@ -153,7 +153,7 @@ def ways_of(
         of_all=_together,
     )
     least = sorted(_least(drafts), key=lambda draft: draft.asset_counts)
-    return _examined_together([_way_of(draft, ticks) for draft in least], ticks)
+    return _examined_together({draft: _way_of(draft, ticks) for draft in least}, ticks)
 
 
 def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
@@ -175,21 +175,30 @@ def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
         and ticks.needs_none(draft.ticks, draft.seconds)
         and ticks.makes_due_without_first_tick(has_assets=has_assets, has_fresh=has_fresh),
         needs_trigger=draft.needs_trigger,
-        has_no_tick=ticks.are_over(draft.ticks),
+        has_no_tick=ticks.are_over(draft.ticks, draft.seconds),
     )
 
 
-def _examined_together(ways: list[Way], ticks: ComingTicks) -> list[Way]:
+def _examined_together(ways: Mapping[_Draft, Way], ticks: ComingTicks) -> list[Way]:
     """Return the ways without the ticks that never examine the partition, where a way is true
     without a tick.
 
     A tick that examines a window and finds such a way true does not put the window off until the
-    tick of another way.
+    tick of another way. A later examination does, once the fresh assets of the way are too old.
     """
-    examinations = ticks.examinations
-    if not examinations or not any(way.holds_now for way in ways):
-        return ways
-    return [way if way.until in examinations else way._replace(until=None) for way in ways]
+    holding_drafts = [draft for draft, way in ways.items() if way.holds_now]
+    if not ticks.examinations or not holding_drafts:
+        return list(ways.values())
+    later_ticks = ticks.examined_after(max(draft.first_expiry for draft in holding_drafts))
+    examined_ways = []
+    for draft, way in ways.items():
+        if way.until in ticks.examinations:
+            examined_ways.append(way)
+        elif later_ticks.examinations:
+            examined_ways.append(_way_of(draft, later_ticks))
+        else:
+            examined_ways.append(way._replace(until=None))
+    return examined_ways
 
 
 def _draft_of(
