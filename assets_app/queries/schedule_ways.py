@@ -42,7 +42,7 @@ class Way(NamedTuple):
     # An asset of which no partition is needed is ready and brings no data: times and fresh assets
     # beside the asset make nothing due without data of another asset.
     needs_trigger: bool
-    # The way has ticks, and none is to come.
+    # The way has ticks, and these can no longer meet the times.
     has_no_tick: bool
 
     @property
