@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
-from partitions_app.grid import lists, tables
+from partitions_app.grid import lists, periods, tables
 from partitions_app.grid.cells import (
     MAX_SHARES,
     Cell,
@@ -110,11 +110,13 @@ def layout_of(extent: Extent | None, request: GridRequest, clock: Clock) -> Layo
     first, last = extent.span
     local_time = local_time_of(request.at, extent.time.timezone)
     page = Layout(extent, clock, "table", unit=unit)
-    period = period_of(_zoom(request.zoom, page), local_time.date() if local_time else last)
-    if period.zoom == "all":
-        period = period.within(first, last)
     # In a period that needs several pages, each further page begins at a time.
     start = local_time if local_time and "T" in request.at else None
+    requested_date = local_time.date() if local_time else last
+    day = periods.date_of(start, extent.time.timezone) if start else requested_date
+    period = period_of(_zoom(request.zoom, page), day)
+    if period.zoom == "all":
+        period = period.within(first, last)
     return _time_page(replace(page, period=period, starts_at=start), extent, request)
 
 

@@ -151,12 +151,12 @@ def since_of(definition: TimeDefinition, clock: Clock) -> datetime:
 
 def span_of(definition: TimeDefinition, clock: Clock) -> tuple[date, date]:
     """Return the local dates of the first and the last window that exist or have begun."""
-    zone = ZoneInfo(definition.timezone)
+    zone = definition.timezone
     start = since_of(definition, clock)
     end = max(min(definition.end or clock.now, clock.now), start)
     # The last window of a bounded definition begins before its end.
     last = end - timedelta(microseconds=1) if end > start else end
-    return start.astimezone(zone).date(), last.astimezone(zone).date()
+    return date_of(start, zone), date_of(last, zone)
 
 
 def windows_starting(
@@ -189,3 +189,14 @@ def counts_starting(
 def midnight(day: date, zone: str) -> datetime:
     """Return the instant at which a local date begins."""
     return datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)
+
+
+def date_of(instant: datetime, zone: str) -> date:
+    """Return the local date that has begun last: a repeated time that crosses midnight belongs to
+    the later date (calendar rule 4), although the clock shows the earlier date again.
+    """
+    shown_date = instant.astimezone(UTC).astimezone(ZoneInfo(zone)).date()
+    day = shown_date + timedelta(days=1)
+    while midnight(day, zone) > instant:
+        day -= timedelta(days=1)
+    return day
