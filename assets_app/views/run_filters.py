@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
-from assets_app.queries.shown_errors import having_error, newest_unsearched_run
+from assets_app.queries.shown_errors import having_error, search_limit
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -100,10 +100,12 @@ class RunFilters(NamedTuple):
 
 
 class MatchingRuns(NamedTuple):
-    """The runs that an address names, and whether a text is searched, and not in all errors."""
+    """The runs that an address names, and the errors in which a text is searched, in words; an
+    empty text where all errors are searched.
+    """
 
     rows: QuerySet[Run]
-    is_search_cut: bool = False
+    search_limit: str = ""
 
 
 def filters_of(request: HttpRequest) -> RunFilters:
@@ -123,13 +125,14 @@ def filters_of(request: HttpRequest) -> RunFilters:
 
 def matching_runs(query: QueryDict) -> MatchingRuns:
     """Select the runs that the address names, newest first; a text is searched in the newest errors
-    of the runs that the other filters leave: one statement reads the last of these errors.
+    of the runs that the other filters leave: at most two statements read the last of these errors.
     """
     rows, error = _runs_of_any_error(query), query.get("error", "").strip()
     if not error:
         return MatchingRuns(rows)
-    last_unsearched = newest_unsearched_run(rows)
-    return MatchingRuns(having_error(rows, error, last_unsearched), last_unsearched is not None)
+    is_filtered = any(query.get(name, "").strip() for name in FILTERS if name != "error")
+    limit = search_limit(rows, is_filtered=is_filtered)
+    return MatchingRuns(having_error(rows, error, limit.last_unsearched), limit.text)
 
 
 def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:

@@ -14,7 +14,6 @@ from assets_app.execution.request.retrying import can_retry
 from assets_app.models import Run, RunState, Trigger
 from assets_app.queries.grouped_runs import MOST_RUNS, grouped_runs
 from assets_app.queries.run_waits import awaited_by_run, values_of
-from assets_app.queries.shown_errors import MOST_SEARCHED
 from assets_app.views.run_filters import (
     FILTERS,
     MOST_SORTED,
@@ -42,8 +41,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "sorts": SORTS,
         "most_sorted": MOST_SORTED,
         "is_cut": is_cut(request.GET) and request.GET.get("by") != "request",
-        "is_search_cut": matching.is_search_cut,
-        "most_searched": MOST_SEARCHED,
+        "search_limit": matching.search_limit,
         "is_grouped": request.GET.get("by") == "request",
     }
     if context["is_grouped"]:

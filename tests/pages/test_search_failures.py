@@ -15,7 +15,6 @@ import slicewise
 from assets_app.models import Asset, Bundle, BundleVersion, Run, RunState
 from assets_app.queries import declared_facts, shown_errors
 from assets_app.queries.shown_errors import SEARCHED_ERROR
-from assets_app.views import run_list
 from assets_app.views.run_filters import matching_runs, sorted_runs
 from slicewise.partitions.windows import Windows
 from slicewise.texts import masked_text
@@ -147,7 +146,6 @@ def test_the_list_of_runs_searches_the_newest_errors_and_says_so(
     assert link in page
     assert "errors are searched" not in page
     monkeypatch.setattr(shown_errors, "MOST_SEARCHED", 2)
-    monkeypatch.setattr(run_list, "MOST_SEARCHED", 2)
     # The notice depends on no text: masked texts would be told.
     for text in ("kafka", "hunter2", "absent"):
         page = compact(page_at(browser, f"/runs/?error={text}"))
@@ -159,6 +157,39 @@ def test_the_list_of_runs_searches_the_newest_errors_and_says_so(
         assert (notice in compact(page_at(browser, f"/runs/?error=kafka&{query}"))) is is_cut
     assert link in page_at(browser, f"/runs/listed/?error=kafka&id={old.pk}")
     assert notice not in compact(page_at(browser, "/runs/?error=no&state=succeeded"))
+
+
+def test_the_list_of_runs_examines_the_newest_errors_of_all_runs_and_says_so(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notice = "Only the newest 5 errors of all runs are searched"
+    monkeypatch.setattr(shown_errors, "MOST_SEARCHED", 2)
+    monkeypatch.setattr(shown_errors, "MOST_EXAMINED", 5)
+    orders = asset("orders", HOURLY)
+    old = failed_run(orders, error="kafka: password=hunter2")
+    for _ in range(4):
+        failed_run(clicks, error="kafka down")
+    old_link = f'href="/runs/{old.pk}/"'
+    page = compact(page_at(browser, "/runs/?error=kafka&asset=orders"))
+    assert old_link in page
+    assert "errors are searched" not in page
+    assert "of all runs are searched" not in page
+    for _ in range(30):
+        failed_run(clicks, error="kafka down")
+    # The notice depends on no text: masked texts would be told.
+    for text in ("kafka", "hunter2", "absent"):
+        page = compact(page_at(browser, f"/runs/?error={text}&asset=orders"))
+        assert notice in page
+        assert old_link not in page
+    # A smaller limit is the one that the page names.
+    for query in ("", "&asset=clicks"):
+        page = compact(page_at(browser, f"/runs/?error=kafka{query}"))
+        assert "Only the newest 2 errors are searched" in page
+        assert notice not in page
+    with CaptureQueriesContext(connection) as statements:
+        assert not list(matching_runs(QueryDict("error=kafka&asset=orders")).rows)
+    # The errors of all 35 runs, each with its asset, would be 70 rows in two statements each.
+    assert sum(rows_read(statement["sql"]) for statement in statements) < 35
 
 
 def test_masks_are_computed_for_the_newest_errors_alone(
@@ -184,7 +215,7 @@ def test_a_search_of_few_errors_reads_no_runs_without_errors(clicks: Asset, orde
     with CaptureQueriesContext(connection) as statements:
         matching = matching_runs(query)
         assert len(sorted_runs(matching.rows, query)) == 1
-    assert not matching.is_search_cut
+    assert not matching.search_limit
     # The bound is read once.
     assert len(statements) == 2
     # The runs, and the rows of the asset, the group and the definition beside these.
