@@ -4,11 +4,12 @@ Staleness is derived (`staleness.py`), so the statement reads rows: first the fe
 partitions that were materialized again, then the attempts that read earlier versions; and the late
 inputs that have come since.
 
-Two more statements express the same idea, since each begins with the rows that are fewest:
-`_NEWER` in `staleness.py` begins with the given keys of assets, and reads the changed inputs, which
-are the reasons; `_OUTDATED` in `backfills_app/services/partitions/staleness.py` begins with
+Three more statements express the same idea, since each begins with the rows that are fewest:
+`OUTDATED_AMONG` below begins with the given keys of assets, and stops at the first changed input of
+each attempt; `_NEWER` in `staleness.py` begins with such keys too, and reads all changed inputs,
+which are the reasons; `_OUTDATED` in `backfills_app/services/partitions/staleness.py` begins with
 the partitions of one asset in a time, up to a million, and reads these as spans. A change of the
-idea is a change of all three.
+idea is a change of all four.
 """
 
 from collections import defaultdict
@@ -63,6 +64,51 @@ WITH newer AS MATERIALIZED (
     WHERE own.held_by_id IS NULL AND {among}
 )
 {selected} FROM {rows}
+"""
+
+# A subquery with a limit is executed for each attempt: a plan for all attempts at once would read
+# all inputs.
+_OUTDATED_AMONG = """
+WITH own AS MATERIALIZED (
+    SELECT own.asset_id, own.key, materialization.run_id, materialization.attempt_id
+    FROM unnest(%(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[])
+        AS requested(asset_id, identity, key)
+    JOIN assets_app_assetpartition AS own ON own.asset_id = requested.asset_id
+        AND own.identity = requested.identity AND own.key = requested.key
+        AND own.state = 'materialized' AND own.held_by_id IS NULL
+    JOIN assets_app_materialization AS materialization
+        ON materialization.partition_id = own.id AND materialization.version = own.version
+), outdated AS MATERIALIZED (
+    SELECT attempt.asset_id, attempt.attempt_id
+    FROM (SELECT DISTINCT asset_id, attempt_id FROM own) AS attempt
+    CROSS JOIN LATERAL (
+        SELECT read.id
+        FROM assets_app_attemptinput AS read
+        JOIN assets_app_assetpartition AS partition
+            ON partition.id = read.partition_id AND partition.version > read.version
+        JOIN assets_app_assetdependency AS edge ON edge.upstream_id = partition.asset_id
+            AND edge.downstream_id = attempt.asset_id
+        WHERE read.attempt_id = attempt.attempt_id
+        LIMIT 1
+    ) AS newer
+)
+SELECT own.asset_id, run.partition_count > 1 AS is_shared, count(*), array_agg(own.key)
+FROM own
+JOIN assets_app_run AS run ON run.id = own.run_id
+WHERE (own.asset_id, own.attempt_id) IN (SELECT asset_id, attempt_id FROM outdated)
+   OR EXISTS (
+    SELECT FROM assets_app_lateinput AS late
+    JOIN assets_app_assetdependency AS edge
+        ON edge.upstream_id = late.upstream_id AND edge.downstream_id = own.asset_id
+    WHERE late.run_id = own.run_id AND late.key = own.key AND late.reason = 'missing'
+      AND EXISTS ({come})
+)
+GROUP BY 1, 2
+"""
+OUTDATED_AMONG = _OUTDATED_AMONG.format(come=come_since("own.attempt_id"))
+"""The statement that selects the fields of ``candidates_by_asset`` among the given ``keys``, each
+with its asset in ``assets`` and its identity in ``identities``: however many inputs have changed,
+the first changed input of an attempt is enough.
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 
 from assets_app.models import Asset
-from assets_app.queries.outdated import candidates_by_asset, outdated_statement, stale_candidates
+from assets_app.queries.outdated import OUTDATED_AMONG, candidates_by_asset, stale_candidates
 from assets_app.queries.present import span_of
 from partitions_app.labels import label_of
 from partitions_app.state_badges import (
@@ -43,12 +43,6 @@ LEFT JOIN assets_app_latepartition AS late ON late.asset_id = requested.asset_id
     AND late.late_at <= %(now)s AND late.asset_id = ANY(%(declared)s)
 WHERE partition.id IS NOT NULL OR late.id IS NOT NULL
 """
-_STALE = outdated_statement(
-    "SELECT asset_id, is_shared, count(*), array_agg(key)",
-    among="(own.asset_id, own.key) IN "
-    "(SELECT * FROM unnest(%(owners)s::bigint[], %(keys)s::text[]))",
-    rows="candidate GROUP BY 1, 2",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +172,12 @@ def _stale_looks(
         return {}
 
     def stale_keys() -> list[tuple[int, str]]:
-        owners, keys = zip(*pairs, strict=True)
         values = {
-            "assets": list(by_id), "identities": [asset.identity for asset in assets],
-            "owners": list(owners), "keys": list(keys),
-        }  # fmt: skip
-        candidates = candidates_by_asset(_STALE, values)
+            "assets": [pk for pk, _ in pairs],
+            "identities": [by_id[pk].identity for pk, _ in pairs],
+            "keys": [key for _, key in pairs],
+        }
+        candidates = candidates_by_asset(OUTDATED_AMONG, values)
         stale = stale_candidates({by_id[pk]: rows for pk, rows in candidates.items()})
         return [(pk, key) for pk, stale_of_asset in stale.items() for key in stale_of_asset]
 

@@ -20,6 +20,7 @@ from slicewise import Offset, PartitionByInterval, PartitionByProduct, Partition
 from slicewise.keys import WHOLE
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
+from tests.query_plans import rows_read
 from tests.scheduling.beats import look, written
 from tests.scheduling.scheduled_assets import (
     DAILY,
@@ -154,6 +155,28 @@ def test_strips_have_the_stale_partitions_that_the_changed_inputs_tell(
         assert stale_keys == stale_among(reader, texts)
         stale_numbers.append(len(stale_keys))
     assert 0 < sum(stale_numbers) < 25
+
+
+@pytest.mark.parametrize("is_partitioned", [True, False])
+def test_a_strip_reads_few_inputs_however_many_are_newer(
+    is_partitioned: bool, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets_app.queries.strips.STRIP_LENGTH", 3)
+    hourly = asset("hourly", HOURLY)
+    reader = scheduled(
+        "reader", by("hourly"), HOURLY if is_partitioned else None, since=at(2024, 7, 1),
+        upstream={"hourly": None}, strategy="partition",
+    )  # fmt: skip
+    for materialized in (hourly, reader, hourly):
+        is_whole = materialized == reader and not is_partitioned
+        write(materialized, "" if is_whole else "2024-07-01", gateway, alice)
+    with CaptureQueriesContext(connection) as statements:
+        strips = strips_of([reader], {}, {reader.pk}, at(2024, 7, 2))
+    mark_count = 3 if is_partitioned else 1
+    assert list(strips[reader.pk].looks) == [STALE] * mark_count
+    (stale,) = [query["sql"] for query in statements if "attemptinput" in query["sql"]]
+    # Of each mark the partition, the materialization, the run, an input, its partition and edge.
+    assert rows_read(stale) <= 8 * mark_count
 
 
 def _span(reader: Asset, first: int, last: int) -> str:
