@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -22,6 +23,9 @@ from assets_app.queries.late_inputs import come_since
 from partitions_app.edges import Edge
 from partitions_app.labels import label_of
 
+# So many keys are sent at once: a statement for the keys of hundreds of assets takes seconds, and
+# hundreds of megabytes.
+_MOST_SENT = 20_000
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
 _NEWER = """
 WITH own AS (
@@ -168,7 +172,7 @@ def stale_among(asset: Asset, keys: Sequence[str]) -> frozenset[str]:
 
 def stale_among_all(keys_by_asset: Mapping[Asset, Sequence[str]]) -> dict[int, frozenset[str]]:
     """Return the stale partitions among these keys by asset id, by the statements of
-    ``newer_inputs``, for all assets at once.
+    ``newer_inputs``, for up to 20,000 keys of any number of assets at once.
     """
     changes = _changes(keys_by_asset)
     return {asset_id: ChangedInputs(changes[asset_id]).stale_keys() for asset_id in changes}
@@ -206,16 +210,19 @@ def _rows(
     """Return the id of an asset, keys of one attempt, the id of an upstream asset, the keys of the
     upstream asset's changed partitions, and the number of partitions of the attempt's run.
     """
-    requested = [(asset, key) for asset, keys in keys_by_asset.items() for key in keys]
-    values: dict[str, Any] = {
-        "assets": [asset.pk for asset, _ in requested],
-        "identities": [asset.identity for asset, _ in requested],
-        "keys": [key for _, key in requested],
-    }
+    requested = ((asset, key) for asset, keys in keys_by_asset.items() for key in keys)
+    statement = _NEWER.format(come=come_since("own.attempt_id"))
+    rows: list[tuple[int, list[str], int, list[str], int]] = []
     with connection.cursor() as cursor:
-        cursor.execute(_NEWER.format(come=come_since("own.attempt_id")), values)
-        rows: list[tuple[int, list[str], int, list[str], int]] = cursor.fetchall()
-        return rows
+        while group := list(islice(requested, _MOST_SENT)):
+            values: dict[str, Any] = {
+                "assets": [asset.pk for asset, _ in group],
+                "identities": [asset.identity for asset, _ in group],
+                "keys": [key for _, key in group],
+            }
+            cursor.execute(statement, values)
+            rows += cursor.fetchall()
+    return rows
 
 
 def _deciding_edge(dependency: AssetDependency, asset: Asset) -> Edge | None:

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import User
 from assets_app.models import Asset, AssetDependency, Gateway, ProducerVersion
-from assets_app.queries.staleness import newer_inputs
+from assets_app.queries.staleness import newer_inputs, stale_among_all
 from partitions_app.edges import Edge
 from partitions_app.models import PartitionDefinition
 from slicewise import (
@@ -218,6 +218,25 @@ def test_of_scattered_changes_each_day_is_compared_with_the_changes_of_the_day(
     assert stale(daily, *days) == {day: f"hourly {day}T20:00Z and 1 more are newer" for day in days}
     # All 62 changes for each of the 31 days would be 1,922.
     assert sum(compared) < 800
+
+
+def test_many_keys_of_several_assets_are_sent_in_groups(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly, daily = pair("range")
+    whole = scheduled("whole", by("hourly"), since=at(2024, 1, 1), upstream={"hourly": None})
+    write(hourly, "2024-07-01..2024-07-03", gateway, alice)
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
+    write(whole, "", gateway, alice)
+    write(hourly, "2024-07-01T03:00Z,2024-07-03T05:00Z", gateway, alice)
+    days = ["2024-07-01", "2024-07-02", "2024-07-03"]
+    stale_keys = {daily.pk: {"2024-07-01", "2024-07-03"}, whole.pk: {""}}
+    for most, group_count in ((4, 1), (3, 2), (1, 4)):
+        monkeypatch.setattr("assets_app.queries.staleness._MOST_SENT", most)
+        with CaptureQueriesContext(connection) as statements:
+            assert stale_among_all({daily: days, whole: [""]}) == stale_keys
+        assert sum("own_attempt" in query["sql"] for query in statements) == group_count
+    assert stale_among_all({daily: []}) == {}
 
 
 def test_a_result_that_took_long_is_kept_for_the_next_polls(

@@ -297,7 +297,7 @@ def test_an_examination_puts_a_window_off_once_the_fresh_asset_of_a_true_way_is_
 @pytest.mark.parametrize("time", [NOON, after(30 * _HOURS)])
 @pytest.mark.parametrize("newest_at", [None, ENDED - _HOURS])
 def test_nothing_is_promised_where_one_of_the_times_can_no_longer_be_met(
-    time: Mapping[str, Any], newest_at: datetime | None
+    time: dict[str, Any], newest_at: datetime | None
 ) -> None:
     """The schedule ends before noon."""
     schedule = schedule_of(all_of(by("a"), cron("0 */5 * * *"), time), ENDED, ENDED + 3 * _HOURS)
