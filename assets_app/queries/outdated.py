@@ -66,8 +66,8 @@ WITH newer AS MATERIALIZED (
 {selected} FROM {rows}
 """
 
-# A subquery with a limit is executed for each attempt: a plan for all attempts at once would read
-# all inputs.
+# LIMIT and OFFSET keep the subqueries apart: each attempt is examined input by input, up to the
+# first newer one. A join of all attempts with all partitions would read all inputs first.
 _OUTDATED_AMONG = """
 WITH own AS MATERIALIZED (
     SELECT own.asset_id, own.key, materialization.run_id, materialization.attempt_id
@@ -82,15 +82,17 @@ WITH own AS MATERIALIZED (
     SELECT attempt.asset_id, attempt.attempt_id
     FROM (SELECT DISTINCT asset_id, attempt_id FROM own) AS attempt
     CROSS JOIN LATERAL (
-        SELECT read.id
-        FROM assets_app_attemptinput AS read
-        JOIN assets_app_assetpartition AS partition
-            ON partition.id = read.partition_id AND partition.version > read.version
-        JOIN assets_app_assetdependency AS edge ON edge.upstream_id = partition.asset_id
-            AND edge.downstream_id = attempt.asset_id
+        SELECT FROM assets_app_attemptinput AS read
+        CROSS JOIN LATERAL (
+            SELECT FROM assets_app_assetpartition AS partition
+            JOIN assets_app_assetdependency AS edge ON edge.upstream_id = partition.asset_id
+                AND edge.downstream_id = attempt.asset_id
+            WHERE partition.id = read.partition_id AND partition.version > read.version
+            OFFSET 0
+        ) AS newer
         WHERE read.attempt_id = attempt.attempt_id
         LIMIT 1
-    ) AS newer
+    ) AS read
 )
 SELECT own.asset_id, run.partition_count > 1 AS is_shared, count(*), array_agg(own.key)
 FROM own
