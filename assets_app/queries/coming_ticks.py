@@ -58,7 +58,7 @@ class ComingTicks:
         if not self.examined_at or not (self._is_open or (self._put_off_until and has_assets)):
             return None
         moment = self._ended_at + timedelta(seconds=max(seconds, 0))
-        firsts = self._firsts(ticks, self._ended_at, seconds)
+        firsts = self._firsts(ticks, moment)
         met_at = _latest(firsts if seconds < 0 else [moment, *firsts])
         if met_at is None or met_at >= self.examined_at:
             return met_at
@@ -96,7 +96,8 @@ class ComingTicks:
         if self._ended_at is None:
             return self._until_without_window(ticks) is None
         is_to_come = any(self._rules[text].next_after(self._since) for text in ticks)
-        return not is_to_come or None in self._firsts(ticks, self._ended_at, seconds)
+        moment = self._ended_at + timedelta(seconds=max(seconds, 0))
+        return not is_to_come or None in self._firsts(ticks, moment)
 
     def examined_after(self, moment: datetime) -> "ComingTicks":
         """Return the ticks as they are if no examination until the moment has an effect."""
@@ -134,11 +135,8 @@ class ComingTicks:
         """Whether times and fresh assets alone make the partition due."""
         return self._ended_at is None or self._ended_at > self._began_at
 
-    def _firsts(
-        self, ticks: Collection[str], ended_at: datetime, seconds: int
-    ) -> list[datetime | None]:
-        """Return the first tick of each time that meets the time beside terms `After`."""
-        moment = ended_at + timedelta(seconds=max(seconds, 0))
+    def _firsts(self, ticks: Collection[str], moment: datetime) -> list[datetime | None]:
+        """Return the first tick of each time that meets the time from a moment on."""
         begin = max(moment - _SECOND, self._began_at)
         return [self._rules[text].next_after(begin) for text in ticks]
 
