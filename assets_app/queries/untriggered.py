@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
+from typing import NamedTuple
 
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import (
@@ -143,7 +144,7 @@ def _failed_reason(
     is_examined = (
         retry_at is not None
         or (tick is not None and tick <= now)
-        or not _triggers_nothing(schedule, _needs_of(schedule, needs))
+        or not _cause(schedule, _needs_of(schedule, needs)).is_whole
     )
     retry_at = retry_at or schedule.retry_at
     if is_examined and retry_at is not None and retry_at > now:
@@ -213,7 +214,7 @@ def _not_triggered_text(
     ``ways`` are the ways that are possible; without one, nothing but a person makes the partition.
     """
     own_needs = _needs_of(schedule, needs)
-    cause = _cause_text(schedule, own_needs)
+    cause = _cause(schedule, own_needs).text
     if not cause and own_needs:
         cause = "No write of an upstream partition has made the partition due."
     sentences = [cause] if cause else []
@@ -244,49 +245,48 @@ def _needs_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> list[Upstrea
     return [need for need in needs if need.asset.name in names]
 
 
-def _cause_text(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> str:
-    """Return why the upstream partitions that are materialized have made nothing due; an empty text
-    without a known cause.
+class _Cause(NamedTuple):
+    """Why the upstream partitions that are materialized have made nothing due: an empty text
+    without a known cause. ``is_whole`` says that no write of these partitions triggers something;
+    a cause in part leaves other partitions, whose writes may.
     """
-    present = [need for need in needs if need.materialized]
-    from_backfill = [need for need in present if need.backfilled]
+
+    text: str = ""
+    is_whole: bool = False
+
+
+def _cause(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> _Cause:
     if needs and all(need.needs_none for need in needs):
-        return (
+        text = (
             "The partition needs no upstream partition, so that no write makes the partition due."
         )
-    if from_backfill and _are_backfilled(present):
-        return "The upstream partitions came from a backfill, which triggers nothing."
+        return _Cause(text, is_whole=True)
+    present = [need for need in needs if need.materialized]
+    from_backfill = [need for need in present if need.backfilled]
+    if from_backfill and all(need.backfilled == need.materialized for need in present):
+        text = "The upstream partitions came from a backfill, which triggers nothing."
+        return _Cause(text, is_whole=True)
     if from_backfill:
         names = _names([need.asset.name for need in from_backfill])
-        return f"Upstream partitions of {names} came from a backfill, which triggers nothing."
+        return _Cause(
+            f"Upstream partitions of {names} came from a backfill, which triggers nothing."
+        )
     times = [need.newest_at for need in present if need.newest_at is not None]
     newest_at = max(times, default=None)
     paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
     if newest_at and paused_at and unpaused_at and paused_at <= newest_at <= unpaused_at:
-        return (
+        text = (
             f"The upstream partitions were materialized while the asset was paused, from"
             f" {moment_text(paused_at)} to {moment_text(unpaused_at)}."
         )
+        return _Cause(text, is_whole=True)
     if newest_at and newest_at <= schedule.began_at:
-        return (
+        text = (
             "The upstream partitions were materialized before the schedule began at"
             f" {moment_text(schedule.began_at)}."
         )
-    return ""
-
-
-def _triggers_nothing(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> bool:
-    """Return whether no write of the upstream partitions that are materialized is one that triggers
-    something: other needs than those that a backfill wrote may have such writes.
-    """
-    present = [need for need in needs if need.materialized]
-    if any(need.backfilled for need in present):
-        return _are_backfilled(present)
-    return bool(_cause_text(schedule, needs))
-
-
-def _are_backfilled(needs: Sequence[UpstreamNeed]) -> bool:
-    return all(need.backfilled == need.materialized for need in needs)
+        return _Cause(text, is_whole=True)
+    return _Cause()
 
 
 def _names(names: Sequence[str], word: str = "and") -> str:
