@@ -3,6 +3,7 @@
 Pages show errors with masks. A search in the stored text would find a secret letter by letter.
 """
 
+from datetime import datetime
 from typing import NamedTuple
 
 from django.db.models import F, Func, QuerySet, TextField, Value
@@ -44,47 +45,62 @@ SEARCHED_ERROR = Func(
 """The error of a run, each line up to the first place where a secret may be masked."""
 
 
-class SearchLimit(NamedTuple):
-    """The newest run whose error is not searched, and the searched errors in words; None and an
-    empty text if all errors are searched.
+class ErrorSearch(NamedTuple):
+    """The runs whose errors have a text, and the searched errors in words; an empty text if all
+    errors of the runs are searched.
     """
 
-    last_unsearched: int | None = None
-    text: str = ""
+    rows: QuerySet[Run]
+    limit_text: str
 
 
-def having_error(rows: QuerySet[Run], text: str, last_unsearched: int | None) -> QuerySet[Run]:
-    """Select the runs whose errors contain a text, before a secret in the same line; only errors
-    after the run ``last_unsearched``, of ``search_limit``, are searched.
+class ExaminedRuns(NamedTuple):
+    """The runs among whose newest errors those of filtered runs are looked for.
+
+    No filtered run was created before ``since``.
     """
-    # The condition on the stored text costs less and leaves few rows for the last one.
-    return (
-        _with_error(rows)
-        .alias(searched_error=SEARCHED_ERROR)
-        .filter(pk__gt=last_unsearched or 0, error__icontains=text, searched_error__icontains=text)
+
+    rows: QuerySet[Run]
+    since: datetime | None
+
+
+class _Unexamined(NamedTuple):
+    """The newest run whose error is not examined."""
+
+    pk: int
+    created_at: datetime
+
+
+def searched_for(rows: QuerySet[Run], text: str, examined: ExaminedRuns | None) -> ErrorSearch:
+    """Select the runs whose errors contain a text, before a secret in the same line; None examines
+    the errors of all the runs.
+
+    The limit does not depend on the text: a limit that counts the errors with the text would tell
+    how many have the text in a secret.
+    """
+    unexamined = None if examined is None else _newest_unexamined(examined.rows)
+    # The ids are read first: the database may otherwise mask all examined errors before it looks
+    # at the asset of a run.
+    newest = _with_error(rows).filter(pk__gt=unexamined.pk if unexamined else 0).order_by("-id")
+    ids = list(newest.values_list("pk", flat=True)[: MOST_SEARCHED + 1])
+    found = rows.alias(searched_error=SEARCHED_ERROR).filter(
+        # The condition on the stored text costs less and leaves few rows for the last one.
+        pk__in=ids[:MOST_SEARCHED],
+        error__icontains=text,
+        searched_error__icontains=text,
     )
+    if len(ids) > MOST_SEARCHED:
+        return ErrorSearch(found, f"newest {MOST_SEARCHED:,} errors")
+    since = None if examined is None else examined.since
+    if unexamined is None or (since is not None and unexamined.created_at < since):
+        return ErrorSearch(found, "")
+    return ErrorSearch(found, f"newest {MOST_EXAMINED:,} errors of all runs")
 
 
-def search_limit(rows: QuerySet[Run], *, is_filtered: bool) -> SearchLimit:
-    """Return the limit of a search in the errors of the given runs: one statement, and another one
-    before if the runs are filtered.
-
-    The text does not matter: a limit that counts the errors with the text would tell how many have
-    the text in a secret.
-    """
-    last_unexamined = _id_after(MOST_EXAMINED, Run.objects.all()) if is_filtered else None
-    examined = rows.filter(pk__gt=last_unexamined) if last_unexamined else rows
-    if last_unsearched := _id_after(MOST_SEARCHED, examined):
-        return SearchLimit(last_unsearched, f"newest {MOST_SEARCHED:,} errors")
-    if last_unexamined:
-        return SearchLimit(last_unexamined, f"newest {MOST_EXAMINED:,} errors of all runs")
-    return SearchLimit()
-
-
-def _id_after(number: int, rows: QuerySet[Run]) -> int | None:
-    """Return the id of the next run after so many of the newest runs with an error, if any."""
-    ids = _with_error(rows).order_by("-id").values_list("pk", flat=True)
-    return ids[number : number + 1].first()
+def _newest_unexamined(rows: QuerySet[Run]) -> _Unexamined | None:
+    newest = _with_error(rows).order_by("-id").values_list("pk", "created_at")
+    row = newest[MOST_EXAMINED : MOST_EXAMINED + 1].first()
+    return None if row is None else _Unexamined(*row)
 
 
 def _with_error(rows: QuerySet[Run]) -> QuerySet[Run]:

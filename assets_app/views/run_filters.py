@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
-from assets_app.queries.shown_errors import having_error, search_limit
+from assets_app.queries.shown_errors import ErrorSearch, ExaminedRuns, searched_for
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -24,6 +24,8 @@ FILTERS = (
     "asset", "state", "trigger", "since", "id", "partition", "person", "error", "group", "tick",
     "queue", *_BOUNDS,
 )  # fmt: skip
+# Filters by which an index leads to few runs, or to those of one request.
+_INDEXED = frozenset({"id", "partition", "group", "tick"})
 # Fields of the form that are folded in until one of them is used.
 _MORE_FILTERS = ("id", "partition", "person", *_BOUNDS)
 SPANS = {
@@ -99,15 +101,6 @@ class RunFilters(NamedTuple):
         ]
 
 
-class MatchingRuns(NamedTuple):
-    """The runs that an address names, and the errors in which a text is searched, in words; an
-    empty text where all errors are searched.
-    """
-
-    rows: QuerySet[Run]
-    search_limit: str = ""
-
-
 def filters_of(request: HttpRequest) -> RunFilters:
     """Return the filters that the address names; empty ones are left out."""
     query = request.GET
@@ -123,16 +116,24 @@ def filters_of(request: HttpRequest) -> RunFilters:
     )
 
 
-def matching_runs(query: QueryDict) -> MatchingRuns:
+def matching_runs(query: QueryDict) -> ErrorSearch:
     """Select the runs that the address names, newest first; a text is searched in the newest errors
-    of the runs that the other filters leave: at most two statements read the last of these errors.
+    of the runs that the other filters leave: at most two statements choose these errors.
     """
     rows, error = _runs_of_any_error(query), query.get("error", "").strip()
     if not error:
-        return MatchingRuns(rows)
-    is_filtered = any(query.get(name, "").strip() for name in FILTERS if name != "error")
-    limit = search_limit(rows, is_filtered=is_filtered)
-    return MatchingRuns(having_error(rows, error, limit.last_unsearched), limit.text)
+        return ErrorSearch(rows, "")
+    return searched_for(rows, error, _examined_runs(query))
+
+
+def _examined_runs(query: QueryDict) -> ExaminedRuns | None:
+    """Return the runs whose errors a search examines; None where an index leads to the runs."""
+    used = {name for name in FILTERS if query.get(name, "").strip()} - {"error"}
+    if not used or used & _INDEXED:
+        return None
+    times = _times({name: query.get(name, "").strip() for name in FILTERS})
+    before = {column: instant for column, instant in times.items() if column.endswith("__lt")}
+    return ExaminedRuns(Run.objects.filter(**before), times.get("created_at__gte"))
 
 
 def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:

@@ -192,6 +192,54 @@ def test_the_list_of_runs_examines_the_newest_errors_of_all_runs_and_says_so(
     assert sum(rows_read(statement["sql"]) for statement in statements) < 35
 
 
+def test_filters_that_lead_to_runs_search_errors_of_any_age(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_errors, "MOST_EXAMINED", 5)
+    now = timezone.now()
+    old = failed_run(asset("orders", HOURLY), error="kafka down")
+    Run.objects.update(created_at=now - timedelta(days=3), ended_at=now - timedelta(days=3))
+    for _ in range(8):
+        failed_run(clicks, error="kafka down")
+    before = f"{now - timedelta(days=1):%Y-%m-%dT%H:%M}"
+    for query in (
+        f"id={old.pk}", f"group={old.group_id}", f"created_before={before}",
+        f"ended_before={before}&asset=orders",
+    ):  # fmt: skip
+        page = compact(page_at(browser, f"/runs/?error=kafka&{query}"))
+        assert f'href="/runs/{old.pk}/"' in page, query
+        assert "are searched" not in page, query
+
+
+def test_the_list_of_runs_names_no_limit_where_all_errors_of_a_span_are_searched(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notice = "Only the newest 5 errors of all runs are searched"
+    monkeypatch.setattr(shown_errors, "MOST_EXAMINED", 5)
+    for _ in range(8):
+        failed_run(clicks, error="kafka down")
+    assert notice in compact(page_at(browser, "/runs/?error=kafka&since=1h"))
+    Run.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    failed_run(clicks, error="kafka down")
+    assert notice not in compact(page_at(browser, "/runs/?error=kafka&since=1h"))
+    assert notice in compact(page_at(browser, "/runs/?error=kafka&since=24h"))
+
+
+def test_a_filter_by_asset_masks_no_errors_of_other_assets(
+    clicks: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_errors, "MOST_SEARCHED", 5)
+    run = failed_run(asset("smart", HOURLY), error="kafka down")
+    for _ in range(30):
+        failed_run(clicks, error="kafka down")
+    with CaptureQueriesContext(connection) as statements:
+        assert [found.pk for found in matching_runs(QueryDict("error=kafka&asset=sma")).rows] == [
+            run.pk
+        ]
+    # The last statement, which masks, reads the one run, with the asset, the group and the like.
+    assert rows_read(statements[-1]["sql"]) < 10
+
+
 def test_masks_are_computed_for_the_newest_errors_alone(
     clicks: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +263,7 @@ def test_a_search_of_few_errors_reads_no_runs_without_errors(clicks: Asset, orde
     with CaptureQueriesContext(connection) as statements:
         matching = matching_runs(query)
         assert len(sorted_runs(matching.rows, query)) == 1
-    assert not matching.search_limit
+    assert not matching.limit_text
     # The bound is read once.
     assert len(statements) == 2
     # The runs, and the rows of the asset, the group and the definition beside these.
