@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -28,7 +27,7 @@ from partitions_app.grid.cells import Cell, Grid, room_for
 from partitions_app.grid.extents import ChosenExtent
 from partitions_app.grid.layouts import GridRequest, Layout, draw_chosen, layout_of
 from partitions_app.grid.lists import list_of, longest_segment
-from partitions_app.grid.periods import Clock
+from partitions_app.grid.periods import Clock, date_of
 from partitions_app.grid.share_cells import Bucketed, ShareLooks
 from partitions_app.labels import label_of
 from partitions_app.state_badges import (
@@ -165,7 +164,7 @@ def _first_look(
         return ""
     start = next_waiting_start(asset_row, backfill_row.order) or first_failed_start(asset_row)
     first, _ = extent.span
-    day = start.astimezone(ZoneInfo(extent.time.timezone)).date() if start else first
+    day = date_of(start, extent.time.timezone) if start else first
     return day.isoformat()
 
 

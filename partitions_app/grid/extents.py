@@ -12,6 +12,7 @@ from partitions_app.grid.periods import (
     Clock,
     Period,
     counts_starting,
+    date_of,
     midnight,
     span_of,
     windows_in,
@@ -87,7 +88,8 @@ class ChosenExtent(Extent):
         start, end = self.chosen.windows(first)[0], self.chosen.windows(last)[-1]
         if start is None or end is None:
             raise LookupError("a grid without time has no windows")
-        return start.local_start.date(), end.local_start.date()
+        zone = self.windows_definition.timezone
+        return date_of(start.start, zone), date_of(end.start, zone)
 
     @property
     def segment_total(self) -> int:

@@ -242,7 +242,7 @@ def _zoom_links(page: Layout) -> list[ZoomLink]:
 def _earlier(page: Layout) -> str:
     period, _ = page.stretch
     if page.starts_at:
-        return address(period.zoom, period.first)
+        return address(period.zoom, period.first) + _segments_part(page)
     first, _ = _span(page)
     if period.first <= first:
         return ""
@@ -252,8 +252,7 @@ def _earlier(page: Layout) -> str:
 def _later(page: Layout) -> str:
     period, _ = page.stretch
     if page.continues_at:
-        number = _page_number(page)
-        return period.address_of_part(page.continues_at) + (f"&page={number}" if number > 1 else "")
+        return period.address_of_part(page.continues_at) + _segments_part(page)
     _, last = _span(page)
     return address(period.zoom, period.stop) if period.stop <= last else ""
 
@@ -289,7 +288,13 @@ def _page_number(page: Layout) -> int:
     return 1 if page.segment_first == 0 else -(-page.segment_first // page.rows) + 1
 
 
+def _segments_part(page: Layout) -> str:
+    """Return the part of an address that names the present page of segments."""
+    number = _page_number(page)
+    return f"&page={number}" if number > 1 else ""
+
+
 def _page_address(page: Layout, number: int) -> str:
     if page.period is None:
         return f"?page={number}"
-    return f"{address(page.period.zoom, page.period.first)}&page={number}"
+    return f"{page.period.address_of_part(page.starts_at)}&page={number}"

@@ -8,6 +8,7 @@ import pytest
 
 import slicewise
 from partitions_app.grid.cells import MAX_CELLS, Cell, Grid, PartitionFact
+from partitions_app.grid.extents import ChosenExtent
 from partitions_app.grid.layouts import GridRequest, draw, layout
 from partitions_app.grid.periods import Clock
 from partitions_app.grid.share_cells import AggregateCell
@@ -161,6 +162,33 @@ def test_the_parts_of_a_day_on_which_clocks_change_hold_each_window_once(
     listed = rule.keys()
     start = datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)
     assert page_keys == [key.text for key in listed if key.time and key.time.start >= start]
+
+
+def test_pages_of_segments_keep_the_part_of_the_day_and_parts_keep_the_page() -> None:
+    minutes = PartitionByInterval("* * * * *", start=date(2026, 11, 1))
+    rule = PartitionByProduct([minutes, PartitionBySequence(["a", "b", "c"])])
+    first_part = grid(rule, zoom="day", at="2026-11-05")
+    late_part = grid(rule, zoom="day", at=parse_qs(first_part.following[1:])["at"][0])
+    assert late_part.part.startswith("from ")
+    assert late_part.segments is not None
+    query = parse_qs(late_part.segments.following[1:])
+    assert query["at"] == parse_qs(late_part.here[1:])["at"]
+    second_page = draw(layout(rule, GridRequest("day", query["at"][0], 2), CLOCK), {}, {})
+    assert second_page.part == late_part.part
+    assert set(keys(second_page)).isdisjoint(keys(late_part))
+    for address in (second_page.previous, second_page.here):
+        assert parse_qs(address[1:])["page"] == ["2"]
+
+
+def test_chosen_windows_of_a_repeated_hour_that_crosses_midnight_are_of_one_day() -> None:
+    rule = PartitionByInterval(
+        timedelta(minutes=30), timezone="America/St_Johns", start=date(2009, 10, 1)
+    )
+    # At 00:01 clocks went back to 23:01 of the day before.
+    repeated = ("2009-11-01T00:00-02:30", "2009-10-31T23:30-03:30")
+    chosen = slicewise.PartitionSet.of(rule, map(rule.parse, repeated))
+    extent = ChosenExtent(definition=rule, clock=CLOCK, chosen=chosen)
+    assert extent.span == (date(2009, 11, 1), date(2009, 11, 1))
 
 
 def test_a_part_that_ends_in_a_repeated_hour_names_the_offset() -> None:
