@@ -174,15 +174,32 @@ def stale_among_all(keys_by_asset: Mapping[Asset, Sequence[str]]) -> dict[int, f
     """Return the stale partitions among these keys by asset id, by the statements of
     ``newer_inputs``, for up to 20,000 keys of any number of assets at once.
     """
-    changes = _changes(keys_by_asset)
-    return {asset_id: ChangedInputs(changes[asset_id]).stale_keys() for asset_id in changes}
+    stale: dict[int, frozenset[str]] = {}
+    # The changed inputs of many assets are large, and are forgotten with their group.
+    for group in _groups(keys_by_asset):
+        for asset_id, changes in _changes(group).items():
+            keys = ChangedInputs(changes).stale_keys()
+            stale[asset_id] = stale.get(asset_id, frozenset()) | keys
+    return stale
 
 
 def changed_inputs(asset: Asset, keys: Sequence[str]) -> ChangedInputs:
-    """Return the changed inputs of the partitions of these keys: one statement for all, and a
-    second one for the upstream assets, where a partition is perhaps stale.
+    """Return the changed inputs of the partitions of these keys: one statement for 20,000 keys, and
+    a second one for the upstream assets, where a partition is perhaps stale.
     """
-    return ChangedInputs(_changes({asset: keys}).get(asset.pk, ()))
+    groups = _groups({asset: keys})
+    changes = [change for group in groups for change in _changes(group).get(asset.pk, ())]
+    return ChangedInputs(changes)
+
+
+def _groups(keys_by_asset: Mapping[Asset, Sequence[str]]) -> Iterator[dict[Asset, list[str]]]:
+    """Yield the keys in groups, each of which one statement reads."""
+    requested = ((asset, key) for asset, keys in keys_by_asset.items() for key in keys)
+    while pairs := list(islice(requested, _MOST_SENT)):
+        group: dict[Asset, list[str]] = {}
+        for asset, key in pairs:
+            group.setdefault(asset, []).append(key)
+        yield group
 
 
 def _changes(keys_by_asset: Mapping[Asset, Sequence[str]]) -> dict[int, list[_Change]]:
@@ -210,18 +227,15 @@ def _rows(
     """Return the id of an asset, keys of one attempt, the id of an upstream asset, the keys of the
     upstream asset's changed partitions, and the number of partitions of the attempt's run.
     """
-    requested = ((asset, key) for asset, keys in keys_by_asset.items() for key in keys)
-    statement = _NEWER.format(come=come_since("own.attempt_id"))
-    rows: list[tuple[int, list[str], int, list[str], int]] = []
+    requested = [(asset, key) for asset, keys in keys_by_asset.items() for key in keys]
+    values: dict[str, Any] = {
+        "assets": [asset.pk for asset, _ in requested],
+        "identities": [asset.identity for asset, _ in requested],
+        "keys": [key for _, key in requested],
+    }
     with connection.cursor() as cursor:
-        while group := list(islice(requested, _MOST_SENT)):
-            values: dict[str, Any] = {
-                "assets": [asset.pk for asset, _ in group],
-                "identities": [asset.identity for asset, _ in group],
-                "keys": [key for _, key in group],
-            }
-            cursor.execute(statement, values)
-            rows += cursor.fetchall()
+        cursor.execute(_NEWER.format(come=come_since("own.attempt_id")), values)
+        rows: list[tuple[int, list[str], int, list[str], int]] = cursor.fetchall()
     return rows
 
 
