@@ -28,7 +28,8 @@ class Way(NamedTuple):
     which too many partitions are needed to tell. ``triggers`` are the names of the assets that are
     ready, and whose next write makes the partition due if the way lacks nothing. ``until`` is the
     tick that meets the times of the way; None without times, and where no tick to come examines the
-    partition. ``expiring`` are the names of the assets that are fresh now and too old at that tick.
+    partition. ``fresh`` are the names of the assets that are fresh now, and ``expiring`` those that
+    are too old at that tick.
     """
 
     missing: frozenset[str]
@@ -36,11 +37,15 @@ class Way(NamedTuple):
     uncounted: frozenset[str]
     triggers: frozenset[str]
     until: datetime | None
+    fresh: frozenset[str]
     expiring: frozenset[str]
     # Whether the way is true without a tick, so that each examination finds the way true.
     holds_now: bool
-    # An asset of which no partition is needed is ready and brings no data: times and fresh assets
-    # beside the asset make nothing due without data of another asset.
+    # Whether the times are met by a tick to come alone.
+    needs_tick: bool
+    # Times and fresh assets make nothing due without data of another asset: beside an asset of
+    # which no partition is needed, which is ready and brings no data, and where the window ended
+    # before the schedule began.
     needs_trigger: bool
     # The way has ticks, and these can no longer meet the times.
     has_no_tick: bool
@@ -159,6 +164,7 @@ def ways_of(
 def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
     has_assets, has_fresh = bool(draft.triggers), bool(draft.fresh_until)
     is_barred = draft.needs_trigger and not has_assets
+    needs_tick = not ticks.needs_none(draft.ticks, draft.seconds)
     until = ticks.until(draft.ticks, draft.seconds, has_assets=has_assets, has_fresh=has_fresh)
     until = None if is_barred else until
     return Way(
@@ -167,14 +173,17 @@ def _way_of(draft: _Draft, ticks: ComingTicks) -> Way:
         uncounted=draft.uncounted,
         triggers=draft.triggers,
         until=until,
+        fresh=frozenset(name for name, moment in draft.fresh_until if moment != _NEVER),
         expiring=frozenset(
             name for name, fresh_until in draft.fresh_until if until and fresh_until < until
         ),
         holds_now=draft.asset_counts == (0, 0)
         and not is_barred
-        and ticks.needs_none(draft.ticks, draft.seconds)
+        and not needs_tick
         and ticks.makes_due_without_first_tick(has_assets=has_assets, has_fresh=has_fresh),
-        needs_trigger=draft.needs_trigger,
+        needs_tick=needs_tick,
+        needs_trigger=draft.needs_trigger
+        or not ticks.makes_due_without_first_tick(has_assets=False, has_fresh=True),
         has_no_tick=ticks.are_over(draft.ticks, draft.seconds),
     )
 

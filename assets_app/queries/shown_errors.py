@@ -83,18 +83,18 @@ def searched_for(rows: QuerySet[Run], text: str, examined: ExaminedRuns | None) 
     # at the asset of a run.
     newest = _with_error(rows).filter(pk__gt=unexamined.pk if unexamined else 0).order_by("-id")
     ids = list(newest.values_list("pk", flat=True)[: MOST_SEARCHED + 1])
-    found = rows.alias(searched_error=SEARCHED_ERROR).filter(
+    matching_runs = rows.alias(searched_error=SEARCHED_ERROR).filter(
         # The condition on the stored text costs less and leaves few rows for the last one.
         pk__in=ids[:MOST_SEARCHED],
         error__icontains=text,
         searched_error__icontains=text,
     )
     if len(ids) > MOST_SEARCHED:
-        return ErrorSearch(found, f"newest {MOST_SEARCHED:,} errors")
+        return ErrorSearch(matching_runs, f"newest {MOST_SEARCHED:,} errors")
     since = None if examined is None else examined.since
     if unexamined is None or (since is not None and unexamined.created_at < since):
-        return ErrorSearch(found, "")
-    return ErrorSearch(found, f"newest {MOST_EXAMINED:,} errors of all runs")
+        return ErrorSearch(matching_runs, "")
+    return ErrorSearch(matching_runs, f"newest {MOST_EXAMINED:,} errors of all runs")
 
 
 def _newest_unexamined(rows: QuerySet[Run]) -> _Unexamined | None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
 
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import (
@@ -15,6 +14,12 @@ from assets_app.queries.reason_texts import (
 )
 from assets_app.queries.schedule_ticks import is_tick
 from assets_app.queries.schedule_ways import Way, ways_of
+from assets_app.queries.trigger_causes import (
+    cause_of,
+    followed_needs,
+    names_text,
+    next_write_texts,
+)
 from assets_app.queries.upstream_needs import UpstreamNeed, needs_of_any
 from slicewise import DefinitionError
 from slicewise.declaring import fresh_names, schedule_names
@@ -57,8 +62,13 @@ def untriggered_reason(
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
     are_ticks_over = bool(ways) and all(way.has_no_tick for way in ways)
-    ways = [way for way in _possible_ways(ways, needs) if not way.is_impossible]
-    if ways and not any(way.is_ready for way in ways):
+    # Nothing but a write examines the partition by a way that holds now and has no tick to come.
+    written_ways = [
+        way for way in _possible_ways(ways, needs) if way.holds_now or not way.is_impossible
+    ]
+    ways = [way for way in written_ways if not way.is_impossible]
+    is_blocked = bool(ways) and not any(way.is_ready for way in ways)
+    if is_blocked and not _needs_write(schedule, ways, needs, row):
         return _blocked_reason(ways, needs)
     ticking_ways = sorted(
         (way for way in ways if way.is_ready and way.until is not None), key=attrgetter("until")
@@ -67,14 +77,14 @@ def untriggered_reason(
     soonest = next((way.until for way in ticking_ways if not way.expiring), None)
     retry_at = None if is_at_tick else put_off_until
     if not is_paused and (schedule.failing_since is not None or retry_at is not None):
-        return _failed_reason(schedule, ways, ended_at, needs, retry_at, soonest, now)
+        return _failed_reason(schedule, written_ways, ended_at, needs, retry_at, soonest, now)
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
         text = f"{_tick_text(soonest)}{other_ways_text}"
         return Reason("waiting_for_tick", text, needs=needs)
     if ticking_ways:
         return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
-    text = _not_triggered_text(schedule, ways, ended_at, needs)
+    text = _not_triggered_text(schedule, written_ways, ended_at, needs)
     if are_ticks_over:
         text = f"The schedule has no tick to come. {text}"
     return Reason("not_triggered", text, needs=needs)
@@ -97,6 +107,24 @@ def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
     return [way for way in ways if not way.missing & never] or ways
 
 
+def _needs_write(
+    schedule: Schedule,
+    ways: Sequence[Way],
+    needs: Sequence[UpstreamNeed],
+    row: AssetPartition | None,
+) -> bool:
+    """Return whether fresh data alone, which all these ways lack, would make nothing due: the
+    partition has not been examined, so that it is not put off until the data is fresh, and no write
+    or tick that is known makes the scheduler examine the partition.
+    """
+    if row is not None and row.due_again:
+        return False
+    lack_fresh_data_alone = all(
+        way.triggers and not way.missing | way.uncounted and way.until is None for way in ways
+    )
+    return lack_fresh_data_alone and cause_of(schedule, needs).is_whole
+
+
 def _put_off_until(row: AssetPartition | None) -> datetime | None:
     """Return until when the schedule has put a partition off: until a tick, the end of the window,
     or until the schedule is tried again after a failure; None for any other partition.
@@ -112,7 +140,7 @@ def _tick_text(tick: datetime) -> str:
 
 
 def _expiring_text(way: Way) -> str:
-    names = _names(sorted(way.expiring))
+    names = names_text(sorted(way.expiring))
     verb = "is" if len(way.expiring) == 1 else "are"
     moment = moment_text(way.until) if way.until else ""
     return (
@@ -144,7 +172,7 @@ def _failed_reason(
     is_examined = (
         retry_at is not None
         or (tick is not None and tick <= now)
-        or not _cause(schedule, _needs_of(schedule, needs)).is_whole
+        or not cause_of(schedule, needs).is_whole
     )
     retry_at = retry_at or schedule.retry_at
     if is_examined and retry_at is not None and retry_at > now:
@@ -169,10 +197,10 @@ def _blocked_reason(ways: Sequence[Way], needs: tuple[UpstreamNeed, ...]) -> Rea
     if blocked is not None:
         return blocked.with_text(blocked.text + other_ways_text)
     if first.missing:
-        text = f"No partition of {_names(sorted(first.missing), 'or')} is materialized yet."
+        text = f"No partition of {names_text(sorted(first.missing), 'or')} is materialized yet."
         return Reason("waiting_for_upstream", text + other_ways_text, needs=needs)
     if first.old:
-        text = f"Waiting for fresh data of {_names(sorted(first.old))}.{other_ways_text}"
+        text = f"Waiting for fresh data of {names_text(sorted(first.old))}.{other_ways_text}"
         return Reason("waiting_for_fresh", text, needs=needs)
     return Reason("not_counted", not_counted_text(needs) + other_ways_text, needs=needs)
 
@@ -195,7 +223,7 @@ def _other_ways(ways: Sequence[Way]) -> str:
         names = way.missing | way.old
         if names and not any(lesser <= names for lesser in name_sets):
             name_sets.append(names)
-    texts = [_names(sorted(names)) for names in name_sets[:_MOST_OTHER_WAYS]]
+    texts = [names_text(sorted(names)) for names in name_sets[:_MOST_OTHER_WAYS]]
     if not texts:
         return ""
     verb = "Another way" if len(texts) == 1 else "Other ways"
@@ -213,9 +241,8 @@ def _not_triggered_text(
 
     ``ways`` are the ways that are possible; without one, nothing but a person makes the partition.
     """
-    own_needs = _needs_of(schedule, needs)
-    cause = _cause(schedule, own_needs).text
-    if not cause and own_needs:
+    cause = cause_of(schedule, needs).text
+    if not cause and followed_needs(schedule, needs):
         cause = "No write of an upstream partition has made the partition due."
     sentences = [cause] if cause else []
     if schedule.joins_times and ended_at is not None and ended_at <= schedule.began_at:
@@ -223,71 +250,6 @@ def _not_triggered_text(
             "The time window ended before the schedule began at"
             f" {moment_text(schedule.began_at)}: a time alone does not make the partition due."
         )
-    triggers = {name for way in ways if way.is_ready for name in way.triggers}
-    names = [name for name in _schedule_names(schedule) if name in triggers]
-    if names and all(need.is_counted for need in needs):
-        sentences.append(
-            f"The next write of a needed partition of {_names(names, 'or')} by a schedule, a"
-            " person or a report makes the partition due."
-        )
+    if all(need.is_counted for need in needs):
+        sentences += next_write_texts(schedule, ways)
     return " ".join([*sentences, "Materialize the partition now, or start a backfill."])
-
-
-def _schedule_names(schedule: Schedule) -> Sequence[str]:
-    """Return the names of the assets whose writes a schedule follows."""
-    names: Sequence[str] = schedule_names(schedule.expression)
-    return names
-
-
-def _needs_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> list[UpstreamNeed]:
-    """Return the needs of the assets whose writes a schedule follows."""
-    names = _schedule_names(schedule)
-    return [need for need in needs if need.asset.name in names]
-
-
-class _Cause(NamedTuple):
-    """Why the upstream partitions that are materialized have made nothing due: an empty text
-    without a known cause. ``is_whole`` says that no write of these partitions triggers something;
-    a cause in part leaves other partitions, whose writes may.
-    """
-
-    text: str = ""
-    is_whole: bool = False
-
-
-def _cause(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> _Cause:
-    if needs and all(need.needs_none for need in needs):
-        text = (
-            "The partition needs no upstream partition, so that no write makes the partition due."
-        )
-        return _Cause(text, is_whole=True)
-    present = [need for need in needs if need.materialized]
-    from_backfill = [need for need in present if need.backfilled]
-    if from_backfill and all(need.backfilled == need.materialized for need in present):
-        text = "The upstream partitions came from a backfill, which triggers nothing."
-        return _Cause(text, is_whole=True)
-    if from_backfill:
-        names = _names([need.asset.name for need in from_backfill])
-        return _Cause(
-            f"Upstream partitions of {names} came from a backfill, which triggers nothing."
-        )
-    times = [need.newest_at for need in present if need.newest_at is not None]
-    newest_at = max(times, default=None)
-    paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
-    if newest_at and paused_at and unpaused_at and paused_at <= newest_at <= unpaused_at:
-        text = (
-            f"The upstream partitions were materialized while the asset was paused, from"
-            f" {moment_text(paused_at)} to {moment_text(unpaused_at)}."
-        )
-        return _Cause(text, is_whole=True)
-    if newest_at and newest_at <= schedule.began_at:
-        text = (
-            "The upstream partitions were materialized before the schedule began at"
-            f" {moment_text(schedule.began_at)}."
-        )
-        return _Cause(text, is_whole=True)
-    return _Cause()
-
-
-def _names(names: Sequence[str], word: str = "and") -> str:
-    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

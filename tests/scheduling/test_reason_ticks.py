@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from assets_app.queries.schedule_ticks import next_tick
 from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition
 from assets_app.scheduling.evaluations import Case, Evaluation, UpstreamStatus
+from assets_app.scheduling.late_inputs import FRESH_AGAIN
 from assets_app.scheduling.tick_terms import MOMENT, NEVER_MADE, TickTerms
 from slicewise.declaring import is_after, schedule_terms, time_terms
 from slicewise.partitions import PartitionRow
@@ -34,6 +36,11 @@ WHOLE = PartitionRow("", None, None, "", None)
 _HORIZON = at(2024, 7, 16)
 _ASSETS = {name: Asset(pk=number, name=name) for number, name in enumerate("abcf", 1)}
 _TICK = re.compile(r"ue at the tick of the schedule at (\d{4}-\d\d-\d\d \d\d:\d\d) UTC")
+_AT_TICK, _WHEN_FRESH = " at a tick after the write", " when f is fresh"
+_WRITE = re.compile(
+    "The next write of a needed partition of ([abc, or]+) by a schedule, a person or a report"
+    rf" makes the partition due({_AT_TICK})?({_WHEN_FRESH})?\."
+)
 _HOURS = timedelta(hours=1)
 
 
@@ -190,6 +197,41 @@ def test_a_reason_names_the_tick_at_which_the_scheduler_queues(
             reason,
         )
     assert ticks > 30
+
+
+@pytest.mark.parametrize("row", [WINDOW, WHOLE], ids=["window", "whole"])
+def test_the_next_write_makes_the_partition_due_as_the_reason_says(row: PartitionRow) -> None:
+    promises: Counter[tuple[str, str]] = Counter()
+    for case in drawn_cases(row, 5, 1_500):
+        for names, at_tick, when_fresh in _WRITE.findall(reason_of(case).text):
+            promises[at_tick, when_fresh] += 1
+            for name in re.findall("[abc]", names.replace(" or ", " ")):
+                written = written_case(case, [name, "f"] if when_fresh else [name])
+                times = TickTerms(
+                    rule=case.schedule.rule or {},
+                    began_at=case.schedule.began_at,
+                    now=written.now,
+                    since=written.now,
+                )
+                evaluation = evaluated(written, times, written.now)
+                # The fresh asset may make the partition due by another way, without a tick.
+                is_early = bool(when_fresh) and evaluation.is_due
+                effect = (evaluation.is_due, evaluation.waits_for_tick)
+                assert is_early or effect == (not at_tick, bool(at_tick)), (
+                    case,
+                    case.schedule.expression,
+                    reason_of(case),
+                )
+    # A partition without a window waits for the ticks since its last run.
+    kinds = [("", ""), ("", _WHEN_FRESH), (_AT_TICK, ""), (_AT_TICK, _WHEN_FRESH)]
+    assert set(promises) == set(kinds if row.end else kinds[:2]), promises
+
+
+def written_case(case: ReasonCase, names: Sequence[str]) -> ReasonCase:
+    """Return the case a minute later, when a run has written the assets."""
+    written_at = case.now + timedelta(minutes=1)
+    newest_at = {**case.newest_at, **dict.fromkeys(names, written_at)}
+    return case._replace(now=written_at, newest_at=newest_at)
 
 
 @pytest.mark.parametrize("row", [WINDOW, WHOLE], ids=["window", "whole"])
@@ -369,3 +411,46 @@ def test_a_window_from_before_the_schedule_is_promised_nothing_by_times_alone(
             f" does not make the partition due. {NEXT_STEP}"
         )
     assert reason.text == expected
+
+
+def test_a_window_from_before_the_schedule_waits_for_no_fresh_data() -> None:
+    began_at = ENDED + 24 * _HOURS
+    closed = (
+        "The time window ended before the schedule began at 2024-07-11 00:00 UTC: a time alone does"
+        f" not make the partition due. {NEXT_STEP}"
+    )
+    schedule = schedule_of(all_of(fresh("f", _HOURS), SIX), began_at, began_at + _HOURS)
+    for newest_at in (None, ENDED, began_at + _HOURS):
+        case = ReasonCase(WINDOW, schedule, began_at + _HOURS, {"f": newest_at})
+        assert reason_of(case).text == closed
+        fresh_case = written_case(case, "f")
+        times = TickTerms(rule=schedule.rule or {}, began_at=began_at, now=fresh_case.now)
+        assert not evaluated(fresh_case, times, fresh_case.now).is_due
+
+
+def test_data_of_a_backfill_that_lacks_fresh_data_is_not_examined() -> None:
+    schedule = schedule_of(all_of(by("a"), fresh("f", _HOURS), after(_HOURS)), BEGAN, ENDED)
+    schedule.handled_until = ENDED + 2 * _HOURS
+    needs = tuple(UpstreamNeed(_ASSETS[name], 1, 1, newest_at=ENDED, backfilled=1) for name in "af")
+    asset, now = Asset(pk=99, name="x"), ENDED + 3 * _HOURS
+    reason = untriggered_reason(asset, schedule, None, ENDED, needs, now)
+    assert (reason.code, reason.text) == (
+        "not_triggered",
+        "The upstream partitions came from a backfill, which triggers nothing. The next write of a"
+        " needed partition of a by a schedule, a person or a report makes the partition due when f"
+        f" is fresh. {NEXT_STEP}",
+    )
+    marked = AssetPartition(due_again=True, due_at=FRESH_AGAIN)
+    reason = untriggered_reason(asset, schedule, marked, ENDED, needs, now)
+    assert reason.text == "Waiting for fresh data of f."
+
+
+def test_a_failing_schedule_without_writes_promises_no_evaluation() -> None:
+    began_at = ENDED + 24 * _HOURS
+    schedule = schedule_of(any_of(after(6 * _HOURS), NOON), began_at, began_at + _HOURS)
+    schedule.failing_since, schedule.error = began_at, "KeyError: x"
+    schedule.retry_at = began_at + 2 * _HOURS
+    reason = reason_of(ReasonCase(WINDOW, schedule, began_at + _HOURS, {}))
+    assert reason.code == "not_triggered"
+    assert "evaluated again" not in reason.text
+    assert reason.text.endswith(NEXT_STEP)

@@ -1,0 +1,125 @@
+"""Why present data has made nothing due, and the writes that make a partition due, in words."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from assets_app.models import Schedule
+from assets_app.queries.reason_texts import moment_text
+from assets_app.queries.schedule_ways import Way
+from assets_app.queries.upstream_needs import UpstreamNeed
+from slicewise.declaring import schedule_names
+
+_MOST_WRITES = 3
+
+
+class Cause(NamedTuple):
+    """Why the upstream partitions that are materialized have made nothing due: an empty text
+    without a known cause. ``is_whole`` says that no write of these partitions triggers something;
+    a cause in part leaves other partitions, whose writes may.
+    """
+
+    text: str = ""
+    is_whole: bool = False
+
+
+def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> Cause:
+    """Return why what is materialized of a partition's needs has made nothing due."""
+    needs = followed_needs(schedule, needs)
+    if needs and all(need.needs_none for need in needs):
+        text = (
+            "The partition needs no upstream partition, so that no write makes the partition due."
+        )
+        return Cause(text, is_whole=True)
+    present = [need for need in needs if need.materialized]
+    if not present:
+        counted_names = {need.asset.name for need in needs if need.is_counted}
+        return Cause(is_whole=counted_names.issuperset(followed_names(schedule)))
+    from_backfill = [need for need in present if need.backfilled]
+    if from_backfill and all(need.backfilled == need.materialized for need in present):
+        text = "The upstream partitions came from a backfill, which triggers nothing."
+        return Cause(text, is_whole=True)
+    if from_backfill:
+        names = names_text([need.asset.name for need in from_backfill])
+        return Cause(
+            f"Upstream partitions of {names} came from a backfill, which triggers nothing."
+        )
+    times = [need.newest_at for need in present if need.newest_at is not None]
+    newest_at = max(times, default=None)
+    paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
+    if newest_at and paused_at and unpaused_at and paused_at <= newest_at <= unpaused_at:
+        text = (
+            f"The upstream partitions were materialized while the asset was paused, from"
+            f" {moment_text(paused_at)} to {moment_text(unpaused_at)}."
+        )
+        return Cause(text, is_whole=True)
+    if newest_at and newest_at <= schedule.began_at:
+        text = (
+            "The upstream partitions were materialized before the schedule began at"
+            f" {moment_text(schedule.began_at)}."
+        )
+        return Cause(text, is_whole=True)
+    return Cause()
+
+
+class _WriteDemand(NamedTuple):
+    """What a write must meet to make a partition due: a tick after the write, and fresh assets."""
+
+    needs_tick: bool
+    fresh: frozenset[str]
+
+
+def next_write_texts(schedule: Schedule, ways: Sequence[Way]) -> list[str]:
+    """Return sentences on the assets whose next write makes the partition due: those of ways that
+    need neither a tick nor fresh data come first, and each asset is named once.
+    """
+    names_by_demand: dict[_WriteDemand, set[str]] = {}
+    for way in ways:
+        if not way.missing | way.uncounted:
+            names = names_by_demand.setdefault(
+                _WriteDemand(way.needs_tick, way.fresh | way.old), set()
+            )
+            names |= way.triggers
+    # Any write examines the partition, and finds a way true that holds now.
+    if holding_demands := [_WriteDemand(False, way.fresh) for way in ways if way.holds_now]:
+        least_demand = min(holding_demands, key=_turn)
+        names_by_demand = {least_demand: set().union(*names_by_demand.values())}
+    texts: list[str] = []
+    named_assets: set[str] = set()
+    for demand in sorted(names_by_demand, key=_turn):
+        unnamed_assets = names_by_demand[demand] - named_assets
+        named_assets |= unnamed_assets
+        asset_names = [name for name in followed_names(schedule) if name in unnamed_assets]
+        if asset_names:
+            texts.append(_next_write_text(asset_names, demand))
+    return texts[:_MOST_WRITES]
+
+
+def _turn(demand: _WriteDemand) -> tuple[bool, int]:
+    return demand.needs_tick, len(demand.fresh)
+
+
+def _next_write_text(names: Sequence[str], demand: _WriteDemand) -> str:
+    tick_text = " at a tick after the write" if demand.needs_tick else ""
+    verb = "is" if len(demand.fresh) == 1 else "are"
+    fresh_text = f" when {names_text(sorted(demand.fresh))} {verb} fresh" if demand.fresh else ""
+    return (
+        f"The next write of a needed partition of {names_text(names, 'or')} by a schedule, a"
+        f" person or a report makes the partition due{tick_text}{fresh_text}."
+    )
+
+
+def followed_names(schedule: Schedule) -> Sequence[str]:
+    """Return the names of the assets whose writes a schedule follows."""
+    names: Sequence[str] = schedule_names(schedule.expression)
+    return names
+
+
+def followed_needs(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> list[UpstreamNeed]:
+    """Return the needs of the assets whose writes a schedule follows."""
+    names = followed_names(schedule)
+    return [need for need in needs if need.asset.name in names]
+
+
+def names_text(names: Sequence[str], word: str = "and") -> str:
+    """Return ``a``, ``a and b``, or ``a, b and c``."""
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
