@@ -181,7 +181,7 @@ def _send_alerts(whole: Stack, receiver: str) -> None:
 
 @contextmanager
 def _scrapes(whole: Stack, *, is_on: bool) -> Iterator[None]:
-    """Scrape the metrics each second, if at all."""
+    """Scrape the metrics as often as Prometheus does, if at all."""
     may_end = threading.Event()
 
     def scrape() -> None:
