@@ -6,7 +6,7 @@ import pwd
 import pytest
 
 from slicewise_server.stack import doctor
-from slicewise_server.stack.code_account import default_account
+from slicewise_server.stack.code_account import CodeAccount, default_account
 from slicewise_server.stack.folder import default_folder
 from slicewise_server.stack.protection import unprotected, user_of_code
 
@@ -21,8 +21,11 @@ def warning_of(env: dict[str, str]) -> str:
 
 def test_code_that_runs_as_root_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    for env in ({}, {"SLICEWISE_RUNNER_USER": "root"}, {"SLICEWISE_RUNNER_USER": "0"}):
-        assert "runs as root: it can read and change everything" in warning_of(env)
+    # Root alone can try what another user can use: this account stands for such a trial.
+    warnings = [unprotected({}, CodeAccount(obstacle="this machine has no user nobody"))]
+    warnings += [warning_of({"SLICEWISE_RUNNER_USER": name}) for name in ("root", "0")]
+    for warning in warnings:
+        assert "runs as root: it can read and change everything" in warning
 
 
 def test_code_that_has_the_user_of_the_server_is_warned_of(
