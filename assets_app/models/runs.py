@@ -193,6 +193,9 @@ class Run(models.Model):
                 fields=("tick", "id"), condition=Q(tick__isnull=False), name="run_by_tick"
             ),
             models.Index(fields=("-id",), condition=~Q(error=""), name="run_with_error"),
+            models.Index(
+                fields=("group", "-id"), condition=~Q(error=""), name="run_with_error_by_group"
+            ),
         )
 
     def __str__(self) -> str:

@@ -1,14 +1,17 @@
-"""A search in the errors of runs that does not tell what a masked secret is.
+"""A search in the errors of runs as pages show the errors: with masks.
 
-Pages show errors with masks. A search in the stored text would find a secret letter by letter.
+A search in the stored text would find a secret letter by letter, and one that skips errors by the
+stored text would tell a secret by the time that the search takes.
 """
 
-from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
-from django.db.models import F, Func, QuerySet, TextField, Value
+from django.db.models import QuerySet
 
 from assets_app.models import Run
+from assets_app.queries.run_ids import IdRange
+from slicewise.texts import masked_text
 
 MOST_SEARCHED = 2_000
 """The number of newest errors that are searched: masks of a million errors take minutes."""
@@ -16,33 +19,6 @@ MOST_EXAMINED = 50_000
 """The number of newest errors of all runs that are examined for the errors of filtered runs: a
 filter may leave few of a million errors.
 """
-
-# The beginning of each match, in the syntax of PostgreSQL: the last characters before a text that
-# `slicewise.texts.masking` may mask.
-_NAME = (
-    r"(password|passwd|passphrase|(?<![a-z])pass|pwd|secret|token|credentials?"
-    r"|(api|access|private|storage|secret)[._-]?key|account[._-]?key(\.[^ \t=:]{1,100})?)"
-)
-_BEFORE_SECRET = "|".join(
-    [
-        r"(?<=[a-z0-9+.:-])//(?=[^ \t]*(@|[?&;][^ \t]*=))",
-        rf"{_NAME}(=|\\?[\"']?[ \t]{{0,4}}[=:][ \t]{{0,4}}[bfru]{{0,2}}\\?[\"'])",
-        r"authorization[\"']?[ \t]{0,4}[=:]",
-        r"x-[a-z-]{0,40}(key|token|secret|password)[ \t]{0,4}:",
-        r"(?=(AKIA|ASIA)[0-9A-Z]{16})",
-        r"(?=(gh[opsur]|github_pat)_)",
-    ]
-)
-# The flag "n" ends each match with the line.
-SEARCHED_ERROR = Func(
-    F("error"),
-    Value(f"({_BEFORE_SECRET}).*"),
-    Value(r"\1"),
-    Value("gin"),
-    function="regexp_replace",
-    output_field=TextField(),
-)
-"""The error of a run, each line up to the first place where a secret may be masked."""
 
 
 class ErrorSearch(NamedTuple):
@@ -54,53 +30,41 @@ class ErrorSearch(NamedTuple):
     limit_text: str
 
 
-class ExaminedRuns(NamedTuple):
-    """The runs among whose newest errors those of filtered runs are looked for.
-
-    No filtered run was created before ``since``.
+def searched_for(rows: QuerySet[Run], text: str, examined: IdRange | None) -> ErrorSearch:
+    """Select the runs whose errors contain a text, in small letters or capitals: two statements, or
+    one where ``examined`` is None, which examines the errors of all these runs. Of other runs,
+    which all have ids in the range ``examined``, those with the newest errors of the range are.
     """
-
-    rows: QuerySet[Run]
-    since: datetime | None
-
-
-class _Unexamined(NamedTuple):
-    """The newest run whose error is not examined."""
-
-    pk: int
-    created_at: datetime
-
-
-def searched_for(rows: QuerySet[Run], text: str, examined: ExaminedRuns | None) -> ErrorSearch:
-    """Select the runs whose errors contain a text, before a secret in the same line; None examines
-    the errors of all the runs.
-
-    The limit does not depend on the text: a limit that counts the errors with the text would tell
-    how many have the text in a secret.
-    """
-    unexamined = None if examined is None else _newest_unexamined(examined.rows)
-    # The ids are read first: the database may otherwise mask all examined errors before it looks
-    # at the asset of a run.
-    newest = _with_error(rows).filter(pk__gt=unexamined.pk if unexamined else 0).order_by("-id")
-    ids = list(newest.values_list("pk", flat=True)[: MOST_SEARCHED + 1])
-    matching_runs = rows.alias(searched_error=SEARCHED_ERROR).filter(
-        # The condition on the stored text costs less and leaves few rows for the last one.
-        pk__in=ids[:MOST_SEARCHED],
-        error__icontains=text,
-        searched_error__icontains=text,
-    )
-    if len(ids) > MOST_SEARCHED:
-        return ErrorSearch(matching_runs, f"newest {MOST_SEARCHED:,} errors")
-    since = None if examined is None else examined.since
-    if unexamined is None or (since is not None and unexamined.created_at < since):
-        return ErrorSearch(matching_runs, "")
-    return ErrorSearch(matching_runs, f"newest {MOST_EXAMINED:,} errors of all runs")
+    unexamined = None
+    if examined is not None:
+        unexamined = _newest_unexamined(examined.of(Run.objects.all()))
+        rows = examined.of(rows).filter(pk__gt=unexamined or 0)
+    newest = _with_error(rows).order_by("-id").values_list("pk", "error")
+    errors = list(newest[: MOST_SEARCHED + 1])
+    ids = [pk for pk, error in errors[:MOST_SEARCHED] if has_text(shown_error(error), text)]
+    limit_text = ""
+    if len(errors) > MOST_SEARCHED:
+        limit_text = f"newest {MOST_SEARCHED:,} errors"
+    elif unexamined is not None:
+        limit_text = f"newest {MOST_EXAMINED:,} errors of all runs"
+    return ErrorSearch(rows.filter(pk__in=ids), limit_text)
 
 
-def _newest_unexamined(rows: QuerySet[Run]) -> _Unexamined | None:
-    newest = _with_error(rows).order_by("-id").values_list("pk", "created_at")
-    row = newest[MOST_EXAMINED : MOST_EXAMINED + 1].first()
-    return None if row is None else _Unexamined(*row)
+@lru_cache(maxsize=2 * MOST_SEARCHED)
+def shown_error(error: str) -> str:
+    """Return an error with masks. Many runs fail alike, and a list that polls asks again."""
+    return masked_text(error)
+
+
+def has_text(shown: str, text: str) -> bool:
+    """Return whether a shown text has the searched text, in small letters or capitals."""
+    return text.casefold() in shown.casefold()
+
+
+def _newest_unexamined(rows: QuerySet[Run]) -> int | None:
+    """Return the id of the newest run whose error is not examined, if any."""
+    ids = _with_error(rows).order_by("-id").values_list("pk", flat=True)
+    return ids[MOST_EXAMINED : MOST_EXAMINED + 1].first()
 
 
 def _with_error(rows: QuerySet[Run]) -> QuerySet[Run]:

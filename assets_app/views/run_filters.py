@@ -1,5 +1,6 @@
 """The filters of the list of runs, which the address of the page names."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -9,7 +10,8 @@ from django.http import HttpRequest, QueryDict
 
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
-from assets_app.queries.shown_errors import ErrorSearch, ExaminedRuns, searched_for
+from assets_app.queries.run_ids import IdRange, ids_between
+from assets_app.queries.shown_errors import searched_for
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -60,6 +62,15 @@ class BoundField(NamedTuple):
     label: str
     text: str
     instant: datetime | None
+
+
+class MatchingRuns(NamedTuple):
+    """The runs that an address names, and the things that alone are searched, in words, where a
+    limit applies.
+    """
+
+    rows: QuerySet[Run]
+    limit_texts: Sequence[str] = ()
 
 
 class RunFilters(NamedTuple):
@@ -116,27 +127,33 @@ def filters_of(request: HttpRequest) -> RunFilters:
     )
 
 
-def matching_runs(query: QueryDict) -> ErrorSearch:
+def matching_runs(query: QueryDict) -> MatchingRuns:
     """Select the runs that the address names, newest first; a text is searched in the newest errors
-    of the runs that the other filters leave: at most two statements choose these errors.
+    of the runs that the other filters leave.
     """
-    rows, error = _runs_of_any_error(query), query.get("error", "").strip()
+    of_any_error, error = _runs_of_any_error(query), query.get("error", "").strip()
     if not error:
-        return ErrorSearch(rows, "")
-    return searched_for(rows, error, _examined_runs(query))
+        return of_any_error
+    search = searched_for(of_any_error.rows, error, _examined_ids(query))
+    limit_texts = [*of_any_error.limit_texts, *([search.limit_text] if search.limit_text else [])]
+    return MatchingRuns(search.rows, limit_texts)
 
 
-def _examined_runs(query: QueryDict) -> ExaminedRuns | None:
-    """Return the runs whose errors a search examines; None where an index leads to the runs."""
+def _examined_ids(query: QueryDict) -> IdRange | None:
+    """Return the ids of runs whose errors a search examines; None where an index leads to the
+    errors.
+    """
     used = {name for name in FILTERS if query.get(name, "").strip()} - {"error"}
     if not used or used & _INDEXED:
         return None
     times = _times({name: query.get(name, "").strip() for name in FILTERS})
-    before = {column: instant for column, instant in times.items() if column.endswith("__lt")}
-    return ExaminedRuns(Run.objects.filter(**before), times.get("created_at__gte"))
+    # A run was created before its end.
+    ends = [times[column] for column in ("created_at__lt", "ended_at__lt") if column in times]
+    return ids_between(times.get("created_at__gte"), min(ends, default=None))
 
 
-def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:
+def _runs_of_any_error(query: QueryDict) -> MatchingRuns:
+    limit_texts: list[str] = []
     rows: QuerySet[Run] = Run.objects.listed()
     text = {name: query.get(name, "").strip() for name in FILTERS}
     exact = {name: text[name] for name in ("state", "trigger", "queue") if text[name]}
@@ -147,12 +164,17 @@ def _runs_of_any_error(query: QueryDict) -> QuerySet[Run]:
         if text[name]:
             rows = rows.filter(**{name: int(text[name])}) if is_id(text[name]) else rows.none()
     if text["id"]:
-        rows = rows.filter(pk__in=_ids(text["id"]))
+        words = text["id"].replace(",", " ").split()
+        rows = rows.filter(pk__in=ids_of(words[:_MOST_IDS]))
+        limit_texts += [f"first {_MOST_IDS:,} ids"] if len(words) > _MOST_IDS else []
     if text["person"]:
         rows = rows.filter(requested_by__username__icontains=text["person"])
     if text["partition"]:
-        rows = _making(rows, text["asset"], text["partition"])
-    return rows.filter(**_times(text)).order_by("-id")
+        partition_ids = _partitions_of(text["partition"], text["asset"])
+        rows = rows.filter(partitions__partition__in=partition_ids[:_MOST_PARTITIONS]).distinct()
+        if len(partition_ids) > _MOST_PARTITIONS:
+            limit_texts.append(f"newest {_MOST_PARTITIONS:,} partitions with this key")
+    return MatchingRuns(rows.filter(**_times(text)).order_by("-id"), limit_texts)
 
 
 def sorted_runs(rows: QuerySet[Run], query: QueryDict) -> QuerySet[Run]:
@@ -195,17 +217,12 @@ def _times(text: dict[str, str]) -> dict[str, Any]:
     return bounds
 
 
-def _ids(text: str) -> list[int]:
-    return ids_of(text.replace(",", " ").split()[:_MOST_IDS])
-
-
-def _making(rows: QuerySet[Run], asset: str, key: str) -> QuerySet[Run]:
-    """Select the runs that were to materialize the partition of that key."""
+def _partitions_of(key: str, asset: str) -> list[int]:
+    """Return the ids of the partitions with a key, of assets with a text in the name: the newest
+    partitions, and one more than the runs of which are searched.
+    """
     if not is_storable(key):
-        return rows.none()
-    # By asset, identity and key, as the index of partitions is ordered.
-    partitions = AssetPartition.objects.filter(
-        key=key, asset__name__icontains=asset
-    ).under_current_definition()
-    ids = list(partitions.order_by().values_list("pk", flat=True)[:_MOST_PARTITIONS])
-    return rows.filter(partitions__partition__in=ids).distinct()
+        return []
+    partitions = AssetPartition.objects.filter(key=key, asset__name__icontains=asset)
+    newest = partitions.under_current_definition().order_by("-pk")
+    return list(newest.values_list("pk", flat=True)[: _MOST_PARTITIONS + 1])

@@ -41,7 +41,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "sorts": SORTS,
         "most_sorted": MOST_SORTED,
         "is_cut": is_cut(request.GET) and request.GET.get("by") != "request",
-        "search_limit": matching.limit_text,
+        "limit_texts": matching.limit_texts,
         "is_grouped": request.GET.get("by") == "request",
     }
     if context["is_grouped"]:

@@ -8,6 +8,7 @@ from django.urls import reverse
 from assets_app.models import Run, RunState
 from assets_app.queries.error_groups import error_pattern
 from assets_app.queries.pages import broken_bundles
+from assets_app.queries.shown_errors import has_text, shown_error
 from slicewise.texts import masked_text
 from slicewise_server.home.search_hits import MOST_HITS, Hit, Section
 
@@ -26,8 +27,8 @@ def failed_runs(text: str, now: datetime) -> Section:
     is_cut = len(rows) > _MOST_RUNS
     groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for pk, asset_name, error in rows[:_MOST_RUNS]:
-        # A search does not find the secrets that pages mask.
-        if text.casefold() in error.casefold() and has_text(shown := masked_text(error), text):
+        # A search does not find the secrets that pages mask, and takes as long for any text.
+        if has_text(shown := shown_error(error), text):
             groups.setdefault((asset_name, error_pattern(error)), []).append((pk, shown))
     hits = [
         Hit(
@@ -55,11 +56,6 @@ def broken_files(text: str) -> Section:
                 note = f"bundle {bundle.name}: {excerpt(shown, text)}"
                 hits.append(Hit(path, reverse("assets:bundles"), note))
     return Section("Definition files with errors", hits[:MOST_HITS], reverse("assets:bundles"))
-
-
-def has_text(shown: str, text: str) -> bool:
-    """Return whether a shown text has the searched text, in small letters or capitals."""
-    return text.casefold() in shown.casefold()
 
 
 def excerpt(shown: str, text: str) -> str:
