@@ -1,12 +1,14 @@
 """Why present data has made nothing due, and the writes that make a partition due, in words."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from assets_app.models import Schedule
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.schedule_ways import Way
 from assets_app.queries.upstream_needs import UpstreamNeed
+from partitions_app.rules import has_time
 from slicewise.declaring import schedule_names
 
 _MOST_WRITES = 3
@@ -25,17 +27,17 @@ class Cause(NamedTuple):
 def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> Cause:
     """Return why what is materialized of a partition's needs has made nothing due."""
     needs = followed_needs(schedule, needs)
-    if needs and all(need.needs_none for need in needs):
+    # Needs without a number, and assets of which any partition suffices, may have had writes.
+    counted_names = {need.asset.name for need in needs if need.is_counted}
+    is_whole = counted_names.issuperset(followed_names(schedule))
+    if needs and is_whole and all(need.needs_none for need in needs):
         text = (
             "The partition needs no upstream partition, so that no write makes the partition due."
         )
         return Cause(text, is_whole=True)
     present = [need for need in needs if need.materialized]
-    if not present:
-        counted_names = {need.asset.name for need in needs if need.is_counted}
-        return Cause(is_whole=counted_names.issuperset(followed_names(schedule)))
     from_backfill = [need for need in present if need.backfilled]
-    if from_backfill and all(need.backfilled == need.materialized for need in present):
+    if from_backfill and is_whole and all(n.backfilled == n.materialized for n in present):
         text = "The upstream partitions came from a backfill, which triggers nothing."
         return Cause(text, is_whole=True)
     if from_backfill:
@@ -44,21 +46,26 @@ def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> Cause:
             f"Upstream partitions of {names} came from a backfill, which triggers nothing."
         )
     times = [need.newest_at for need in present if need.newest_at is not None]
-    newest_at = max(times, default=None)
+    text = _time_of_writes(schedule, max(times)) if times else ""
+    return Cause(text, is_whole=is_whole and (bool(text) or not present))
+
+
+def _time_of_writes(schedule: Schedule, newest_at: datetime) -> str:
+    """Return that writes, the newest at that time, came when the schedule followed none; an empty
+    text for other times.
+    """
     paused_at, unpaused_at = schedule.paused_at, schedule.unpaused_at
-    if newest_at and paused_at and unpaused_at and paused_at <= newest_at <= unpaused_at:
-        text = (
-            f"The upstream partitions were materialized while the asset was paused, from"
+    if paused_at and unpaused_at and paused_at <= newest_at <= unpaused_at:
+        return (
+            "The upstream partitions were materialized while the asset was paused, from"
             f" {moment_text(paused_at)} to {moment_text(unpaused_at)}."
         )
-        return Cause(text, is_whole=True)
-    if newest_at and newest_at <= schedule.began_at:
-        text = (
+    if newest_at <= schedule.began_at:
+        return (
             "The upstream partitions were materialized before the schedule began at"
             f" {moment_text(schedule.began_at)}."
         )
-        return Cause(text, is_whole=True)
-    return Cause()
+    return ""
 
 
 class _WriteDemand(NamedTuple):
@@ -68,10 +75,24 @@ class _WriteDemand(NamedTuple):
     fresh: frozenset[str]
 
 
-def next_write_texts(schedule: Schedule, ways: Sequence[Way]) -> list[str]:
+def next_write_texts(
+    schedule: Schedule,
+    ways: Sequence[Way],
+    needs: Sequence[UpstreamNeed],
+    ended_at: datetime | None,
+    *,
+    is_paused: bool,
+) -> list[str]:
     """Return sentences on the assets whose next write makes the partition due: those of ways that
     need neither a tick nor fresh data come first, and each asset is named once.
+
+    The window of the partition has ended at ``ended_at``, if the partition has a window.
     """
+    passed_by = {
+        need.asset.name
+        for need in needs
+        if ended_at is not None and _passes_by(need, schedule, ended_at, is_paused=is_paused)
+    }
     names_by_demand: dict[_WriteDemand, set[str]] = {}
     for way in ways:
         if not way.missing | way.uncounted:
@@ -84,7 +105,7 @@ def next_write_texts(schedule: Schedule, ways: Sequence[Way]) -> list[str]:
         least_demand = min(holding_demands, key=_turn)
         names_by_demand = {least_demand: set().union(*names_by_demand.values())}
     texts: list[str] = []
-    named_assets: set[str] = set()
+    named_assets = passed_by
     for demand in sorted(names_by_demand, key=_turn):
         unnamed_assets = names_by_demand[demand] - named_assets
         named_assets |= unnamed_assets
@@ -92,6 +113,22 @@ def next_write_texts(schedule: Schedule, ways: Sequence[Way]) -> list[str]:
         if asset_names:
             texts.append(_next_write_text(asset_names, demand))
     return texts[:_MOST_WRITES]
+
+
+def _passes_by(
+    need: UpstreamNeed, schedule: Schedule, ended_at: datetime, *, is_paused: bool
+) -> bool:
+    """Return whether the next write concerns later windows alone, or perhaps does: a backfill hides
+    when the write before was recorded.
+    """
+    if not need.is_tick:
+        return False
+    since = schedule.began_at if schedule.joins_times else schedule.handled_until
+    # The schedule begins anew when the asset is unpaused.
+    if is_paused or ended_at <= since:
+        return True
+    is_timeless = not has_time(need.asset.definition)
+    return is_timeless and need.newest_at is not None and ended_at <= need.newest_at
 
 
 def _turn(demand: _WriteDemand) -> tuple[bool, int]:

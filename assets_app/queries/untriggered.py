@@ -67,9 +67,11 @@ def untriggered_reason(
         way for way in _possible_ways(ways, needs) if way.holds_now or not way.is_impossible
     ]
     ways = [way for way in written_ways if not way.is_impossible]
-    is_blocked = bool(ways) and not any(way.is_ready for way in ways)
-    if is_blocked and not _needs_write(schedule, ways, needs, row):
-        return _blocked_reason(ways, needs)
+    if ways and not any(way.is_ready for way in ways):
+        is_put_off = row is not None and row.due_again
+        blocked_ways = [way for way in ways if is_put_off or not _lacks_fresh_data_alone(way)]
+        if blocked_ways:
+            return _blocked_reason(blocked_ways, needs)
     ticking_ways = sorted(
         (way for way in ways if way.is_ready and way.until is not None), key=attrgetter("until")
     )
@@ -84,7 +86,7 @@ def untriggered_reason(
         return Reason("waiting_for_tick", text, needs=needs)
     if ticking_ways:
         return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
-    text = _not_triggered_text(schedule, written_ways, ended_at, needs)
+    text = _not_triggered_text(schedule, written_ways, ended_at, needs, is_paused=is_paused)
     if are_ticks_over:
         text = f"The schedule has no tick to come. {text}"
     return Reason("not_triggered", text, needs=needs)
@@ -107,22 +109,11 @@ def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
     return [way for way in ways if not way.missing & never] or ways
 
 
-def _needs_write(
-    schedule: Schedule,
-    ways: Sequence[Way],
-    needs: Sequence[UpstreamNeed],
-    row: AssetPartition | None,
-) -> bool:
-    """Return whether fresh data alone, which all these ways lack, would make nothing due: the
-    partition has not been examined, so that it is not put off until the data is fresh, and no write
-    or tick that is known makes the scheduler examine the partition.
+def _lacks_fresh_data_alone(way: Way) -> bool:
+    """Return whether fresh data is all that a way lacks, and no tick to come examines the
+    partition: fresh data makes due only a partition that an examination has put off until then.
     """
-    if row is not None and row.due_again:
-        return False
-    lack_fresh_data_alone = all(
-        way.triggers and not way.missing | way.uncounted and way.until is None for way in ways
-    )
-    return lack_fresh_data_alone and cause_of(schedule, needs).is_whole
+    return bool(way.triggers) and not way.missing | way.uncounted and way.until is None
 
 
 def _put_off_until(row: AssetPartition | None) -> datetime | None:
@@ -180,7 +171,7 @@ def _failed_reason(
     if tick is not None and tick > now:
         sentences.append(_tick_text(tick))
     elif not is_examined:
-        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs))
+        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs, is_paused=False))
         return Reason("not_triggered", " ".join(sentences), needs=needs)
     return Reason("evaluated_again", " ".join(sentences), needs=needs)
 
@@ -236,6 +227,8 @@ def _not_triggered_text(
     ways: Sequence[Way],
     ended_at: datetime | None,
     needs: Sequence[UpstreamNeed],
+    *,
+    is_paused: bool,
 ) -> str:
     """Return why present data has made nothing due, and the steps that make the partition.
 
@@ -251,5 +244,5 @@ def _not_triggered_text(
             f" {moment_text(schedule.began_at)}: a time alone does not make the partition due."
         )
     if all(need.is_counted for need in needs):
-        sentences += next_write_texts(schedule, ways)
+        sentences += next_write_texts(schedule, ways, needs, ended_at, is_paused=is_paused)
     return " ".join([*sentences, "Materialize the partition now, or start a backfill."])

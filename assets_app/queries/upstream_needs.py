@@ -14,7 +14,7 @@ from assets_app.queries.any_materialized import any_materialized
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from partitions_app.edges import Edge
 from partitions_app.labels import label_of
-from partitions_app.rules import UpstreamGap
+from partitions_app.rules import UpstreamGap, has_time
 
 # A year of minutes for one partition is not counted while a page loads, and of many partitions not
 # all needs are.
@@ -58,7 +58,9 @@ class UpstreamNeed:
     ``upstream_gap`` names needed partitions that do not exist. ``is_counted`` is False where too
     many are needed. ``backfilled`` counts the materialized partitions that a backfill wrote, and
     ``newest_at`` is when the newest was materialized. ``needs_none`` is True where a mapping leaves
-    no partition to need.
+    no partition to need. ``is_tick`` says that all windows need the same partitions, so that a
+    write concerns the windows that ended since the schedule began, and, of an asset without time,
+    since the write before.
     """
 
     asset: Asset
@@ -70,6 +72,7 @@ class UpstreamNeed:
     backfilled: int = 0
     newest_at: datetime | None = None
     needs_none: bool = False
+    is_tick: bool = False
 
     @property
     def is_ready(self) -> bool:
@@ -163,6 +166,7 @@ class _Draft(NamedTuple):
     upstream_gap: UpstreamGap | None
     is_counted: bool
     needs_none: bool
+    is_tick: bool
 
 
 def _drafts(key: str, edges: Sequence[tuple[Asset, Edge]], room: int) -> list[_Draft]:
@@ -184,10 +188,17 @@ def _drafts(key: str, edges: Sequence[tuple[Asset, Edge]], room: int) -> list[_D
         room -= len(texts)
         drafts.append(
             _Draft(
-                key, upstream, len(needed), texts, upstream_gap, is_counted, needed.needs_none
+                key, upstream, len(needed), texts, upstream_gap, is_counted, needed.needs_none,
+                is_tick=_has_common_needs(edge),
             )
         )  # fmt: skip
     return drafts
+
+
+def _has_common_needs(edge: Edge) -> bool:
+    """Return whether all windows of the downstream asset need the same upstream partitions."""
+    by_own_window = has_time(edge.upstream) and edge.depends_on_own_window
+    return has_time(edge.downstream) and not by_own_window
 
 
 class _State(NamedTuple):
@@ -225,6 +236,7 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
                 sum(state.is_from_backfill for state in made_states),
                 max((s.materialized_at for s in made_states if s.materialized_at), default=None),
                 draft.needs_none,
+                draft.is_tick,
             )
         )
     return needs

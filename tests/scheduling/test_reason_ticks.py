@@ -12,6 +12,7 @@ import pytest
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import Reason
 from assets_app.queries.schedule_ticks import next_tick
+from assets_app.queries.trigger_causes import cause_of
 from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition
 from assets_app.scheduling.evaluations import Case, Evaluation, UpstreamStatus
@@ -454,3 +455,23 @@ def test_a_failing_schedule_without_writes_promises_no_evaluation() -> None:
     assert reason.code == "not_triggered"
     assert "evaluated again" not in reason.text
     assert reason.text.endswith(NEXT_STEP)
+
+
+def test_a_write_of_an_asset_of_which_any_partition_suffices_may_be_examined_again() -> None:
+    schedule = schedule_of(all_of(by("a"), by("b"), after(_HOURS)), BEGAN, ENDED)
+    schedule.failing_since, schedule.error = ENDED, "KeyError: x"
+    schedule.retry_at = ENDED + 4 * _HOURS
+    needs = (UpstreamNeed(_ASSETS["a"], 1, 1, newest_at=ENDED, backfilled=1),)
+    assert not cause_of(schedule, needs).is_whole
+    assert cause_of(schedule, needs).text.startswith("Upstream partitions of a came from")
+    both = (*needs, UpstreamNeed(_ASSETS["b"], 1, 0))
+    assert cause_of(schedule, both).is_whole
+
+
+def test_a_way_that_fresh_data_alone_completes_is_no_reason_to_wait_beside_another_way() -> None:
+    schedule = schedule_of(any_of(all_of(by("a"), fresh("f", _HOURS)), by("b")), BEGAN, ENDED)
+    schedule.handled_until = ENDED + 2 * _HOURS
+    case = ReasonCase(WINDOW, schedule, ENDED + 3 * _HOURS, {"a": ENDED, "b": None, "f": ENDED})
+    assert reason_of(case).text == "Waiting for 1 of 1 partition of b: b 2024-07-09."
+    marked = case._replace(mark=FRESH_AGAIN)
+    assert reason_of(marked).text.startswith("Waiting for fresh data of f.")

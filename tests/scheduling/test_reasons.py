@@ -13,6 +13,7 @@ from assets_app.catalogue.timetables import pause_schedule
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
+    AssetDependency,
     AssetPartition,
     Gateway,
     Outbox,
@@ -25,6 +26,7 @@ from assets_app.models import (
 from assets_app.queries import upstream_needs
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.reasons import reason_of, reasons_of
+from assets_app.scheduling.affected import NewPartition, affected
 from assets_app.scheduling.partition_marks import mark_due_later
 from slicewise import PartitionByInterval, PartitionMapping, PartitionSet
 from slicewise.partitions import partition_rows
@@ -264,6 +266,9 @@ def test_a_partition_that_waits_for_fresh_data_says_so(alice: User, gateway: Gat
     write(a, "2024-07-03", gateway, alice)
     write(model, "", gateway, alice)
     AssetPartition.objects.filter(asset=model).update(materialized_at=NOW - 2 * within)
+    # Fresh data makes due only a partition that the scheduler has examined.
+    assert why(scores, "2024-07-03")[0] == "not_triggered"
+    look(NOW)
     assert why(scores, "2024-07-03") == ("waiting_for_fresh", "Waiting for fresh data of model.")
     AssetPartition.objects.filter(asset=model).update(materialized_at=NOW)
     assert why(scores, "2024-07-03")[0] == "not_triggered"
@@ -649,3 +654,29 @@ def test_pages_of_an_asset_whose_schedule_cannot_be_read_answer(
     Schedule.objects.update(rule={"schedule": moon})
     client.force_login(alice)
     assert client.get(address).status_code == 200
+
+
+def test_a_write_that_concerns_later_windows_alone_is_no_promise(
+    alice: User, gateway: Gateway
+) -> None:
+    config = asset("config")
+    days = scheduled("days", by("config"), DAILY, since=BEGAN, upstream={"config": None})
+    write(config, "", gateway, alice)
+    promise = "The next write of a needed partition of config"
+    for written_at, expected in ((at(2024, 7, 3), True), (at(2024, 7, 5), False)):
+        Run.objects.update(trigger=Trigger.MANUAL)
+        AssetPartition.objects.filter(asset=config).update(materialized_at=written_at)
+        text = why(days, "2024-07-03")[1]
+        assert (promise in text) is expected, text
+        assert text.endswith("Materialize the partition now, or start a backfill.")
+        # The scheduler finds the same.
+        new = NewPartition(
+            write=(None, None), asset_id=config.pk, identity=config.identity, key="", at=NOW,
+            before=written_at,
+        )  # fmt: skip
+        dependency = AssetDependency.objects.get(downstream=days)
+        concerned = affected(dependency, Target(_fresh(days)), [new], since=BEGAN, now=NOW)
+        assert ("2024-07-03" in {key.text for key in concerned}) is expected
+    Asset.objects.filter(pk=days.pk).update(paused=True)
+    AssetPartition.objects.filter(asset=config).update(materialized_at=at(2024, 7, 3))
+    assert promise not in why(days, "2024-07-03")[1]
