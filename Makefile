@@ -29,8 +29,9 @@ demo: $(STAMP) ## backfill the flights of 2013 and show the pages (ONCE=1: end a
 up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 	$(BIN)/slicewise up
 
+# Three processes on two cores: tests of faults and Spark wait much of the time.
 test: $(DEV_STAMP) chromium jdbc prometheus ## all tests, on real servers and a real browser (ARGS="-k …" for some)
-	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
 
 # LONG_RUN_SECONDS, 600 unless told: how long the run lasts in which PostgreSQL is restarted.
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
