@@ -1,6 +1,6 @@
 """Ticks of schedules, and pausing and unpausing assets."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import Q
@@ -99,7 +99,8 @@ def _tick_position(position: Any) -> tuple[datetime, int]:
             except ValueError:
                 raise bad_cursor() from None
             if tick_time.tzinfo is not None and tick_time.year in range(1000, 9000):
-                return tick_time, pk
+                # PostgreSQL reads no offset of 16 hours or more.
+                return tick_time.astimezone(UTC), pk
     raise bad_cursor()
 
 

@@ -30,23 +30,33 @@ class ErrorSearch(NamedTuple):
     limit_text: str
 
 
-def searched_for(rows: QuerySet[Run], text: str, examined: IdRange | None) -> ErrorSearch:
-    """Select the runs whose errors contain a text, in small letters or capitals: two statements, or
-    one where ``examined`` is None, which examines the errors of all these runs. Of other runs,
-    which all have ids in the range ``examined``, those with the newest errors of the range are.
+class ExaminedRuns(NamedTuple):
+    """The runs among whose newest errors those of filtered runs are looked for, in words too; all
+    filtered runs have ids in the range.
+    """
+
+    rows: QuerySet[Run]
+    ids: IdRange
+    text: str
+
+
+def searched_for(rows: QuerySet[Run], text: str, examined: ExaminedRuns | None) -> ErrorSearch:
+    """Select the runs whose errors contain a text, in small letters or capitals: one statement
+    reads the errors, and one before finds the bound of the examined runs; None examines the errors
+    of all the given runs.
     """
     unexamined = None
     if examined is not None:
-        unexamined = _newest_unexamined(examined.of(Run.objects.all()))
-        rows = examined.of(rows).filter(pk__gt=unexamined or 0)
+        unexamined = _newest_unexamined(examined.ids.of(examined.rows))
+        rows = examined.ids.of(rows).filter(pk__gt=unexamined or 0)
     newest = _with_error(rows).order_by("-id").values_list("pk", "error")
     errors = list(newest[: MOST_SEARCHED + 1])
     ids = [pk for pk, error in errors[:MOST_SEARCHED] if has_text(shown_error(error), text)]
     limit_text = ""
     if len(errors) > MOST_SEARCHED:
         limit_text = f"newest {MOST_SEARCHED:,} errors"
-    elif unexamined is not None:
-        limit_text = f"newest {MOST_EXAMINED:,} errors of all runs"
+    elif examined is not None and unexamined is not None:
+        limit_text = f"newest {MOST_EXAMINED:,} errors of {examined.text}"
     return ErrorSearch(rows.filter(pk__in=ids), limit_text)
 
 

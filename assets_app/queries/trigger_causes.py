@@ -1,17 +1,21 @@
 """Why present data has made nothing due, and the writes that make a partition due, in words."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from assets_app.models import Schedule
+from django.conf import settings
+
+from assets_app.models import Asset, Schedule
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.schedule_ways import Way
 from assets_app.queries.upstream_needs import UpstreamNeed
 from partitions_app.rules import has_time
 from slicewise.declaring import schedule_names
+from slicewise.partitions import ended_between
 
 _MOST_WRITES = 3
+_MOMENT = timedelta(microseconds=1)
 
 
 class Cause(NamedTuple):
@@ -24,7 +28,7 @@ class Cause(NamedTuple):
     is_whole: bool = False
 
 
-def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> Cause:
+def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed], ended_at: datetime | None) -> Cause:
     """Return why what is materialized of a partition's needs has made nothing due."""
     needs = followed_needs(schedule, needs)
     # Needs without a number, and assets of which any partition suffices, may have had writes.
@@ -45,9 +49,19 @@ def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed]) -> Cause:
         return Cause(
             f"Upstream partitions of {names} came from a backfill, which triggers nothing."
         )
-    times = [need.newest_at for need in present if need.newest_at is not None]
+    times = [need.recorded_at for need in present if need.recorded_at is not None]
     text = _time_of_writes(schedule, max(times)) if times else ""
+    if not text and ended_at is not None and present:
+        were_early = (
+            need.is_tick and not has_time(need.asset.definition) and _is_before(need, ended_at)
+            for need in present
+        )  # fmt: skip
+        text = "The last write came before the time window ended." if all(were_early) else ""
     return Cause(text, is_whole=is_whole and (bool(text) or not present))
+
+
+def _is_before(need: UpstreamNeed, moment: datetime) -> bool:
+    return need.recorded_at is not None and need.recorded_at < moment
 
 
 def _time_of_writes(schedule: Schedule, newest_at: datetime) -> str:
@@ -76,23 +90,12 @@ class _WriteDemand(NamedTuple):
 
 
 def next_write_texts(
-    schedule: Schedule,
-    ways: Sequence[Way],
-    needs: Sequence[UpstreamNeed],
-    ended_at: datetime | None,
-    *,
-    is_paused: bool,
+    schedule: Schedule, ways: Sequence[Way], passed_by: Collection[str]
 ) -> list[str]:
     """Return sentences on the assets whose next write makes the partition due: those of ways that
-    need neither a tick nor fresh data come first, and each asset is named once.
-
-    The window of the partition has ended at ``ended_at``, if the partition has a window.
+    need neither a tick nor fresh data come first, and each asset is named once. ``passed_by`` is
+    the result of ``passing_names``.
     """
-    passed_by = {
-        need.asset.name
-        for need in needs
-        if ended_at is not None and _passes_by(need, schedule, ended_at, is_paused=is_paused)
-    }
     names_by_demand: dict[_WriteDemand, set[str]] = {}
     for way in ways:
         if not way.missing | way.uncounted:
@@ -105,7 +108,7 @@ def next_write_texts(
         least_demand = min(holding_demands, key=_turn)
         names_by_demand = {least_demand: set().union(*names_by_demand.values())}
     texts: list[str] = []
-    named_assets = passed_by
+    named_assets = set(passed_by)
     for demand in sorted(names_by_demand, key=_turn):
         unnamed_assets = names_by_demand[demand] - named_assets
         named_assets |= unnamed_assets
@@ -115,20 +118,46 @@ def next_write_texts(
     return texts[:_MOST_WRITES]
 
 
-def _passes_by(
-    need: UpstreamNeed, schedule: Schedule, ended_at: datetime, *, is_paused: bool
-) -> bool:
-    """Return whether the next write concerns later windows alone, or perhaps does: a backfill hides
-    when the write before was recorded.
+def passing_names(
+    asset: Asset,
+    schedule: Schedule,
+    needs: Sequence[UpstreamNeed],
+    ended_at: datetime | None,
+    now: datetime,
+) -> frozenset[str]:
+    """Return the names of the assets whose next write concerns later windows alone, or perhaps
+    does: a backfill hides when the write before was recorded.
     """
-    if not need.is_tick:
-        return False
+    tick_needs = [need for need in needs if need.is_tick]
+    definition = asset.definition
+    if ended_at is None or definition is None or not tick_needs:
+        return frozenset()
     since = schedule.began_at if schedule.joins_times else schedule.handled_until
-    # The schedule begins anew when the asset is unpaused.
-    if is_paused or ended_at <= since:
-        return True
-    is_timeless = not has_time(need.asset.definition)
-    return is_timeless and need.newest_at is not None and ended_at <= need.newest_at
+    # The schedule begins anew when the asset is unpaused. A write queues the newest windows.
+    is_out_of_reach = (
+        asset.paused
+        or ended_at <= since
+        or len(ended_between(definition, ended_at - _MOMENT, now))
+        > settings.MAX_PARTITIONS_PER_TICK
+    )
+    return frozenset(
+        need.asset.name
+        for need in tick_needs
+        if is_out_of_reach or (not has_time(need.asset.definition) and _is_after(need, ended_at))
+    )
+
+
+def passing_text(names: Collection[str]) -> str:
+    """Return which windows a write of these assets concerns."""
+    return (
+        f"A write of {names_text(sorted(names), 'or')} makes due only time windows that ended since"
+        " the schedule began and since the write before, the newest"
+        f" {settings.MAX_PARTITIONS_PER_TICK:,} at most."
+    )
+
+
+def _is_after(need: UpstreamNeed, moment: datetime) -> bool:
+    return need.recorded_at is not None and need.recorded_at >= moment
 
 
 def _turn(demand: _WriteDemand) -> tuple[bool, int]:

@@ -1,6 +1,6 @@
 """Why a schedule by assets has not queued a partition, in words."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -19,6 +19,8 @@ from assets_app.queries.trigger_causes import (
     followed_needs,
     names_text,
     next_write_texts,
+    passing_names,
+    passing_text,
 )
 from assets_app.queries.upstream_needs import UpstreamNeed, needs_of_any
 from slicewise import DefinitionError
@@ -61,6 +63,7 @@ def untriggered_reason(
         # An old rule, which this version or this host cannot read any more.
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
+    passed_by = passing_names(asset, schedule, needs, ended_at, now)
     are_ticks_over = bool(ways) and all(way.has_no_tick for way in ways)
     # Nothing but a write examines the partition by a way that holds now and has no tick to come.
     written_ways = [
@@ -69,7 +72,7 @@ def untriggered_reason(
     ways = [way for way in written_ways if not way.is_impossible]
     if ways and not any(way.is_ready for way in ways):
         is_put_off = row is not None and row.due_again
-        blocked_ways = [way for way in ways if is_put_off or not _lacks_fresh_data_alone(way)]
+        blocked_ways = [way for way in ways if is_put_off or _is_examined(way, passed_by)]
         if blocked_ways:
             return _blocked_reason(blocked_ways, needs)
     ticking_ways = sorted(
@@ -79,14 +82,16 @@ def untriggered_reason(
     soonest = next((way.until for way in ticking_ways if not way.expiring), None)
     retry_at = None if is_at_tick else put_off_until
     if not is_paused and (schedule.failing_since is not None or retry_at is not None):
-        return _failed_reason(schedule, written_ways, ended_at, needs, retry_at, soonest, now)
+        return _failed_reason(
+            schedule, written_ways, ended_at, needs, retry_at, soonest, now, passed_by
+        )
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
         text = f"{_tick_text(soonest)}{other_ways_text}"
         return Reason("waiting_for_tick", text, needs=needs)
     if ticking_ways:
         return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
-    text = _not_triggered_text(schedule, written_ways, ended_at, needs, is_paused=is_paused)
+    text = _not_triggered_text(schedule, written_ways, ended_at, needs, passed_by)
     if are_ticks_over:
         text = f"The schedule has no tick to come. {text}"
     return Reason("not_triggered", text, needs=needs)
@@ -109,11 +114,15 @@ def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
     return [way for way in ways if not way.missing & never] or ways
 
 
-def _lacks_fresh_data_alone(way: Way) -> bool:
-    """Return whether fresh data is all that a way lacks, and no tick to come examines the
-    partition: fresh data makes due only a partition that an examination has put off until then.
+def _is_examined(way: Way, passed_by: Collection[str]) -> bool:
+    """Return whether a tick or what a way lacks examines the partition, which no examination has
+    put off: fresh data does not, nor do writes that pass the window by.
     """
-    return bool(way.triggers) and not way.missing | way.uncounted and way.until is None
+    if way.until is not None or not way.triggers | way.missing:
+        return True
+    if not way.missing | way.uncounted:
+        return False
+    return not way.triggers | way.missing <= set(passed_by)
 
 
 def _put_off_until(row: AssetPartition | None) -> datetime | None:
@@ -148,6 +157,7 @@ def _failed_reason(
     retry_at: datetime | None,
     tick: datetime | None,
     now: datetime,
+    passed_by: Collection[str],
 ) -> Reason:
     """Return the failure of the schedule, if the schedule fails, when the partition is evaluated
     again, and the next tick that makes the partition due. ``retry_at`` is until when the failure
@@ -163,7 +173,7 @@ def _failed_reason(
     is_examined = (
         retry_at is not None
         or (tick is not None and tick <= now)
-        or not cause_of(schedule, needs).is_whole
+        or not cause_of(schedule, needs, ended_at).is_whole
     )
     retry_at = retry_at or schedule.retry_at
     if is_examined and retry_at is not None and retry_at > now:
@@ -171,7 +181,7 @@ def _failed_reason(
     if tick is not None and tick > now:
         sentences.append(_tick_text(tick))
     elif not is_examined:
-        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs, is_paused=False))
+        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs, passed_by))
         return Reason("not_triggered", " ".join(sentences), needs=needs)
     return Reason("evaluated_again", " ".join(sentences), needs=needs)
 
@@ -227,14 +237,13 @@ def _not_triggered_text(
     ways: Sequence[Way],
     ended_at: datetime | None,
     needs: Sequence[UpstreamNeed],
-    *,
-    is_paused: bool,
+    passed_by: Collection[str],
 ) -> str:
     """Return why present data has made nothing due, and the steps that make the partition.
 
     ``ways`` are the ways that are possible; without one, nothing but a person makes the partition.
     """
-    cause = cause_of(schedule, needs).text
+    cause = cause_of(schedule, needs, ended_at).text
     if not cause and followed_needs(schedule, needs):
         cause = "No write of an upstream partition has made the partition due."
     sentences = [cause] if cause else []
@@ -243,6 +252,8 @@ def _not_triggered_text(
             "The time window ended before the schedule began at"
             f" {moment_text(schedule.began_at)}: a time alone does not make the partition due."
         )
+    if passed_by:
+        sentences.append(passing_text(passed_by))
     if all(need.is_counted for need in needs):
-        sentences += next_write_texts(schedule, ways, needs, ended_at, is_paused=is_paused)
+        sentences += next_write_texts(schedule, ways, passed_by)
     return " ".join([*sentences, "Materialize the partition now, or start a backfill."])

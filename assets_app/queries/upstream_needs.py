@@ -24,7 +24,8 @@ _MOST_NAMED = 3
 
 _STATES = """
 SELECT requested.number, partition.version > 0, partition.state, partition.held_by_id,
-    partition.last_run_id, coalesce(maker.trigger = 'backfill', false), partition.materialized_at
+    partition.last_run_id, coalesce(maker.trigger = 'backfill', false), partition.materialized_at,
+    materialization.created_at
 FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[])
     AS requested(number, asset_id, identity, key)
 JOIN assets_app_assetpartition AS partition
@@ -60,7 +61,8 @@ class UpstreamNeed:
     ``newest_at`` is when the newest was materialized. ``needs_none`` is True where a mapping leaves
     no partition to need. ``is_tick`` says that all windows need the same partitions, so that a
     write concerns the windows that ended since the schedule began, and, of an asset without time,
-    since the write before.
+    since the write before. ``recorded_at`` is when the newest materialization was recorded: other
+    programs report writes later, and the scheduler follows the record.
     """
 
     asset: Asset
@@ -73,6 +75,7 @@ class UpstreamNeed:
     newest_at: datetime | None = None
     needs_none: bool = False
     is_tick: bool = False
+    recorded_at: datetime | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -208,6 +211,7 @@ class _State(NamedTuple):
     last_run: int | None
     is_from_backfill: bool
     materialized_at: datetime | None
+    recorded_at: datetime | None
 
 
 def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
@@ -237,6 +241,7 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
                 max((s.materialized_at for s in made_states if s.materialized_at), default=None),
                 draft.needs_none,
                 draft.is_tick,
+                max((s.recorded_at for s in made_states if s.recorded_at), default=None),
             )
         )
     return needs

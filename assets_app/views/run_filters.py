@@ -11,7 +11,7 @@ from django.http import HttpRequest, QueryDict
 from assets_app.models import AssetPartition, Run, RunGroup, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.queries.run_ids import IdRange, ids_between
-from assets_app.queries.shown_errors import searched_for
+from assets_app.queries.shown_errors import ExaminedRuns, searched_for
 from slicewise_server.web.storable import is_storable
 from slicewise_server.web.typed_ids import ids_of, is_id
 
@@ -26,8 +26,8 @@ FILTERS = (
     "asset", "state", "trigger", "since", "id", "partition", "person", "error", "group", "tick",
     "queue", *_BOUNDS,
 )  # fmt: skip
-# Filters by which an index leads to few runs, or to those of one request.
-_INDEXED = frozenset({"id", "partition", "group", "tick"})
+# Filters by which an index leads to few runs.
+_FEW = frozenset({"id", "partition", "tick"})
 # Fields of the form that are folded in until one of them is used.
 _MORE_FILTERS = ("id", "partition", "person", *_BOUNDS)
 SPANS = {
@@ -134,22 +134,27 @@ def matching_runs(query: QueryDict) -> MatchingRuns:
     of_any_error, error = _runs_of_any_error(query), query.get("error", "").strip()
     if not error:
         return of_any_error
-    search = searched_for(of_any_error.rows, error, _examined_ids(query))
+    search = searched_for(of_any_error.rows, error, _examined_runs(query))
     limit_texts = [*of_any_error.limit_texts, *([search.limit_text] if search.limit_text else [])]
     return MatchingRuns(search.rows, limit_texts)
 
 
-def _examined_ids(query: QueryDict) -> IdRange | None:
-    """Return the ids of runs whose errors a search examines; None where an index leads to the
-    errors.
+def _examined_runs(query: QueryDict) -> ExaminedRuns | None:
+    """Return the runs among whose errors a search looks for those of the filtered runs; None where
+    an index leads to the errors of the filtered runs.
     """
-    used = {name for name in FILTERS if query.get(name, "").strip()} - {"error"}
-    if not used or used & _INDEXED:
+    text = {name: query.get(name, "").strip() for name in FILTERS}
+    used = {name for name in FILTERS if text[name]} - {"error"}
+    if not used or used & _FEW or used == {"group"}:
         return None
-    times = _times({name: query.get(name, "").strip() for name in FILTERS})
+    if "group" in used:
+        group = int(text["group"]) if is_id(text["group"]) else None
+        return ExaminedRuns(Run.objects.filter(group=group), IdRange(), "all runs of the request")
+    times = _times(text)
     # A run was created before its end.
     ends = [times[column] for column in ("created_at__lt", "ended_at__lt") if column in times]
-    return ids_between(times.get("created_at__gte"), min(ends, default=None))
+    ids = ids_between(times.get("created_at__gte"), min(ends, default=None))
+    return ExaminedRuns(Run.objects.all(), ids, "all runs")
 
 
 def _runs_of_any_error(query: QueryDict) -> MatchingRuns:
@@ -204,7 +209,8 @@ def read_instant(text: str) -> datetime | None:
     except ValueError:
         return None
     instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-    return instant if instant.year in range(1000, 9000) else None
+    # PostgreSQL reads no offset of 16 hours or more.
+    return instant.astimezone(UTC) if instant.year in range(1000, 9000) else None
 
 
 def _times(text: dict[str, str]) -> dict[str, Any]:

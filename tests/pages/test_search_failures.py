@@ -336,6 +336,35 @@ def test_a_range_of_ids_has_all_runs_of_a_span(
     assert not ids_between(begin, timezone.now()).of(Run.objects.all())
 
 
+@pytest.mark.parametrize("offset", ["%2B16:00", "-23:59", "%2B14:00"])
+def test_an_instant_with_any_offset_is_understood(
+    clicks: Asset, browser: Client, offset: str
+) -> None:
+    run = failed_run(clicks, error="kafka down")
+    for name, is_shown in (("created_after", True), ("created_before", False)):
+        page = page_at(browser, f"/runs/?error=kafka&{name}=2026-01-01T00:00{offset}")
+        assert (f'href="/runs/{run.pk}/"' in page) is is_shown
+
+
+def test_a_filter_within_a_request_examines_the_newest_errors_of_the_request(
+    clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_errors, "MOST_EXAMINED", 3)
+    first = failed_run(clicks, error="kafka down")
+    for _ in range(5):
+        failed_run(clicks, error="kafka down")
+    notice = "Only the newest 3 errors of all runs of the request are searched"
+    address = f"/runs/?error=kafka&asset=cli&group={first.group_id}"
+    page = compact(page_at(browser, address))
+    assert f'href="/runs/{first.pk}/"' in page
+    assert notice not in page
+    Run.objects.update(group=first.group_id)
+    page = compact(page_at(browser, address))
+    assert f'href="/runs/{first.pk}/"' not in page
+    assert notice in page
+    assert page_at(browser, "/runs/?error=kafka&asset=cli&group=none")
+
+
 def test_many_ids_and_partitions_are_cut_and_the_page_says_so(
     clicks: Asset, browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

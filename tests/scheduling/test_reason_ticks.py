@@ -111,7 +111,7 @@ def reason_of(case: ReasonCase) -> Reason:
         else UpstreamNeed(
             _ASSETS[name], 1, int(at_ is not None),
             () if at_ else (UpstreamPartition(_ASSETS[name], "2024-07-09", "missing", None),),
-            newest_at=at_,
+            newest_at=at_, recorded_at=at_,
         )
         for name, at_ in case.newest_at.items()
     )  # fmt: skip
@@ -462,10 +462,10 @@ def test_a_write_of_an_asset_of_which_any_partition_suffices_may_be_examined_aga
     schedule.failing_since, schedule.error = ENDED, "KeyError: x"
     schedule.retry_at = ENDED + 4 * _HOURS
     needs = (UpstreamNeed(_ASSETS["a"], 1, 1, newest_at=ENDED, backfilled=1),)
-    assert not cause_of(schedule, needs).is_whole
-    assert cause_of(schedule, needs).text.startswith("Upstream partitions of a came from")
+    assert not cause_of(schedule, needs, ENDED).is_whole
+    assert cause_of(schedule, needs, ENDED).text.startswith("Upstream partitions of a came from")
     both = (*needs, UpstreamNeed(_ASSETS["b"], 1, 0))
-    assert cause_of(schedule, both).is_whole
+    assert cause_of(schedule, both, ENDED).is_whole
 
 
 def test_a_way_that_fresh_data_alone_completes_is_no_reason_to_wait_beside_another_way() -> None:

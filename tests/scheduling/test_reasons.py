@@ -16,6 +16,7 @@ from assets_app.models import (
     AssetDependency,
     AssetPartition,
     Gateway,
+    Materialization,
     Outbox,
     Run,
     RunState,
@@ -230,7 +231,7 @@ def test_a_partition_of_upstream_partitions_that_backfills_wrote_tells_the_backf
     assert why(both, "2024-07-04")[1].startswith(f"{NOT_DUE_BY_BACKFILLS} The next write")
     Run.objects.update(trigger=Trigger.MANUAL)
     assert why(both, "2024-07-04")[1].startswith("No write of an upstream partition has made")
-    AssetPartition.objects.update(materialized_at=at(2024, 6, 30))
+    Materialization.objects.update(created_at=at(2024, 6, 30))
     Schedule.objects.update(paused_at=at(2024, 6, 29), unpaused_at=at(2024, 6, 30, 1))
     assert "materialized while the asset was paused, from 2024-06-29" in why(both, "2024-07-04")[1]
     Schedule.objects.update(paused_at=None, unpaused_at=None, began_at=BEGAN)
@@ -657,7 +658,7 @@ def test_pages_of_an_asset_whose_schedule_cannot_be_read_answer(
 
 
 def test_a_write_that_concerns_later_windows_alone_is_no_promise(
-    alice: User, gateway: Gateway
+    alice: User, gateway: Gateway, settings: Any
 ) -> None:
     config = asset("config")
     days = scheduled("days", by("config"), DAILY, since=BEGAN, upstream={"config": None})
@@ -665,7 +666,9 @@ def test_a_write_that_concerns_later_windows_alone_is_no_promise(
     promise = "The next write of a needed partition of config"
     for written_at, expected in ((at(2024, 7, 3), True), (at(2024, 7, 5), False)):
         Run.objects.update(trigger=Trigger.MANUAL)
-        AssetPartition.objects.filter(asset=config).update(materialized_at=written_at)
+        Materialization.objects.update(created_at=written_at)
+        # Another program may have reported a write of long ago.
+        AssetPartition.objects.filter(asset=config).update(materialized_at=at(2024, 7, 2))
         text = why(days, "2024-07-03")[1]
         assert (promise in text) is expected, text
         assert text.endswith("Materialize the partition now, or start a backfill.")
@@ -677,6 +680,26 @@ def test_a_write_that_concerns_later_windows_alone_is_no_promise(
         dependency = AssetDependency.objects.get(downstream=days)
         concerned = affected(dependency, Target(_fresh(days)), [new], since=BEGAN, now=NOW)
         assert ("2024-07-03" in {key.text for key in concerned}) is expected
-    Asset.objects.filter(pk=days.pk).update(paused=True)
-    AssetPartition.objects.filter(asset=config).update(materialized_at=at(2024, 7, 3))
+    Materialization.objects.update(created_at=at(2024, 7, 3))
+    assert why(days, "2024-07-03")[1].startswith(
+        "The last write came before the time window ended. The next write"
+    )
+    settings.MAX_PARTITIONS_PER_TICK = 3
+    passing = (
+        "A write of config makes due only time windows that ended since the schedule began and"
+        " since the write before, the newest 3 at most."
+    )
+    assert passing in why(days, "2024-07-03")[1]
     assert promise not in why(days, "2024-07-03")[1]
+    assert promise in why(days, "2024-07-08")[1]
+
+
+def test_a_window_that_no_write_concerns_waits_for_no_write() -> None:
+    asset("config")
+    days = scheduled("days", by("config"), DAILY, since=BEGAN, upstream={"config": None})
+    assert why(days, "2024-07-03")[0] == "waiting_for_upstream"
+    code, text = why(days, "2024-06-20")
+    assert code == "not_triggered"
+    assert "A write of config makes due only time windows that ended since the schedule" in text
+    Asset.objects.filter(pk=days.pk).update(paused=True)
+    assert "Unpausing does not make the partition due" in why(days, "2024-07-03")[1]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from slicewise.runner.past_partitions import PAST_PARTITIONS
 # Rows that one answer reads. Some may never have been materialized: the next question goes on after
 # the last row, so that an answer costs the same whatever comes behind and before.
 PAGE = 500
+_YEARS = range(2, 9999)
 _HIGHEST_ID = 2**63 - 1
 
 # Both walk an index backwards from the position in `after`.
@@ -53,17 +54,15 @@ class PagePosition:
         """Read the position that an answer named; raise ValueError for any other JSON."""
         match content:
             case [str(moment), str(segment), int(number)]:
-                position = cls(datetime.fromisoformat(moment), segment, number)
+                instant = datetime.fromisoformat(moment)
             case _:
                 raise ValueError("'after' must be the 'next' of an earlier answer")
         is_text = segment.isascii() and (segment.isprintable() or not segment)
-        if (
-            datetime.fromisoformat(moment).tzinfo is None
-            or not is_text
-            or not 0 <= number <= _HIGHEST_ID
-        ):
+        is_instant = instant.tzinfo is not None and instant.year in _YEARS
+        if not is_instant or not is_text or not 0 <= number <= _HIGHEST_ID:
             raise ValueError("'after' is no position in the past")
-        return position
+        # PostgreSQL reads no offset of 16 hours or more.
+        return cls(instant.astimezone(UTC), segment, number)
 
     def to_json(self) -> list[Any]:
         """Return the position in the form that is sent to the runner, and comes back."""
