@@ -12,6 +12,7 @@ from assets_app.models import Asset, Schedule, ScheduleTick, ScheduleTruncation
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
+from slicewise_server.web.api.pages import encode_cursor
 from tests import factories
 from tests.clients import api_client_of
 from tests.scheduling.scheduled_assets import any_of, at, by, cron, scheduled
@@ -142,6 +143,14 @@ def test_a_page_of_ticks_that_makes_no_sense_is_refused(
     api: APIClient, daily: Asset, query: str
 ) -> None:
     assert api.get(f"/api/v1/assets/daily/ticks/?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("offset", ["+16:00", "-23:59"])
+def test_a_page_of_ticks_begins_at_an_instant_with_any_offset(
+    api: APIClient, daily: Asset, offset: str
+) -> None:
+    cursor = encode_cursor([f"2024-01-01T00:00{offset}", 1])
+    assert api.get(f"/api/v1/assets/daily/ticks/?cursor={cursor}").status_code == 200
 
 
 def test_an_editor_pauses_and_unpauses(editor_api: APIClient, daily: Asset) -> None:
