@@ -115,7 +115,7 @@ class RunFilters(NamedTuple):
 def filters_of(request: HttpRequest) -> RunFilters:
     """Return the filters that the address names; empty ones are left out."""
     query = request.GET
-    values = {name: text for name in FILTERS if (text := query.get(name, "").strip())}
+    values = {name: text for name, text in _texts_of(query).items() if text}
     bounds = {name: instant for name in _BOUNDS if (instant := read_instant(values.get(name, "")))}
     group, tick = values.get("group", ""), values.get("tick", "")
     ticks = ScheduleTick.objects.select_related("schedule__producer")
@@ -127,40 +127,43 @@ def filters_of(request: HttpRequest) -> RunFilters:
     )
 
 
+def _texts_of(query: QueryDict) -> dict[str, str]:
+    return {name: query.get(name, "").strip() for name in FILTERS}
+
+
 def matching_runs(query: QueryDict) -> MatchingRuns:
     """Select the runs that the address names, newest first; a text is searched in the newest errors
     of the runs that the other filters leave.
     """
-    of_any_error, error = _runs_of_any_error(query), query.get("error", "").strip()
-    if not error:
+    text = _texts_of(query)
+    times = _times(text)
+    of_any_error = _runs_of_any_error(text, times)
+    if not text["error"]:
         return of_any_error
-    search = searched_for(of_any_error.rows, error, _examined_runs(query))
+    search = searched_for(of_any_error.rows, text["error"], _examined_runs(text, times))
     limit_texts = [*of_any_error.limit_texts, *([search.limit_text] if search.limit_text else [])]
     return MatchingRuns(search.rows, limit_texts)
 
 
-def _examined_runs(query: QueryDict) -> ExaminedRuns | None:
+def _examined_runs(text: dict[str, str], times: dict[str, Any]) -> ExaminedRuns | None:
     """Return the runs among whose errors a search looks for those of the filtered runs; None where
     an index leads to the errors of the filtered runs.
     """
-    text = {name: query.get(name, "").strip() for name in FILTERS}
     used = {name for name in FILTERS if text[name]} - {"error"}
     if not used or used & _FEW or used == {"group"}:
         return None
     if "group" in used:
         group = int(text["group"]) if is_id(text["group"]) else None
         return ExaminedRuns(Run.objects.filter(group=group), IdRange(), "all runs of the request")
-    times = _times(text)
     # A run was created before its end.
     ends = [times[column] for column in ("created_at__lt", "ended_at__lt") if column in times]
     ids = ids_between(times.get("created_at__gte"), min(ends, default=None))
     return ExaminedRuns(Run.objects.all(), ids, "all runs")
 
 
-def _runs_of_any_error(query: QueryDict) -> MatchingRuns:
+def _runs_of_any_error(text: dict[str, str], times: dict[str, Any]) -> MatchingRuns:
     limit_texts: list[str] = []
     rows: QuerySet[Run] = Run.objects.listed()
-    text = {name: query.get(name, "").strip() for name in FILTERS}
     exact = {name: text[name] for name in ("state", "trigger", "queue") if text[name]}
     rows = rows.filter(**exact)
     if text["asset"]:
@@ -179,7 +182,7 @@ def _runs_of_any_error(query: QueryDict) -> MatchingRuns:
         rows = rows.filter(partitions__partition__in=partition_ids[:_MOST_PARTITIONS]).distinct()
         if len(partition_ids) > _MOST_PARTITIONS:
             limit_texts.append(f"newest {_MOST_PARTITIONS:,} partitions with this key")
-    return MatchingRuns(rows.filter(**_times(text)).order_by("-id"), limit_texts)
+    return MatchingRuns(rows.filter(**times).order_by("-id"), limit_texts)
 
 
 def sorted_runs(rows: QuerySet[Run], query: QueryDict) -> QuerySet[Run]:
