@@ -62,6 +62,14 @@ class Edge:
         by_own_window = has_time(self.downstream) and self.depends_on_own_window
         return has_time(self.upstream) and not by_own_window
 
+    @property
+    def has_common_needs(self) -> bool:
+        """Whether all downstream windows need the same upstream partitions, so that a write is a
+        tick for windows that have ended.
+        """
+        by_own_window = has_time(self.upstream) and self.depends_on_own_window
+        return has_time(self.downstream) and not by_own_window
+
     def needed(self, keys: object) -> slicewise.PartitionSet:
         """Return the upstream partitions that some downstream partitions need."""
         return slicewise.upstream_partitions(

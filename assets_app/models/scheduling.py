@@ -82,6 +82,13 @@ class Schedule(models.Model):
         return self.rule is not None and not self.by_time and bool(time_terms(self.expression))
 
     @property
+    def followed_since(self) -> datetime:
+        """Since when a schedule by assets follows writes: ticks of joined times move
+        ``handled_until``.
+        """
+        return self.began_at if self.joins_times else self.handled_until
+
+    @property
     def is_in_pause(self) -> bool:
         """Whether a pause goes on."""
         return self.paused_at is not None and self.unpaused_at is None

@@ -52,16 +52,16 @@ def cause_of(schedule: Schedule, needs: Sequence[UpstreamNeed], ended_at: dateti
     times = [need.recorded_at for need in present if need.recorded_at is not None]
     text = _time_of_writes(schedule, max(times)) if times else ""
     if not text and ended_at is not None and present:
-        were_early = (
-            need.is_tick and not has_time(need.asset.definition) and _is_before(need, ended_at)
-            for need in present
-        )  # fmt: skip
-        text = "The last write came before the time window ended." if all(were_early) else ""
+        last_ticks = [_last_tick(need) for need in present]
+        if all(tick is not None and tick < ended_at for tick in last_ticks):
+            text = "The last write came before the time window ended."
     return Cause(text, is_whole=is_whole and (bool(text) or not present))
 
 
-def _is_before(need: UpstreamNeed, moment: datetime) -> bool:
-    return need.recorded_at is not None and need.recorded_at < moment
+def _last_tick(need: UpstreamNeed) -> datetime | None:
+    """Return when the last write was recorded, if the next write concerns later windows alone."""
+    is_timeless = need.is_tick and not has_time(need.asset.definition)
+    return need.recorded_at if is_timeless else None
 
 
 def _time_of_writes(schedule: Schedule, newest_at: datetime) -> str:
@@ -132,18 +132,17 @@ def passing_names(
     definition = asset.definition
     if ended_at is None or definition is None or not tick_needs:
         return frozenset()
-    since = schedule.began_at if schedule.joins_times else schedule.handled_until
     # The schedule begins anew when the asset is unpaused. A write queues the newest windows.
     is_out_of_reach = (
         asset.paused
-        or ended_at <= since
+        or ended_at <= schedule.followed_since
         or len(ended_between(definition, ended_at - _MOMENT, now))
         > settings.MAX_PARTITIONS_PER_TICK
     )
     return frozenset(
         need.asset.name
         for need in tick_needs
-        if is_out_of_reach or (not has_time(need.asset.definition) and _is_after(need, ended_at))
+        if is_out_of_reach or ((tick := _last_tick(need)) is not None and ended_at <= tick)
     )
 
 
@@ -154,10 +153,6 @@ def passing_text(names: Collection[str]) -> str:
         " the schedule began and since the write before, the newest"
         f" {settings.MAX_PARTITIONS_PER_TICK:,} at most."
     )
-
-
-def _is_after(need: UpstreamNeed, moment: datetime) -> bool:
-    return need.recorded_at is not None and need.recorded_at >= moment
 
 
 def _turn(demand: _WriteDemand) -> tuple[bool, int]:

@@ -14,7 +14,7 @@ from assets_app.queries.any_materialized import any_materialized
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from partitions_app.edges import Edge
 from partitions_app.labels import label_of
-from partitions_app.rules import UpstreamGap, has_time
+from partitions_app.rules import UpstreamGap
 
 # A year of minutes for one partition is not counted while a page loads, and of many partitions not
 # all needs are.
@@ -192,16 +192,10 @@ def _drafts(key: str, edges: Sequence[tuple[Asset, Edge]], room: int) -> list[_D
         drafts.append(
             _Draft(
                 key, upstream, len(needed), texts, upstream_gap, is_counted, needed.needs_none,
-                is_tick=_has_common_needs(edge),
+                is_tick=edge.has_common_needs,
             )
         )  # fmt: skip
     return drafts
-
-
-def _has_common_needs(edge: Edge) -> bool:
-    """Return whether all windows of the downstream asset need the same upstream partitions."""
-    by_own_window = has_time(edge.upstream) and edge.depends_on_own_window
-    return has_time(edge.downstream) and not by_own_window
 
 
 class _State(NamedTuple):

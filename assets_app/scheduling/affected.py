@@ -56,12 +56,13 @@ def affected(
     ]
     if downstream is None:
         return slicewise.PartitionSet.of(None, [WHOLE] if new_partitions else [])
-    affected_partitions = slicewise.PartitionSet(downstream, ())
-    if downstream.time_dimension is None or has_time(upstream):
+    if not edge.has_common_needs:
         new_upstream = _existing(upstream, new_partitions)
-        if downstream.time_dimension is None or edge.depends_on_own_window:
-            return replace(edge, until=now).following(new_upstream, until=now)
+        return replace(edge, until=now).following(new_upstream, until=now)
+    if has_time(upstream):
+        new_upstream = _existing(upstream, new_partitions)
         return _windows_needing(edge, ended_between(downstream, since, now), new_upstream, now)
+    affected_partitions = slicewise.PartitionSet(downstream, ())
     for partition in new_partitions:
         ended = ended_between(downstream, max(partition.before or since, since), partition.at)
         affected_partitions |= _windows_needing(edge, ended, _existing(upstream, [partition]), now)

@@ -374,8 +374,7 @@ def _touched(
 ) -> slicewise.PartitionSet:
     """Return the partitions of the target that the new upstream partitions concern, due or not."""
     schedule = follower.schedule
-    # Ticks of the times in the schedule have moved `handled_until`.
-    since = schedule.began_at if schedule.joins_times else schedule.handled_until
+    since = schedule.followed_since
     sets: list[slicewise.PartitionSet] = []
     for edge in follower.edges:
         upstream_partitions = [
