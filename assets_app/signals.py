@@ -4,8 +4,6 @@ from django.dispatch import Signal
 
 # run_ids: list[int]: these runs have just ended, with success or without; the rows hold the state.
 runs_ended = Signal()
-# attempt_id: int: an attempt at a run has just begun; the row holds its facts.
-attempt_began = Signal()
 # attempt_id: int: an attempt has just ended; the row holds outcome, time and error.
 attempt_ended = Signal()
 # run_ids: list[int]: a user wants to retry these runs, which are locked. An app that counts runs

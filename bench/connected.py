@@ -8,8 +8,10 @@ nothing, with each part alone, and with all.
 """
 
 import argparse
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,9 +19,8 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from statistics import median
-from typing import Any
 
 from bench import layers, trivial
 from bench.figures import duration
@@ -36,6 +37,7 @@ _SCRAPE_SECONDS = 15.0
 # Events, messages and spans of the last runs are sent after these have ended.
 _SENT_WITHIN = 10.0
 _HOOK = "/hook"
+_CONTENT_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _PROCESSOR_TIME_OF = "row 4, processor time of a trivial run in "
 _MOST_KINDS = 4
 # The parts that a trivial run meets, each with the path at which the receiver hears of the part.
@@ -117,27 +119,41 @@ def _measured(runs: int, parts: frozenset[str], *, has_more: bool) -> dict[str, 
 
 @contextmanager
 def _receiver(received: set[str]) -> Iterator[str]:
-    """Take events, messages and spans, and keep the paths of the requests alone."""
+    """Take events, messages and spans, and keep the paths of the requests alone.
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            received.add(self.path)
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Write nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    The receiver parses lengths and paths alone: a real receiver is on another host.
+    """
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(
+        asyncio.start_server(partial(_answer_all, received), "127.0.0.1", 0)
+    )
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        server.shutdown()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        open_connections = asyncio.all_tasks(loop)
+        for connection in open_connections:
+            connection.cancel()
+        loop.run_until_complete(asyncio.gather(*open_connections, return_exceptions=True))
+        loop.close()
+
+
+async def _answer_all(
+    received: set[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            received.add(head.split(b" ", 2)[1].decode())
+            length = _CONTENT_LENGTH.search(head)
+            if length is None:
+                raise ValueError(f"a request without a length: {head!r}")
+            await reader.readexactly(int(length[1]))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    writer.close()
 
 
 def _on_a_stack(

@@ -1,16 +1,26 @@
-"""Writers of events to send: one statement for all attempts, inside the transaction of the change.
+"""Writers of events to send: one statement for many attempts.
 
-The start of an attempt that began while nothing was sent is written together with the end.
+The end of an attempt is written in the transaction that ends the attempt, together with the start
+if that is not yet written. The sender writes the starts of attempts under way: an attempt that ends
+before costs one statement, not two.
 """
 
 from collections.abc import Sequence
 
 from django.db import connection
 
+# Nobody waits here for an attempt that another transaction is about to end: that transaction writes
+# the start as well. An attempt that ends later finds the start.
 _STARTS = """
 INSERT INTO lineage_lineageevent (attempt_id, is_end, kind, at, is_open)
-SELECT id, false, 'START', started_at, true
-FROM assets_app_runattempt WHERE id = ANY(%(attempts)s)
+SELECT id, false, 'START', started_at, true FROM (
+    SELECT id, started_at FROM assets_app_runattempt AS attempt
+    WHERE ended_at IS NULL AND NOT EXISTS (
+        SELECT FROM lineage_lineageevent WHERE attempt_id = attempt.id AND NOT is_end
+    )
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+) AS under_way
+ORDER BY id
 ON CONFLICT (attempt_id, is_end) DO NOTHING
 """
 # Rows get their ids in this order, and are sent in the order of ids: no end before its start.
@@ -38,10 +48,11 @@ ORDER BY attempt.id LIMIT %s
 _AT_ONCE = 1_000
 
 
-def write_starts(attempt_ids: Sequence[int]) -> None:
-    """Write the starts of attempts that have just begun."""
+def write_starts() -> int:
+    """Write the starts of attempts under way; return the number of starts."""
     with connection.cursor() as cursor:
-        cursor.execute(_STARTS, {"attempts": list(attempt_ids)})
+        cursor.execute(_STARTS)
+        return int(cursor.rowcount)
 
 
 def write_ends(attempt_ids: Sequence[int]) -> None:

@@ -27,7 +27,7 @@ from slicewise_server.lineage.attempt_rows import AttemptRows, groups_of, rows_o
 from slicewise_server.lineage.client_settings import sends_events
 from slicewise_server.lineage.event_client import TransportIncomplete, emit
 from slicewise_server.lineage.models import LineageEvent, LineageReceiver
-from slicewise_server.lineage.outbox import write_missing_ends
+from slicewise_server.lineage.outbox import write_missing_ends, write_starts
 from slicewise_server.lineage.run_events import run_event
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ def send_due() -> int:
     """
     if not sends_events():
         return 0
+    write_starts()
     write_missing_ends()
     if not _next_events(1) or not (claim := _claim()):
         return 0

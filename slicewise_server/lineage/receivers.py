@@ -1,18 +1,12 @@
-"""Receivers of signals, which write events in the transaction of the sender."""
+"""The receiver of a signal, which writes events in the transaction of the sender."""
 
 from typing import Any
 
 from django.dispatch import receiver
 
-from assets_app.signals import attempt_began, attempt_ended
+from assets_app.signals import attempt_ended
 from slicewise_server.lineage import outbox
 from slicewise_server.lineage.client_settings import sends_events
-
-
-@receiver(attempt_began)
-def receive_beginning(attempt_id: int, **_: Any) -> None:
-    if sends_events():
-        outbox.write_starts([attempt_id])
 
 
 @receiver(attempt_ended)

@@ -16,6 +16,12 @@ from slicewise_server.tracing.exporting import Exporter, Span
 from slicewise_server.tracing.ids import RunTrace
 
 _ERROR_LENGTH = 1_000
+# The rows of a run have many columns, and each attempt is read once more when the attempt ends.
+_ENDED_COLUMNS = (
+    "number", "engine", "outcome", "error", "started_at", "ended_at", "gateway__name",
+    "run__created_at", "run__ended_at", "run__error", "run__partition_count", "run__queue",
+    "run__selection", "run__state", "run__trigger", "run__asset__name", "run__tick__at",
+)  # fmt: skip
 
 
 @cache
@@ -79,7 +85,7 @@ def receive_phase(attempt: RunAttempt, phase: str, began: int, ended: int, **_: 
 def receive_ended(attempt: RunAttempt, **_: Any) -> None:
     """Send the span of an attempt and, if the run has ended with it, the span of the run."""
     rows = RunAttempt.objects.select_related("run__asset", "run__tick", "gateway")
-    row = rows.defer("traceback").get(pk=attempt.pk)
+    row = rows.only(*_ENDED_COLUMNS).get(pk=attempt.pk)
     if row.ended_at is None:
         return
     run, trace = row.run, RunTrace.of(row.run)

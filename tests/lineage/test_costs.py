@@ -1,4 +1,4 @@
-"""The cost of events for a run: one statement at the begin and the end of an attempt."""
+"""The cost of events for a run: one statement at the end of an attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def statements_of_a_run(alice: User, gateway: Gateway, name: str) -> list[str]:
     return [query["sql"] for query in captured.captured_queries]
 
 
-def test_an_attempt_takes_two_statements_more_where_events_are_sent(
+def test_an_attempt_takes_one_statement_more_where_events_are_sent(
     alice: User, gateway: Gateway, request: pytest.FixtureRequest
 ) -> None:
     statements_of_a_run(alice, gateway, "warm")
@@ -33,8 +33,8 @@ def test_an_attempt_takes_two_statements_more_where_events_are_sent(
     assert not any("lineage" in statement for statement in without)
     request.getfixturevalue("lineage")
     with_events = statements_of_a_run(alice, gateway, "with")
-    assert len(with_events) == len(without) + 2
-    assert sum("lineage" in statement for statement in with_events) == 2
+    assert len(with_events) == len(without) + 1
+    assert sum("lineage" in statement for statement in with_events) == 1
 
 
 def test_a_receiver_that_hangs_is_no_part_of_a_run(

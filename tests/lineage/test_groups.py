@@ -15,6 +15,7 @@ from assets_app.models import AssetDependency, Gateway
 from slicewise_server.alerts import stragglers
 from slicewise_server.lineage import attempt_rows, event_client
 from slicewise_server.lineage.models import LineageEvent, LineageReceiver
+from slicewise_server.lineage.outbox import write_starts
 from slicewise_server.lineage.posting import send_due
 from tests.alerts.conftest import Receiver
 from tests.attempts import begun, publish
@@ -82,6 +83,7 @@ def test_events_of_many_partitions_are_in_groups_of_their_own(
     flights = asset("flights", DAILY_2013, options={"strategy": "range"})
     for selection in ("2013-01-01", "2013-01-02..2013-01-05", "2013-01-06", "2013-01-07"):
         begun(flights, alice, gateway, selection)
+    assert write_starts() == 4
     events = list(LineageEvent.objects.order_by("id"))
     monkeypatch.setattr(attempt_rows, "_MOST_ROWS", 3)
     groups = list(attempt_rows.groups_of(events))
@@ -149,6 +151,7 @@ def test_events_that_others_have_locked_are_recorded_later_and_hold_no_others(
     flights = asset("flights", DAILY_2013)
     for day in range(1, 4):
         begun(flights, alice, gateway, f"2013-01-{day:02}")
+    assert write_starts() == 3
     first, *others = LineageEvent.objects.order_by("id")
     may_end, is_locked = threading.Event(), threading.Event()
 

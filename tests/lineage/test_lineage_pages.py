@@ -17,6 +17,7 @@ from slicewise_server.lineage.models import (
     LineageReceiver,
     ReceivedWrite,
 )
+from slicewise_server.lineage.outbox import write_starts
 from tests.alerts.conftest import Receiver
 from tests.attempts import begun
 from tests.factories import DAILY_2013, asset, external, together
@@ -72,6 +73,7 @@ def test_events_show_what_waits_and_what_the_receiver_answered(
     lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
 ) -> None:
     attempt = begun(flights, alice, gateway)
+    write_starts()
     text = text_of(browser)
     assert "card-table as-cards" in text
     for expected in ("Ready", "1\n", "START", "flights", f"Run {attempt.run.pk}", "Waiting"):
@@ -93,6 +95,7 @@ def test_the_age_of_the_oldest_waiting_event_and_the_receiver_are_told(
     lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
 ) -> None:
     begun(flights, alice, gateway)
+    write_starts()
     text = " ".join(text_of(browser).split())
     host = lineage.address.removeprefix("http://").split("/")[0]
     assert f'receiver <span class="key">{host}</span>' in text
@@ -125,6 +128,7 @@ def test_events_of_a_function_with_several_assets_name_all_of_them(
     train, _, gone = together("split", ["train", "validate", "gone"], DAILY_2013)
     Asset.objects.filter(pk=gone.pk).update(active=False)
     begun(train, alice, gateway)
+    write_starts()
     text = text_of(browser)
     assert "/assets/train/" in text
     assert "/assets/validate/" in text
@@ -135,6 +139,7 @@ def test_an_unchanged_page_is_not_sent_again(
     lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
 ) -> None:
     begun(flights, alice, gateway)
+    write_starts()
     version = browser.get(PAGE).context["version"]
     assert browser.get(f"{PAGE}listed/", {"version": version}).status_code == 204
     LineageEvent.objects.update(sent_at=timezone.now())

@@ -150,26 +150,6 @@ def test_nothing_is_written_where_no_receiver_is_named(
     assert send_due() == 0
 
 
-def test_an_end_that_a_process_without_receiver_wrote_not_is_sent_nevertheless(
-    lineage: Receiver, delays: Asset, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempt = begun(delays, alice, gateway)
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("slicewise_server.lineage.receivers.sends_events", lambda: False)
-        finish(attempt)
-    assert [event["eventType"] for event in sent_events(lineage)] == ["START", "COMPLETE"]
-
-
-def test_an_attempt_that_began_before_events_were_sent_gets_its_start_with_its_end(
-    lineage: Receiver, delays: Asset, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as before:
-        before.setattr("slicewise_server.lineage.receivers.sends_events", lambda: False)
-        attempt = begun(delays, alice, gateway)
-    finish(attempt)
-    assert [event["eventType"] for event in sent_events(lineage)] == ["START", "COMPLETE"]
-
-
 def test_events_wait_for_a_receiver_that_is_away_and_keep_their_order(
     lineage: Receiver, delays: Asset, alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.gateway import publishing, recovery, supervision
@@ -15,6 +17,7 @@ from assets_app.models import Run, RunAttempt, RunLog, RunState, Schedule
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.ticking import handle_ticks
 from assets_app.signals import attempt_closed, attempt_opened, phase_ended, runner_starting
+from slicewise_server.tracing import receivers
 from slicewise_server.tracing.ids import RunTrace
 from slicewise_server.tracing.variables import names_service, wants_traces
 from slicewise_server.web.log_context import current_facts
@@ -87,6 +90,15 @@ def test_a_run_is_one_trace_from_tick_to_record(
     assert root.attributes["slicewise.run"] == run.pk
     assert root.attributes["slicewise.trigger"] == "schedule"
     assert attempt.attributes["slicewise.gateway"] == worker.gateway.name
+
+
+@pytest.mark.usefixtures("traced")
+def test_the_spans_of_an_ended_attempt_take_one_statement(worker: Worker, bundle: Bundle) -> None:
+    run = tick_and_execute(bundle, failing=1)
+    attempt = run.attempts.get(number=1)
+    with CaptureQueriesContext(connection) as captured:
+        receivers.receive_ended(attempt)
+    assert len(captured) == 1
 
 
 def test_user_code_gets_the_parent_of_its_spans(

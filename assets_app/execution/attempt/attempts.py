@@ -30,7 +30,6 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now, database_time
-from assets_app.signals import attempt_began
 from slicewise.runner.session import SUBMIT
 
 
@@ -88,7 +87,6 @@ def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt |
         started_at=now,
     )
     begin_lease(row)
-    attempt_began.send(sender=None, attempt_id=row.pk)
     # A retried run that has failed in part materializes only the other partitions.
     rows = run.partitions.filter(
         partition__asset=run.asset_id, state=RunPartition.State.PENDING
