@@ -55,7 +55,7 @@ def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Re
             window = _window(asset, key)
         except ValueError:
             continue
-        reasons[key] = _missing_reason(asset, row, window, key_needs, now)
+        reasons[key] = _missing_reason(asset, key, row, window, key_needs, now)
     return reasons
 
 
@@ -119,6 +119,7 @@ def _waiting_reason(
 
 def _missing_reason(
     asset: Asset,
+    key: str,
     row: AssetPartition | None,
     window: Interval | None,
     needs: tuple[UpstreamNeed, ...],
@@ -142,7 +143,7 @@ def _missing_reason(
         return blocked or Reason("no_schedule", text, needs=needs)
     if schedule.by_time:
         return _time_reason(asset, schedule, ended_at, needs)
-    reason = untriggered_reason(asset, schedule, row, ended_at, needs, now, is_paused=asset.paused)
+    reason = untriggered_reason(asset, schedule, key, row, ended_at, needs, now)
     return _paused_reason(reason) if asset.paused else reason
 
 

@@ -1,6 +1,6 @@
 """Why a schedule by assets has not queued a partition, in words."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -14,15 +14,9 @@ from assets_app.queries.reason_texts import (
 )
 from assets_app.queries.schedule_ticks import is_tick
 from assets_app.queries.schedule_ways import Way, ways_of
-from assets_app.queries.trigger_causes import (
-    cause_of,
-    followed_needs,
-    names_text,
-    next_write_texts,
-    passing_names,
-    passing_text,
-)
+from assets_app.queries.trigger_causes import cause_of, next_write_texts
 from assets_app.queries.upstream_needs import UpstreamNeed, needs_of_any
+from assets_app.queries.write_reach import WriteReach, followed_needs, names_text, write_reach
 from slicewise import DefinitionError
 from slicewise.declaring import fresh_names, schedule_names
 
@@ -32,12 +26,11 @@ _MOST_OTHER_WAYS = 2
 def untriggered_reason(
     asset: Asset,
     schedule: Schedule,
+    key: str,
     row: AssetPartition | None,
     ended_at: datetime | None,
     needs: tuple[UpstreamNeed, ...],
     now: datetime,
-    *,
-    is_paused: bool = False,
 ) -> Reason:
     """Return why a schedule by assets has not queued a partition whose window has ended, if the
     partition has one: the assets or the time that the schedule waits for, or the cause why data
@@ -49,7 +42,7 @@ def untriggered_reason(
     try:
         is_at_tick = put_off_until is not None and is_tick(schedule.rule or {}, put_off_until)
         # A tick that has passed is not handled yet; no tick of a paused asset is handled.
-        if put_off_until is not None and put_off_until <= now and (is_paused or not is_at_tick):
+        if put_off_until is not None and put_off_until <= now and (asset.paused or not is_at_tick):
             put_off_until, is_at_tick = None, False
         ways = ways_of(
             schedule,
@@ -57,13 +50,13 @@ def untriggered_reason(
             ended_at,
             now,
             put_off_until=put_off_until if is_at_tick else None,
-            is_paused=is_paused,
+            is_paused=asset.paused,
         )
     except DefinitionError as error:
         # An old rule, which this version or this host cannot read any more.
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
-    passed_by = passing_names(asset, schedule, needs, ended_at, now)
+    reach = write_reach(asset, schedule, schedule_needs, key, ended_at, now)
     are_ticks_over = bool(ways) and all(way.has_no_tick for way in ways)
     # Nothing but a write examines the partition by a way that holds now and has no tick to come.
     written_ways = [
@@ -72,7 +65,7 @@ def untriggered_reason(
     ways = [way for way in written_ways if not way.is_impossible]
     if ways and not any(way.is_ready for way in ways):
         is_put_off = row is not None and row.due_again
-        blocked_ways = [way for way in ways if is_put_off or _is_examined(way, passed_by)]
+        blocked_ways = [way for way in ways if is_put_off or _is_examined(way, needs, reach)]
         if blocked_ways:
             return _blocked_reason(blocked_ways, needs)
     ticking_ways = sorted(
@@ -81,9 +74,9 @@ def untriggered_reason(
     # A tick at which an asset is too old makes nothing due.
     soonest = next((way.until for way in ticking_ways if not way.expiring), None)
     retry_at = None if is_at_tick else put_off_until
-    if not is_paused and (schedule.failing_since is not None or retry_at is not None):
+    if not asset.paused and (schedule.failing_since is not None or retry_at is not None):
         return _failed_reason(
-            schedule, written_ways, ended_at, needs, retry_at, soonest, now, passed_by
+            schedule, written_ways, ended_at, needs, retry_at, soonest, now, reach
         )
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
@@ -91,7 +84,7 @@ def untriggered_reason(
         return Reason("waiting_for_tick", text, needs=needs)
     if ticking_ways:
         return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
-    text = _not_triggered_text(schedule, written_ways, ended_at, needs, passed_by)
+    text = _not_triggered_text(schedule, written_ways, ended_at, needs, reach)
     if are_ticks_over:
         text = f"The schedule has no tick to come. {text}"
     return Reason("not_triggered", text, needs=needs)
@@ -114,15 +107,18 @@ def _possible_ways(ways: list[Way], needs: Sequence[UpstreamNeed]) -> list[Way]:
     return [way for way in ways if not way.missing & never] or ways
 
 
-def _is_examined(way: Way, passed_by: Collection[str]) -> bool:
+def _is_examined(way: Way, needs: Sequence[UpstreamNeed], reach: WriteReach) -> bool:
     """Return whether a tick or what a way lacks examines the partition, which no examination has
-    put off: fresh data does not, nor do writes that pass the window by.
+    put off: fresh data does not, nor do writes that do not concern the partition. Partitions that
+    do not exist are told anyway.
     """
-    if way.until is not None or not way.triggers | way.missing:
+    awaited = way.triggers | way.missing | way.uncounted
+    if way.until is not None or not awaited:
         return True
-    if not way.missing | way.uncounted:
+    if awaited == way.triggers:
         return False
-    return not way.triggers | way.missing <= set(passed_by)
+    never = {need.asset.name for need in needs if need.upstream_gap is not None}
+    return bool(way.missing & never) or not awaited <= reach.unconcerning
 
 
 def _put_off_until(row: AssetPartition | None) -> datetime | None:
@@ -157,7 +153,7 @@ def _failed_reason(
     retry_at: datetime | None,
     tick: datetime | None,
     now: datetime,
-    passed_by: Collection[str],
+    reach: WriteReach,
 ) -> Reason:
     """Return the failure of the schedule, if the schedule fails, when the partition is evaluated
     again, and the next tick that makes the partition due. ``retry_at`` is until when the failure
@@ -181,7 +177,7 @@ def _failed_reason(
     if tick is not None and tick > now:
         sentences.append(_tick_text(tick))
     elif not is_examined:
-        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs, passed_by))
+        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs, reach))
         return Reason("not_triggered", " ".join(sentences), needs=needs)
     return Reason("evaluated_again", " ".join(sentences), needs=needs)
 
@@ -237,7 +233,7 @@ def _not_triggered_text(
     ways: Sequence[Way],
     ended_at: datetime | None,
     needs: Sequence[UpstreamNeed],
-    passed_by: Collection[str],
+    reach: WriteReach,
 ) -> str:
     """Return why present data has made nothing due, and the steps that make the partition.
 
@@ -252,8 +248,7 @@ def _not_triggered_text(
             "The time window ended before the schedule began at"
             f" {moment_text(schedule.began_at)}: a time alone does not make the partition due."
         )
-    if passed_by:
-        sentences.append(passing_text(passed_by))
+    sentences += reach.texts
     if all(need.is_counted for need in needs):
-        sentences += next_write_texts(schedule, ways, passed_by)
+        sentences += next_write_texts(schedule, ways, reach.concerning)
     return " ".join([*sentences, "Materialize the partition now, or start a backfill."])

@@ -25,7 +25,7 @@ _MOST_NAMED = 3
 _STATES = """
 SELECT requested.number, partition.version > 0, partition.state, partition.held_by_id,
     partition.last_run_id, coalesce(maker.trigger = 'backfill', false), partition.materialized_at,
-    materialization.created_at
+    materialization.created_at, last_tick.created_at
 FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[])
     AS requested(number, asset_id, identity, key)
 JOIN assets_app_assetpartition AS partition
@@ -34,6 +34,15 @@ JOIN assets_app_assetpartition AS partition
 LEFT JOIN assets_app_materialization AS materialization
     ON materialization.partition_id = partition.id AND materialization.version = partition.version
 LEFT JOIN assets_app_run AS maker ON maker.id = materialization.run_id
+-- As in the scheduler: the write that the next write of a partition without a window follows.
+LEFT JOIN LATERAL (
+    SELECT earlier.created_at
+    FROM assets_app_materialization AS earlier
+    LEFT JOIN assets_app_run AS run ON run.id = earlier.run_id
+    WHERE earlier.partition_id = partition.id AND partition.window_start IS NULL
+      AND run.trigger IS DISTINCT FROM 'backfill'
+    ORDER BY earlier.version DESC LIMIT 1
+) AS last_tick ON true
 """
 
 
@@ -59,10 +68,12 @@ class UpstreamNeed:
     ``upstream_gap`` names needed partitions that do not exist. ``is_counted`` is False where too
     many are needed. ``backfilled`` counts the materialized partitions that a backfill wrote, and
     ``newest_at`` is when the newest was materialized. ``needs_none`` is True where a mapping leaves
-    no partition to need. ``is_tick`` says that all windows need the same partitions, so that a
-    write concerns the windows that ended since the schedule began, and, of an asset without time,
-    since the write before. ``recorded_at`` is when the newest materialization was recorded: other
-    programs report writes later, and the scheduler follows the record.
+    no partition to need. ``recorded_at`` is when the newest materialization was recorded: other
+    programs report writes later, and the scheduler follows the record. ``edge`` is the edge
+    without bounds of time, and ``ends`` are the keys of the first and the last needed partition,
+    unless these are not counted. ``first_tick_at`` and ``last_tick_at`` are the first and the last
+    of the times at which the needed partitions were written last other than by a backfill: of an
+    asset without time. The first is None where a partition was never written so.
     """
 
     asset: Asset
@@ -74,8 +85,11 @@ class UpstreamNeed:
     backfilled: int = 0
     newest_at: datetime | None = None
     needs_none: bool = False
-    is_tick: bool = False
     recorded_at: datetime | None = None
+    edge: Edge | None = None
+    ends: tuple[str, ...] = ()
+    first_tick_at: datetime | None = None
+    last_tick_at: datetime | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -128,12 +142,12 @@ def upstream_needs(
         .select_related("upstream__partition_definition")
         .order_by("pk")
     )
-    edges: list[tuple[Asset, Edge]] = []
+    edges: list[_BoundedEdge] = []
     for dependency in dependencies:
         edge = edge_without_bounds(dependency, asset)
         if not edge.reads_whatever_exists:
-            edge = with_time_on_record(edge, dependency.upstream, now)
-            edges.append((dependency.upstream, edge))
+            bounded = with_time_on_record(edge, dependency.upstream, now)
+            edges.append(_BoundedEdge(dependency.upstream, edge, bounded))
     drafts: list[_Draft] = []
     room_of_all = _MOST_OF_ALL_KEYS
     for key in keys:
@@ -161,25 +175,33 @@ def needs_of_any(asset: Asset, names: Collection[str]) -> list[UpstreamNeed]:
     return needs
 
 
+class _BoundedEdge(NamedTuple):
+    """An edge to an upstream asset, without and with the bounds of the time on record."""
+
+    upstream: Asset
+    edge: Edge
+    bounded: Edge
+
+
 class _Draft(NamedTuple):
     key: str
     asset: Asset
+    edge: Edge
     needed: int
     texts: Sequence[str]
     upstream_gap: UpstreamGap | None
     is_counted: bool
     needs_none: bool
-    is_tick: bool
 
 
-def _drafts(key: str, edges: Sequence[tuple[Asset, Edge]], room: int) -> list[_Draft]:
+def _drafts(key: str, edges: Sequence[_BoundedEdge], room: int) -> list[_Draft]:
     """Return the needs of a partition of the downstream asset, without the states of the needed
     partitions; needs beyond the room have no keys.
     """
     drafts: list[_Draft] = []
-    for upstream, edge in edges:
+    for upstream, edge, bounded in edges:
         try:
-            needed = edge.needed_by_texts([key])
+            needed = bounded.needed_by_texts([key])
         except ValueError:
             continue
         excluded = needed.excluded.partitions
@@ -191,8 +213,8 @@ def _drafts(key: str, edges: Sequence[tuple[Asset, Edge]], room: int) -> list[_D
         room -= len(texts)
         drafts.append(
             _Draft(
-                key, upstream, len(needed), texts, upstream_gap, is_counted, needed.needs_none,
-                is_tick=edge.has_common_needs,
+                key, upstream, edge, len(needed), texts, upstream_gap, is_counted,
+                needed.needs_none,
             )
         )  # fmt: skip
     return drafts
@@ -206,6 +228,7 @@ class _State(NamedTuple):
     is_from_backfill: bool
     materialized_at: datetime | None
     recorded_at: datetime | None
+    ticked_at: datetime | None
 
 
 def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
@@ -223,6 +246,7 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
             ),
             key=lambda row: row.state != "failed",
         )
+        ticks = [state.ticked_at for state in present_states if state and state.ticked_at]
         needs[draft.key].append(
             UpstreamNeed(
                 draft.asset,
@@ -234,8 +258,11 @@ def _with_states(drafts: Sequence[_Draft]) -> dict[str, list[UpstreamNeed]]:
                 sum(state.is_from_backfill for state in made_states),
                 max((s.materialized_at for s in made_states if s.materialized_at), default=None),
                 draft.needs_none,
-                draft.is_tick,
                 max((s.recorded_at for s in made_states if s.recorded_at), default=None),
+                draft.edge,
+                (draft.texts[0], draft.texts[-1]) if draft.texts else (),
+                min(ticks) if ticks and len(ticks) == len(draft.texts) else None,
+                max(ticks, default=None),
             )
         )
     return needs

@@ -12,7 +12,6 @@ import slicewise
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, Schedule, Target
 from assets_app.queries.schedule_ticks import next_tick
-from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.evaluations import Evaluation
 from assets_app.scheduling.failures import forget_failures, record_failures
 from assets_app.scheduling.isolation import isolated
@@ -20,6 +19,7 @@ from assets_app.scheduling.partition_marks import PartitionsLocked, mark_due_lat
 from assets_app.scheduling.queueing import evaluate_rows, queue_evaluated, scheduled_target
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
+from partitions_app.concerned import existing_keys
 from slicewise.partitions import PartitionRow, partition_rows
 
 # The other schedules tick at the next beat: a tick of so many takes two seconds, for which other

@@ -17,10 +17,11 @@ import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target, Trigger
 from assets_app.queries.edges import edge_of
 from assets_app.queries.missed_spans import Span, spans_of
-from assets_app.scheduling.affected import NewPartition, affected, existing_keys
+from assets_app.scheduling.affected import NewPartition, affected
 from assets_app.scheduling.queueing import examined_edges, scheduled_target, scheduling_edges
 from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.tick_terms import MOMENT, TickTerms
+from partitions_app.concerned import existing_keys
 from slicewise.partitions import PartitionRow, partition_rows
 
 # A write is evaluated a moment after the write was recorded: a pause that began in between

@@ -12,12 +12,12 @@ import slicewise
 from assets_app.execution.queue.claims import claim_all
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, RunPartition, Schedule, Target, Trigger
-from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.failures import FIRST_PAUSE, forget_failures, record_failures
 from assets_app.scheduling.isolation import isolated
 from assets_app.scheduling.partition_marks import mark_due_again
 from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.queueing import TouchedPartitions, queue_due
+from partitions_app.concerned import existing_keys
 from slicewise.partitions import PartitionRow
 
 _BATCH_SIZE = 1_000

@@ -222,7 +222,8 @@ def _times(text: dict[str, str]) -> dict[str, Any]:
     }
     if text["since"] in SPANS:
         _, span = SPANS[text["since"]]
-        bounds["created_at__gte"] = database_now() - span
+        began_at = database_now() - span
+        bounds["created_at__gte"] = max(bounds.get("created_at__gte", began_at), began_at)
     return bounds
 
 

@@ -12,7 +12,7 @@ import slicewise
 from accounts_app.models import User
 from assets_app.execution.attempt import past_partitions
 from assets_app.execution.attempt.attempts import Attempt
-from assets_app.execution.attempt.past_partitions import PastPartitions
+from assets_app.execution.attempt.past_partitions import PagePosition, PastPartitions
 from assets_app.execution.gateway import supervision
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import Asset, Gateway, ProducerVersion, RunState
@@ -155,6 +155,7 @@ def test_a_page_is_one_statement_that_walks_an_index(alice: User, gateway: Gatew
         {"after": ["2013-01-01T00:00:00+00:00", "\ud800", 1]},
         {"after": ["2013-01-01T00:00:00+00:00", "", 2**63]},
         {"after": ["2013-01-01T00:00:00+00:00", "", -1]},
+        {"after": ["2013-01-01T00:00:00+00:00", "", True]},
         {"after": ["2013-01-01T00:00:00+00:00", ""]},
     ],
 )
@@ -206,3 +207,8 @@ def test_a_worker_answers_its_runner_and_takes_what_it_found(
     assert run.state == RunState.SUCCEEDED, run.error
     answered_keys = [answer["keys"] for answer in runner.heard]
     assert answered_keys == [["2013-01-03", "2013-01-02"], ["2013-01-01"]]
+
+
+def test_a_position_may_have_any_offset() -> None:
+    position = PagePosition.read(["2013-01-02T00:00+16:00", "", 1])
+    assert position.moment == datetime(2013, 1, 1, 8, tzinfo=UTC)

@@ -74,6 +74,7 @@ def test_runs_are_found_by_time(browser: Client, flights: Asset) -> None:
         "since=7d": [recent, old],
         "since=nonsense": [recent, old],
         f"created_after={noon}": [recent],
+        f"created_after={noon}&since=7d": [recent],
         f"created_before={noon}": [old],
         f"ended_after={noon}": [recent],
         f"ended_before={noon}": [old],

@@ -116,7 +116,7 @@ def reason_of(case: ReasonCase) -> Reason:
         for name, at_ in case.newest_at.items()
     )  # fmt: skip
     return untriggered_reason(
-        Asset(pk=99, name="x"), case.schedule, marked, case.row.end, needs, case.now
+        Asset(pk=99, name="x"), case.schedule, case.row.key, marked, case.row.end, needs, case.now
     )
 
 
@@ -317,8 +317,9 @@ def test_a_failing_schedule_examines_its_tick_and_the_writes_again(
         for name in names_of(schedule)
     )
     reason = untriggered_reason(
-        Asset(pk=99, name="x"), schedule, None, ENDED, needs, moment + timedelta(seconds=30)
-    )
+        Asset(pk=99, name="x"), schedule, WINDOW.key, None, ENDED, needs,
+        moment + timedelta(seconds=30),
+    )  # fmt: skip
     assert reason.code == code
     assert (code == "evaluated_again") == ("is evaluated again at" in reason.text)
 
@@ -434,7 +435,7 @@ def test_data_of_a_backfill_that_lacks_fresh_data_is_not_examined() -> None:
     schedule.handled_until = ENDED + 2 * _HOURS
     needs = tuple(UpstreamNeed(_ASSETS[name], 1, 1, newest_at=ENDED, backfilled=1) for name in "af")
     asset, now = Asset(pk=99, name="x"), ENDED + 3 * _HOURS
-    reason = untriggered_reason(asset, schedule, None, ENDED, needs, now)
+    reason = untriggered_reason(asset, schedule, WINDOW.key, None, ENDED, needs, now)
     assert (reason.code, reason.text) == (
         "not_triggered",
         "The upstream partitions came from a backfill, which triggers nothing. The next write of a"
@@ -442,7 +443,7 @@ def test_data_of_a_backfill_that_lacks_fresh_data_is_not_examined() -> None:
         f" is fresh. {NEXT_STEP}",
     )
     marked = AssetPartition(due_again=True, due_at=FRESH_AGAIN)
-    reason = untriggered_reason(asset, schedule, marked, ENDED, needs, now)
+    reason = untriggered_reason(asset, schedule, WINDOW.key, marked, ENDED, needs, now)
     assert reason.text == "Waiting for fresh data of f."
 
 

@@ -53,7 +53,7 @@ class PagePosition:
     def read(cls, content: Any) -> "PagePosition":
         """Read the position that an answer named; raise ValueError for any other JSON."""
         match content:
-            case [str(moment), str(segment), int(number)]:
+            case [str(moment), str(segment), int(number)] if not isinstance(number, bool):
                 instant = datetime.fromisoformat(moment)
             case _:
                 raise ValueError("'after' must be the 'next' of an earlier answer")
