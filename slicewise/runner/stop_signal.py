@@ -8,33 +8,58 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import walk_stack
 from types import FrameType
 from typing import NoReturn
 
 from slicewise.running.steps import RunStopped
+
+# Functions that take a lock, or let a lock go, in any package.
+_LOCKING_NAMES = frozenset(
+    {"__enter__", "__exit__", "acquire", "release", "_acquire_restore", "_release_save"}
+    | {"_acquireLock", "_releaseLock"}
+)
+_WAITS = frozenset(
+    wait.__code__
+    for wait in (
+        threading.Condition.wait,
+        threading.Condition.wait_for,
+        threading.Event.wait,
+        threading.Thread.join,
+        # By this function `join` waits until Python 3.12.
+        getattr(threading.Thread, "_wait_for_tstate_lock", threading.Thread.join),
+    )
+)
+# Some calls of gRPC wait in C code, which takes no lock: after this time the exception comes there.
+_PATIENCE_SECONDS = 3.0
+_REPEATED_SECONDS = 0.002
 
 
 class StopSignal:
     """SIGTERM in a runner: ends the process, raises an exception, or is only noted.
 
     Before `raising` the signal ends the process, since no step of the run has begun. Inside the
-    block the signal raises `RunStopped` in the main thread. After the block the signal is noted.
-    ``on_stop`` is called in a thread at the first signal.
+    block the signal raises `RunStopped` in the main thread, as soon as that leaves no lock of a
+    library held. After the block the signal is noted. ``on_stop`` is called in a thread at the
+    first signal.
     """
 
     def __init__(self, on_stop: Callable[[], None]) -> None:
         self._on_stop = on_stop
         self.is_asked = False
-        self._is_raising = self._is_due = False
+        self._is_raising = self._is_due = self._is_repeating = False
         self._holds = 0
+        self._main_thread, self._raised_by = 0, 0.0
 
     @contextmanager
     def raising(self) -> Iterator[None]:
         """Raise `RunStopped` in the block, and after a block that has caught the exception."""
         signal.signal(signal.SIGTERM, self._handle)
         os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_forget)
+        self._main_thread = threading.get_ident()
         self._is_raising = True
         try:
             yield
@@ -53,19 +78,54 @@ class StopSignal:
         finally:
             self._holds -= is_main
         if is_main and self._is_due:
-            self._raise()
+            self._raise_in(None)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if not self.is_asked:
             self.is_asked = self._is_due = True
+            self._raised_by = time.monotonic() + _PATIENCE_SECONDS
             # Not by `threading`: the main thread may hold one of its locks.
             _thread.start_new_thread(self._on_stop, ())
-            self._raise()
+        if self._is_due:
+            self._raise_in(frame)
 
-    def _raise(self) -> None:
-        if self._is_raising and not self._holds:
-            self._is_due = False
-            raise RunStopped
+    def _raise_in(self, frame: FrameType | None) -> None:
+        if not self._is_raising or self._holds:
+            return
+        if _may_hold_lock(frame) and time.monotonic() < self._raised_by:
+            if not self._is_repeating:
+                self._is_repeating = True
+                _thread.start_new_thread(self._repeat, ())
+            return
+        self._is_due = False
+        raise RunStopped
+
+    def _repeat(self) -> None:
+        """Send the signal again until it has raised the exception."""
+        while True:
+            time.sleep(_REPEATED_SECONDS)
+            if not (self._is_due and self._is_raising):
+                return
+            signal.pthread_kill(self._main_thread, signal.SIGTERM)
+
+
+def _may_hold_lock(frame: FrameType | None) -> bool:
+    """Return whether an exception in a frame may leave a lock held for ever, or a channel of gRPC
+    in a wrong state.
+
+    Python handles signals also between the line that takes a lock, such as the one of
+    `Condition.__enter__`, and the block that would let the lock go. All calls of a channel share
+    one lock: the tear-down would wait for the lock. A wait lets its lock go.
+    """
+    if frame is None or frame.f_code in _WAITS:
+        return False
+    if frame.f_code.co_name in _LOCKING_NAMES:
+        return True
+    return any(_package(caller) == "grpc" for caller, _ in walk_stack(frame))
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def end_stopped() -> NoReturn:

@@ -1,0 +1,75 @@
+"""The request to stop a run leaves no lock held that the tear-down needs."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+# The main thread of a run works, and gets the request again and again, each time in another run.
+_STOPPED_AGAIN_AND_AGAIN = """
+import logging, os, queue, random, signal, sys, threading, time
+from slicewise.runner.stop_signal import StopSignal
+from slicewise.running.steps import RunStopped
+
+logging.basicConfig(stream=open(os.devnull, "w"))
+logger, full = logging.getLogger("busy"), queue.Queue()
+condition, event = threading.Condition(), threading.Event()
+
+def take_and_let_go():
+    while True:
+        with condition:
+            pass
+
+def log():
+    while True:
+        logger.warning("at work")
+
+def put():
+    while True:
+        full.put(1)
+        full.get()
+
+def wait():
+    event.wait(600)
+
+def join():
+    threading.Thread(target=event.wait, args=(600,), daemon=True).start()
+    threading.enumerate()[-1].join()
+
+def compute():
+    while True:
+        sum(range(10))
+
+def needed_by_the_tear_down():
+    with condition:
+        logger.warning("torn down")
+    full.put(1)
+    full.get()
+
+for _ in range({rounds}):
+    stop = StopSignal(lambda: None)
+    threading.Timer(random.uniform(0.001, 0.005), os.kill, (os.getpid(), signal.SIGTERM)).start()
+    began = time.monotonic()
+    try:
+        with stop.raising():
+            {work}()
+    except RunStopped:
+        pass
+    assert time.monotonic() - began < 10, "not stopped"
+    tear_down = threading.Thread(target=needed_by_the_tear_down, daemon=True)
+    tear_down.start()
+    tear_down.join(10)
+    assert not tear_down.is_alive(), "a lock is held for ever"
+print("right")
+"""
+
+
+@pytest.mark.parametrize("work", ["take_and_let_go", "log", "put", "wait", "join", "compute"])
+def test_a_run_is_stopped_with_no_lock_held(work: str) -> None:
+    script = textwrap.dedent(_STOPPED_AGAIN_AND_AGAIN).replace("{work}", work)
+    ended = subprocess.run(
+        [sys.executable, "-c", script.replace("{rounds}", "60")],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ended.stdout == "right\n", ended.stderr
