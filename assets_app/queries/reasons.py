@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from assets_app.models import (
     Asset,
@@ -12,12 +13,14 @@ from assets_app.models import (
     Schedule,
     SkipReason,
 )
+from assets_app.queries.discovering import discovers_when_scheduled
 from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.reason_texts import Reason, error_line, moment_text, upstream_reason
 from assets_app.queries.run_waits import AwaitedPartitionStatus, awaited_by_run
 from assets_app.queries.staleness import newer_inputs
 from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, upstream_needs
+from assets_app.queries.write_reach import followed_names, names_text
 from partitions_app.state_badges import waits_for_slot
 from slicewise import Interval
 
@@ -27,7 +30,8 @@ _PAUSED = "The asset is paused: the schedule queues no run."
 def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Reason]:
     """Return the reasons of some partitions by key, with or without a row: eight statements at
     most, and one for each upstream asset of which all of time is needed. An asset without
-    partitions takes one more, and two for each upstream asset of which any partition suffices.
+    partitions takes one more, and two for each upstream asset of which any partition suffices. An
+    asset with partitions at run time takes one more, and so does a function with several assets.
 
     ``asset`` has its producer and schedule. A key that the definition no longer has gets a reason
     only if the partition has a row.
@@ -40,6 +44,7 @@ def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Re
     open_keys = [key for key in keys if _is_open(rows_by_key.get(key))]
     needs = upstream_needs(asset, open_keys, now) if open_keys else {}
     awaited = awaited_by_run([row.held_by for row in rows_by_key.values() if row.held_by])
+    is_discovering = bool(open_keys) and discovers_when_scheduled(asset)
     reasons: dict[str, Reason] = {}
     for key in keys:
         row = rows_by_key.get(key)
@@ -55,7 +60,8 @@ def reasons_of(asset: Asset, keys: Sequence[str], now: datetime) -> dict[str, Re
             window = _window(asset, key)
         except ValueError:
             continue
-        reasons[key] = _missing_reason(asset, key, row, window, key_needs, now)
+        subject = _Missing(asset, key, row, window, key_needs, is_discovering, now)
+        reasons[key] = _missing_reason(subject)
     return reasons
 
 
@@ -117,15 +123,23 @@ def _waiting_reason(
     return Reason("waiting", text, run.pk, needs=needs)
 
 
-def _missing_reason(
-    asset: Asset,
-    key: str,
-    row: AssetPartition | None,
-    window: Interval | None,
-    needs: tuple[UpstreamNeed, ...],
-    now: datetime,
-) -> Reason:
+class _Missing(NamedTuple):
+    """A partition that nothing has materialized; ``is_discovering`` says that the schedule queues
+    runs that discover partitions.
+    """
+
+    asset: Asset
+    key: str
+    row: AssetPartition | None
+    window: Interval | None
+    needs: tuple[UpstreamNeed, ...]
+    is_discovering: bool
+    now: datetime
+
+
+def _missing_reason(subject: _Missing) -> Reason:
     """Return why nothing has materialized the partition: the first of the causes that holds."""
+    asset, key, row, window, needs, is_discovering, now = subject
     producer = asset.producer
     ended_at = window.end if window else None
     if not asset.active:
@@ -143,8 +157,20 @@ def _missing_reason(
         return blocked or Reason("no_schedule", text, needs=needs)
     if schedule.by_time:
         return _time_reason(asset, schedule, ended_at, needs)
-    reason = untriggered_reason(asset, schedule, key, row, ended_at, needs, now)
+    if is_discovering:
+        reason = _discovery_reason(schedule, needs)
+    else:
+        reason = untriggered_reason(asset, schedule, key, row, ended_at, needs, now)
     return _paused_reason(reason) if asset.paused else reason
+
+
+def _discovery_reason(schedule: Schedule, needs: tuple[UpstreamNeed, ...]) -> Reason:
+    names = names_text(followed_names(schedule), "or")
+    text = (
+        f"A write of {names} queues a run that discovers partitions: the run materializes the"
+        " partition if the run finds the key. Materialize the partition now, or start a backfill."
+    )
+    return Reason("not_triggered", text, needs=needs)
 
 
 def _paused_reason(reason: Reason) -> Reason:

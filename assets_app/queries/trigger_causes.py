@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from assets_app.models import Schedule
+from assets_app.models import Asset, Schedule
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.schedule_ways import Way
 from assets_app.queries.upstream_needs import UpstreamNeed
-from assets_app.queries.write_reach import followed_names, followed_needs, names_text
+from assets_app.queries.write_reach import (
+    WriteReach,
+    followed_names,
+    followed_needs,
+    names_text,
+)
 from partitions_app.rules import has_time
 
 _MOST_WRITES = 3
@@ -88,11 +93,11 @@ class _WriteDemand(NamedTuple):
 
 
 def next_write_texts(
-    schedule: Schedule, ways: Sequence[Way], concerning: frozenset[str]
+    asset: Asset, schedule: Schedule, ways: Sequence[Way], reach: WriteReach
 ) -> list[str]:
     """Return sentences on the assets whose next write makes the partition due: those of ways that
-    need neither a tick nor fresh data come first, and each asset is named once. ``concerning`` are
-    the assets whose writes concern the partition: nothing is promised of other ones.
+    need neither a tick nor fresh data come first, and each asset is named once. Nothing is promised
+    of assets whose writes may not concern the partition.
     """
     names_by_demand: dict[_WriteDemand, set[str]] = {}
     for way in ways:
@@ -100,11 +105,13 @@ def next_write_texts(
             names = names_by_demand.setdefault(
                 _WriteDemand(way.needs_tick, way.fresh | way.old), set()
             )
-            names |= way.triggers & concerning
-    # Any write examines the partition, and finds a way true that holds now.
+            names |= way.triggers & reach.concerning
+    # Any write examines the partition, and finds a way true that holds now. Of assets that one
+    # function makes, the first is examined, which may be made from the present data.
     if holding_demands := [_WriteDemand(False, way.fresh) for way in ways if way.holds_now]:
         least_demand = min(holding_demands, key=_turn)
-        names_by_demand = {least_demand: set(concerning)}
+        names = set().union(*names_by_demand.values())
+        names_by_demand = {least_demand: names if asset.materialized_with else {*reach.concerning}}
     texts: list[str] = []
     named_assets: set[str] = set()
     for demand in sorted(names_by_demand, key=_turn):

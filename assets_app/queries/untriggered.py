@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
+from typing import NamedTuple
 
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import (
@@ -21,6 +22,17 @@ from slicewise import DefinitionError
 from slicewise.declaring import fresh_names, schedule_names
 
 _MOST_OTHER_WAYS = 2
+
+
+class _Subject(NamedTuple):
+    """A partition with its schedule and needs, and the writes that concern the partition."""
+
+    asset: Asset
+    schedule: Schedule
+    ended_at: datetime | None
+    needs: tuple[UpstreamNeed, ...]
+    reach: WriteReach
+    now: datetime
 
 
 def untriggered_reason(
@@ -57,6 +69,7 @@ def untriggered_reason(
         text = f"The schedule cannot be evaluated: {error_line(str(error))}."
         return Reason("schedule_unreadable", text, needs=needs)
     reach = write_reach(asset, schedule, schedule_needs, key, ended_at, now)
+    subject = _Subject(asset, schedule, ended_at, needs, reach, now)
     are_ticks_over = bool(ways) and all(way.has_no_tick for way in ways)
     # Nothing but a write examines the partition by a way that holds now and has no tick to come.
     written_ways = [
@@ -75,16 +88,14 @@ def untriggered_reason(
     soonest = next((way.until for way in ticking_ways if not way.expiring), None)
     retry_at = None if is_at_tick else put_off_until
     if not asset.paused and (schedule.failing_since is not None or retry_at is not None):
-        return _failed_reason(
-            schedule, written_ways, ended_at, needs, retry_at, soonest, now, reach
-        )
+        return _failed_reason(subject, written_ways, retry_at, soonest)
     if soonest is not None:
         other_ways_text = _other_ways([way for way in ways if not way.is_ready])
         text = f"{_tick_text(soonest)}{other_ways_text}"
         return Reason("waiting_for_tick", text, needs=needs)
     if ticking_ways:
         return Reason("waiting_for_fresh", _expiring_text(ticking_ways[0]), needs=needs)
-    text = _not_triggered_text(schedule, written_ways, ended_at, needs, reach)
+    text = _not_triggered_text(subject, written_ways)
     if are_ticks_over:
         text = f"The schedule has no tick to come. {text}"
     return Reason("not_triggered", text, needs=needs)
@@ -146,14 +157,7 @@ def _expiring_text(way: Way) -> str:
 
 
 def _failed_reason(
-    schedule: Schedule,
-    ways: Sequence[Way],
-    ended_at: datetime | None,
-    needs: tuple[UpstreamNeed, ...],
-    retry_at: datetime | None,
-    tick: datetime | None,
-    now: datetime,
-    reach: WriteReach,
+    subject: _Subject, ways: Sequence[Way], retry_at: datetime | None, tick: datetime | None
 ) -> Reason:
     """Return the failure of the schedule, if the schedule fails, when the partition is evaluated
     again, and the next tick that makes the partition due. ``retry_at`` is until when the failure
@@ -162,6 +166,7 @@ def _failed_reason(
     A retry of the schedule examines what has been written since the schedule fails, and the ticks
     that are not handled: no other partition whose data triggers nothing.
     """
+    schedule, needs, now = subject.schedule, subject.needs, subject.now
     sentences: list[str] = []
     if schedule.failing_since is not None:
         error = error_line(schedule.error).rstrip(".")
@@ -169,7 +174,7 @@ def _failed_reason(
     is_examined = (
         retry_at is not None
         or (tick is not None and tick <= now)
-        or not cause_of(schedule, needs, ended_at).is_whole
+        or not cause_of(schedule, needs, subject.ended_at).is_whole
     )
     retry_at = retry_at or schedule.retry_at
     if is_examined and retry_at is not None and retry_at > now:
@@ -177,7 +182,7 @@ def _failed_reason(
     if tick is not None and tick > now:
         sentences.append(_tick_text(tick))
     elif not is_examined:
-        sentences.append(_not_triggered_text(schedule, ways, ended_at, needs, reach))
+        sentences.append(_not_triggered_text(subject, ways))
         return Reason("not_triggered", " ".join(sentences), needs=needs)
     return Reason("evaluated_again", " ".join(sentences), needs=needs)
 
@@ -228,17 +233,12 @@ def _other_ways(ways: Sequence[Way]) -> str:
     return f" {verb} of the schedule {waits} for {', or for '.join(texts)}."
 
 
-def _not_triggered_text(
-    schedule: Schedule,
-    ways: Sequence[Way],
-    ended_at: datetime | None,
-    needs: Sequence[UpstreamNeed],
-    reach: WriteReach,
-) -> str:
+def _not_triggered_text(subject: _Subject, ways: Sequence[Way]) -> str:
     """Return why present data has made nothing due, and the steps that make the partition.
 
     ``ways`` are the ways that are possible; without one, nothing but a person makes the partition.
     """
+    asset, schedule, ended_at, needs, reach, _now = subject
     cause = cause_of(schedule, needs, ended_at).text
     if not cause and followed_needs(schedule, needs):
         cause = "No write of an upstream partition has made the partition due."
@@ -250,5 +250,5 @@ def _not_triggered_text(
         )
     sentences += reach.texts
     if all(need.is_counted for need in needs):
-        sentences += next_write_texts(schedule, ways, reach.concerning)
+        sentences += next_write_texts(asset, schedule, ways, reach)
     return " ".join([*sentences, "Materialize the partition now, or start a backfill."])

@@ -4,14 +4,18 @@ The answer comes from the function by which the scheduler finds the partitions t
 concerns.
 """
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from django.conf import settings
 
+import slicewise
 from assets_app.models import Asset, Schedule
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.upstream_needs import UpstreamNeed
@@ -19,6 +23,10 @@ from partitions_app.concerned import concerned_partitions
 from partitions_app.edges import Edge
 from partitions_app.rules import has_time
 from slicewise.declaring import schedule_names
+
+_MOMENT = timedelta(microseconds=1)
+
+log = logging.getLogger(__name__)
 
 
 class _Bound(Enum):
@@ -33,7 +41,8 @@ class _Miss(NamedTuple):
     """An asset of which some writes, or all writes, do not concern the partition."""
 
     name: str
-    bound: _Bound
+    # None where the partitions that a write concerns cannot be computed.
+    bound: _Bound | None
     is_always: bool
 
 
@@ -94,7 +103,7 @@ def write_reach(
     """
     view = _View(key, ended_at, schedule.followed_since, asset.paused, now)
     needs = [need for need in followed_needs(schedule, needs) if need.needed]
-    misses = [miss for need in needs if (miss := _miss(need, view))]
+    misses = [miss for need in needs if (miss := _miss(need, needs, view))]
     names = frozenset(need.asset.name for need in needs)
     return WriteReach(
         concerning=names - {miss.name for miss in misses},
@@ -103,7 +112,7 @@ def write_reach(
     )
 
 
-def _miss(need: UpstreamNeed, view: _View) -> _Miss | None:
+def _miss(need: UpstreamNeed, needs: Sequence[UpstreamNeed], view: _View) -> _Miss | None:
     """Return a reason why writes of an asset do not concern the partition, if there is one: first
     a reason that holds for all writes.
     """
@@ -117,8 +126,15 @@ def _miss(need: UpstreamNeed, view: _View) -> _Miss | None:
         if not has_time(edge.upstream) and need.last_tick_at and ended_at <= need.last_tick_at:
             is_always = need.first_tick_at is not None and ended_at <= need.first_tick_at
             miss = _Miss(name, _Bound.WRITE_BEFORE, is_always)
+    if not need.ends:
+        return miss
+    together = [other for other in needs if _are_written_together(need, other)]
     # A write of a later partition concerns later partitions, which count first.
-    reached = [_is_among_newest(edge, upstream_key, view) for upstream_key in need.ends]
+    try:
+        reached = [_is_among_newest(together, end, view) for end in (0, -1)]
+    except Exception:  # a mapping of a package may raise anything: the schedule fails by it too
+        log.exception("partitions of a write not computed", extra={"asset": name})
+        return _Miss(name, None, is_always=False)
     if not all(reached) and not (miss and miss.is_always):
         return _Miss(name, _Bound.NEWEST, is_always=not any(reached))
     return miss
@@ -132,16 +148,38 @@ class _FirstWrite(NamedTuple):
     before: None = None
 
 
-def _is_among_newest(edge: Edge, upstream_key: str, view: _View) -> bool:
-    """Return whether a partition is among the newest ones that a write of an upstream partition
-    concerns, as many as one write may queue.
+def _are_written_together(need: UpstreamNeed, other: UpstreamNeed) -> bool:
+    """Return whether one function writes both assets, so that one run does."""
+    producer_id = need.asset.producer_id
+    return other is need or (producer_id is not None and producer_id == other.asset.producer_id)
+
+
+def _is_among_newest(together: Sequence[UpstreamNeed], end: int, view: _View) -> bool:
+    """Return whether a partition is among the newest ones that a write of upstream partitions
+    concerns, as many as one write may queue: the first or the last needed partition of each asset
+    that a run writes.
     """
-    writes = [_FirstWrite(upstream_key, view.now)]
-    concerned = concerned_partitions(edge, writes, since=view.since, now=view.now)
-    most = settings.MAX_PARTITIONS_PER_TICK
-    if edge.downstream is None or len(concerned) <= most:
+    concerned = reduce(
+        or_,
+        (
+            _concerned(need.edge, need.ends[end], view)
+            for need in together
+            if need.edge is not None and need.ends
+        ),
+    )
+    most, definition = settings.MAX_PARTITIONS_PER_TICK, concerned.definition
+    if definition is None or len(concerned) <= most:
         return True
-    return edge.downstream.parse(view.key) in concerned[len(concerned) - most :]
+    return definition.parse(view.key) in concerned[len(concerned) - most :]
+
+
+def _concerned(edge: Edge, upstream_key: str, view: _View) -> slicewise.PartitionSet:
+    since = view.since
+    if edge.has_common_needs and view.ended_at is not None:
+        # Partitions before the one in view do not matter, and may be many.
+        since = max(since, view.ended_at - _MOMENT)
+    writes = [_FirstWrite(upstream_key, view.now)]
+    return concerned_partitions(edge, writes, since=since, now=view.now)
 
 
 def _texts(misses: Collection[_Miss], view: _View) -> Iterator[str]:
@@ -155,11 +193,10 @@ def _texts(misses: Collection[_Miss], view: _View) -> Iterator[str]:
 
 def _bound_text(bound: _Bound, view: _View) -> str:
     match bound:
-        case _Bound.SCHEDULE if view.begins_anew:
-            return "time windows that end after the asset is unpaused"
         case _Bound.SCHEDULE:
             return f"time windows that ended since the schedule began at {moment_text(view.since)}"
         case _Bound.WRITE_BEFORE:
             return "time windows that ended since the write before, backfills aside"
         case _Bound.NEWEST:
-            return f"the newest {settings.MAX_PARTITIONS_PER_TICK:,} partitions"
+            most = settings.MAX_PARTITIONS_PER_TICK
+            return f"the newest {most:,} partitions that need the written ones"

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 import slicewise
 from assets_app.execution.queue.claims import ClaimedPartition, HeldPartition, PlannedRun, claim_all
 from assets_app.models import Asset, AssetDependency, LateEffect, Schedule, Target, Trigger
+from assets_app.queries.discovering import discovers_when_scheduled
 from assets_app.scheduling.evaluations import Evaluation
 from assets_app.scheduling.late_inputs import FRESH_AGAIN, record_late_inputs
 from assets_app.scheduling.partition_marks import (
@@ -36,15 +37,10 @@ class TouchedPartitions:
 def scheduled_target(asset: Asset) -> Target:
     """Return the target of runs that a schedule by assets queues.
 
-    An asset with partitions at run time is queued key by key where it is scheduled by an asset of
-    the same set. Otherwise a run that discovers the partitions is queued.
+    An asset with partitions at run time is queued key by key, or a run that discovers the
+    partitions is queued.
     """
-    if not asset.finds_partitions:
-        return Target(asset)
-    same_set = scheduling_edges().filter(
-        downstream=asset, upstream__partition_definition=asset.partition_definition_id
-    )
-    return Target(asset, is_discovering=not same_set.exists())
+    return Target(asset, is_discovering=discovers_when_scheduled(asset))
 
 
 def scheduling_edges() -> QuerySet[AssetDependency]:

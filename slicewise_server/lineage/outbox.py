@@ -6,8 +6,19 @@ before costs one statement, not two.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from django.db import connection
+
+UNWRITTEN_STARTS = """
+SELECT started_at AS since FROM assets_app_runattempt AS attempt
+WHERE ended_at IS NULL AND NOT EXISTS (
+    SELECT FROM lineage_lineageevent WHERE attempt_id = attempt.id AND NOT is_end
+)
+"""
+"""The beginnings of the attempts under way whose starts the sender is still to write."""
+_COUNTED = "SELECT count(*), min(since) FROM ({starts}) AS start"
 
 # Nobody waits here for an attempt that another transaction is about to end: that transaction writes
 # the start as well. An attempt that ends later finds the start.
@@ -46,6 +57,20 @@ WHERE event.is_open AND attempt.ended_at IS NOT NULL
 ORDER BY attempt.id LIMIT %s
 """
 _AT_ONCE = 1_000
+
+
+class UnwrittenStarts(NamedTuple):
+    """The number of attempts under way whose starts are not written, and when the first began."""
+
+    number: int
+    oldest_at: datetime | None
+
+
+def unwritten_starts() -> UnwrittenStarts:
+    """Count the starts that the sender is still to write: many, or old ones, where none sends."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED.format(starts=UNWRITTEN_STARTS))
+        return UnwrittenStarts(*cursor.fetchone())
 
 
 def write_starts() -> int:

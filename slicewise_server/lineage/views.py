@@ -23,6 +23,7 @@ from slicewise_server.lineage.models import (
     ReceivedWrite,
     TruncatedJob,
 )
+from slicewise_server.lineage.outbox import UnwrittenStarts, unwritten_starts
 from slicewise_server.lineage.transport_settings import receiver_name
 from slicewise_server.web.listing import page_of_rows, unchanged, version_of
 
@@ -72,10 +73,13 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     page = page_of_rows(request, _rows(tab, request), size=_SIZE)
     receiver = LineageReceiver.objects.filter(pk=LineageReceiver.ROW_ID).first()
     waiting = LineageEvent.objects.filter(sent_at__isnull=True).order_by()
-    waiting_count = waiting[:_MOST_COUNTED].count()
+    # A sender that does not run writes no starts either.
+    starts = unwritten_starts() if sends_events() else UnwrittenStarts(0, None)
+    waiting_count = min(waiting[:_MOST_COUNTED].count() + starts.number, _MOST_COUNTED)
     # A refused event waits for its next try.
     unsent = waiting.filter(not_before__isnull=True).order_by("id")
-    oldest_at = unsent.values_list("at", flat=True).first()
+    oldest_event_at = unsent.values_list("at", flat=True).first()
+    oldest_at = min(filter(None, (oldest_event_at, starts.oldest_at)), default=None)
     is_late = oldest_at is not None and oldest_at < database_now() - _LATE_AFTER
     truncated_jobs = list(TruncatedJob.objects.all()[: _MOST_JOBS + 1]) if tab == "edges" else []
     polled_values = [

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from prometheus_client.core import Metric
 
+from slicewise_server.lineage.client_settings import sends_events
+from slicewise_server.lineage.outbox import UNWRITTEN_STARTS
 from slicewise_server.metrics.families import gauge, rows_of, single
 
 # At most so many entries of an outbox are counted.
@@ -45,9 +47,12 @@ def collect_ticks() -> Iterable[Metric]:
 
 def collect_outboxes() -> Iterable[Metric]:
     """Return the number of waiting entries of each outbox, and the age of the oldest entry."""
+    outboxes = dict(OUTBOXES)
+    if sends_events():
+        outboxes["lineage"] += f" UNION ALL {UNWRITTEN_STARTS}"
     waiting = [
         (name, *rows_of(_WAITING.format(entries=entries), {"most": MOST_COUNTED})[0])
-        for name, entries in OUTBOXES.items()
+        for name, entries in outboxes.items()
     ]
     yield gauge(
         "slicewise_outbox_entries",

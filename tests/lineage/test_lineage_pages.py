@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.models import Asset, Gateway
+from assets_app.models import Asset, Gateway, RunAttempt
 from slicewise_server.lineage.models import (
     LineageEdge,
     LineageEvent,
@@ -18,8 +18,10 @@ from slicewise_server.lineage.models import (
     ReceivedWrite,
 )
 from slicewise_server.lineage.outbox import write_starts
+from slicewise_server.lineage.posting import send_due
+from slicewise_server.metrics.scheduling import collect_outboxes
 from tests.alerts.conftest import Receiver
-from tests.attempts import begun
+from tests.attempts import begun, publish
 from tests.factories import DAILY_2013, asset, external, together
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +112,31 @@ def test_the_age_of_the_oldest_waiting_event_and_the_receiver_are_told(
     # A refused event waits for its next try.
     LineageEvent.objects.update(not_before=timezone.now())
     assert "Ready" in text_of(browser)
+
+
+def test_a_start_that_nobody_writes_is_late(
+    lineage: Receiver, browser: Client, flights: Asset, alice: User, gateway: Gateway
+) -> None:
+    attempt = begun(flights, alice, gateway)
+    text = " ".join(text_of(browser).split())
+    assert "1 event waiting, the oldest since <time" in text
+    assert "Ready" in text
+    RunAttempt.objects.filter(pk=attempt.row.pk).update(
+        started_at=timezone.now() - timedelta(minutes=6)
+    )
+    assert "<code>worker-bulk</code>" in text_of(browser)
+    (age,) = (
+        sample.value
+        for family in collect_outboxes()
+        for sample in family.samples
+        if sample.name == "slicewise_outbox_oldest_entry_age_seconds"
+        and sample.labels["outbox"] == "lineage"
+    )
+    assert 360 <= age < 600
+    publish(attempt)
+    send_due()
+    assert "Ready" in text_of(browser)
+    assert "0 events waiting" in " ".join(text_of(browser).split())
 
 
 def test_names_of_facets_are_set_as_code(browser: Client) -> None:

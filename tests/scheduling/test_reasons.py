@@ -30,6 +30,7 @@ from assets_app.queries.reasons import reason_of, reasons_of
 from assets_app.scheduling.affected import NewPartition, affected
 from assets_app.scheduling.partition_marks import mark_due_later
 from slicewise import (
+    All,
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
@@ -37,7 +38,9 @@ from slicewise import (
     PartitionSet,
 )
 from slicewise.partitions import partition_rows
-from tests.factories import AIRPORTS, asset, external
+from tests.factories import AIRPORTS, asset, external, together
+from tests.partition_records import made
+from tests.runtime_keys import CUSTOMERS, find_keys
 from tests.scheduling.beats import look, written
 from tests.scheduling.scheduled_assets import (
     DAILY,
@@ -691,7 +694,7 @@ def test_a_write_that_concerns_later_windows_alone_is_no_promise(
         "The last write came before the time window ended. The next write"
     )
     settings.MAX_PARTITIONS_PER_TICK = 3
-    newest = "A write of config makes due only the newest 3 partitions."
+    newest = "A write of config makes due only the newest 3 partitions that"
     assert newest in why(days, "2024-07-03")[1]
     assert promise not in why(days, "2024-07-03")[1]
     assert promise in why(days, "2024-07-08")[1]
@@ -722,6 +725,53 @@ def test_partitions_that_do_not_exist_are_told_of_a_window_that_no_write_concern
         code, text = why(days, f"{day}|zz")
         assert code == "upstream_does_not_exist", text
         assert "The schedule never makes the partition due." in text
+
+
+@pytest.mark.parametrize("is_one_function", [False, True])
+def test_one_run_that_writes_several_upstream_assets_queues_the_newest_of_all(
+    is_one_function: bool, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 3
+    if is_one_function:
+        _, b = together("split", ["a", "b"], DAILY)
+    else:
+        asset("a", DAILY)
+        b = asset("b", DAILY)
+    made(b, "2024-07-02")
+    x = scheduled(
+        "x", any_of(by("a"), by("b")), DAILY, since=BEGAN, upstream={"a": None, "b": All()}
+    )
+    code, text = why(x, "2024-07-03")
+    newest = "makes due only the newest 3 partitions that need the written ones."
+    if is_one_function:
+        assert (code, f"A write of a or b {newest}" in text) == ("not_triggered", True)
+    else:
+        assert code == "waiting_for_upstream"
+
+
+def test_a_mapping_that_fails_is_no_reason_to_refuse_the_page(
+    monkeypatch: pytest.MonkeyPatch, alice: User, gateway: Gateway
+) -> None:
+    config = asset("config")
+    days = scheduled("days", by("config"), DAILY, since=BEGAN, upstream={"config": None})
+    written(config, "", at(2024, 7, 2), gateway, alice)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyError("a mapping of a package")
+
+    monkeypatch.setattr("assets_app.queries.write_reach.concerned_partitions", fail)
+    code, text = why(days, "2024-07-03")
+    assert code == "not_triggered"
+    assert "next write" not in text
+
+
+def test_a_write_before_a_run_that_discovers_partitions_promises_no_key() -> None:
+    asset("days", DAILY)
+    found = scheduled("found", by("days"), CUSTOMERS, since=BEGAN)
+    find_keys(CUSTOMERS, "k1")
+    code, text = why(found, "k1")
+    assert code == "not_triggered"
+    assert text.startswith("A write of days queues a run that discovers partitions:")
 
 
 def test_a_window_that_no_write_concerns_waits_for_no_write() -> None:
