@@ -128,7 +128,7 @@ def _miss(need: UpstreamNeed, needs: Sequence[UpstreamNeed], view: _View) -> _Mi
             miss = _Miss(name, _Bound.WRITE_BEFORE, is_always)
     if not need.ends:
         return miss
-    together = [other for other in needs if _are_written_together(need, other)]
+    together = [sibling for sibling in needs if _are_written_together(need, sibling)]
     # A write of a later partition concerns later partitions, which count first.
     try:
         reached = [_is_among_newest(together, end, view) for end in (0, -1)]
@@ -148,10 +148,10 @@ class _FirstWrite(NamedTuple):
     before: None = None
 
 
-def _are_written_together(need: UpstreamNeed, other: UpstreamNeed) -> bool:
+def _are_written_together(need: UpstreamNeed, sibling: UpstreamNeed) -> bool:
     """Return whether one function writes both assets, so that one run does."""
     producer_id = need.asset.producer_id
-    return other is need or (producer_id is not None and producer_id == other.asset.producer_id)
+    return sibling is need or (producer_id is not None and producer_id == sibling.asset.producer_id)
 
 
 def _is_among_newest(together: Sequence[UpstreamNeed], end: int, view: _View) -> bool:
