@@ -29,9 +29,12 @@ demo: $(STAMP) ## backfill the flights of 2013 and show the pages (ONCE=1: end a
 up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 	$(BIN)/slicewise up
 
+# A test of 20 minutes hangs: the stacks of its process are printed, and the tests have failed.
+HANGS := -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true --max-worker-restart 0
+
 # Three processes on two cores: tests of faults and Spark wait much of the time.
 test: $(DEV_STAMP) chromium jdbc prometheus ## all tests, on real servers and a real browser (ARGS="-k …" for some)
-	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadscope $(HANGS) $(ARGS)
 
 # LONG_RUN_SECONDS, 600 unless told: how long the run lasts in which PostgreSQL is restarted.
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
