@@ -62,6 +62,8 @@ class StopSignal:
         self._main_thread = threading.get_ident()
         self._is_raising = True
         try:
+            if self._is_due:  # asked before the block
+                self._raise_in(None)
             yield
         finally:
             self._is_raising = False

@@ -49,10 +49,12 @@ def needed_by_the_tear_down():
 
 for _ in range({rounds}):
     stop = StopSignal(lambda: None)
-    threading.Timer(random.uniform(0.001, 0.005), os.kill, (os.getpid(), signal.SIGTERM)).start()
+    asking = threading.Timer(random.uniform(0.001, 0.005), os.kill, (os.getpid(), signal.SIGTERM))
     began = time.monotonic()
     try:
         with stop.raising():
+            with stop.held():
+                asking.start()
             {work}()
     except RunStopped:
         pass
