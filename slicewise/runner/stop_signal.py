@@ -34,7 +34,7 @@ _WAITS = frozenset(
     )
 )
 # Some calls of gRPC wait in C code, which takes no lock: after this time the exception comes there.
-_PATIENCE_SECONDS = 3.0
+_PATIENCE_SECONDS = 1.5
 _REPEATED_SECONDS = 0.002
 
 
@@ -94,7 +94,8 @@ class StopSignal:
     def _raise_in(self, frame: FrameType | None) -> None:
         if not self._is_raising or self._holds:
             return
-        if _may_hold_lock(frame) and time.monotonic() < self._raised_by:
+        is_over = time.monotonic() >= self._raised_by
+        if _may_be_dropped(frame) or (_may_hold_lock(frame) and not is_over):
             if not self._is_repeating:
                 self._is_repeating = True
                 _thread.start_new_thread(self._repeat, ())
@@ -108,7 +109,17 @@ class StopSignal:
             time.sleep(_REPEATED_SECONDS)
             if not (self._is_due and self._is_raising):
                 return
-            signal.pthread_kill(self._main_thread, signal.SIGTERM)
+            # A handler of the function is called for the signals of others alone.
+            if signal.getsignal(signal.SIGTERM) == self._handle:
+                signal.pthread_kill(self._main_thread, signal.SIGTERM)
+
+
+def _may_be_dropped(frame: FrameType | None) -> bool:
+    """Return whether Python prints an exception of the frame, and goes on."""
+    return any(
+        caller.f_code.co_name == "__del__" or caller.f_code in (_hold.__code__, _let_go.__code__)
+        for caller, _ in (() if frame is None else walk_stack(frame))
+    )
 
 
 def _may_hold_lock(frame: FrameType | None) -> bool:
@@ -121,13 +132,13 @@ def _may_hold_lock(frame: FrameType | None) -> bool:
     """
     if frame is None or frame.f_code in _WAITS:
         return False
-    if frame.f_code.co_name in _LOCKING_NAMES:
+    if frame.f_code.co_name in _LOCKING_NAMES or _module(frame) == "importlib._bootstrap":
         return True
-    return any(_package(caller) == "grpc" for caller, _ in walk_stack(frame))
+    return any(_module(caller).startswith("grpc.") for caller, _ in walk_stack(frame))
 
 
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
 
 
 def end_stopped() -> NoReturn:

@@ -34,12 +34,30 @@ def wait():
     event.wait(600)
 
 def join():
-    threading.Thread(target=event.wait, args=(600,), daemon=True).start()
-    threading.enumerate()[-1].join()
+    thread = threading.Thread(target=event.wait, args=(600,), daemon=True)
+    with stop.held():
+        thread.start()
+    thread.join()
 
 def compute():
     while True:
         sum(range(10))
+
+def fork():
+    while True:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+
+class Slow:
+    def __del__(self):
+        time.sleep(0.003)
+
+def collect():
+    while True:
+        Slow()
+        time.sleep(0.003)
 
 def needed_by_the_tear_down():
     with condition:
@@ -67,7 +85,10 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("work", ["take_and_let_go", "log", "put", "wait", "join", "compute"])
+WORK = ["take_and_let_go", "log", "put", "wait", "join", "compute", "fork", "collect"]
+
+
+@pytest.mark.parametrize("work", WORK)
 def test_a_run_is_stopped_with_no_lock_held(work: str) -> None:
     script = textwrap.dedent(_STOPPED_AGAIN_AND_AGAIN).replace("{work}", work)
     ended = subprocess.run(
@@ -75,3 +96,36 @@ def test_a_run_is_stopped_with_no_lock_held(work: str) -> None:
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert ended.stdout == "right\n", ended.stderr
+
+
+_WITH_A_HANDLER_OF_ITS_OWN = """
+import os, signal, time
+from slicewise.runner.stop_signal import StopSignal
+from slicewise.running.steps import RunStopped
+
+stop, heard = StopSignal(lambda: None), []
+
+class Slow:
+    def __enter__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+        time.sleep(0.2)
+
+    def __exit__(self, *_):
+        pass
+
+try:
+    with stop.raising():
+        with Slow():
+            print(len(heard))
+except RunStopped:
+    print("stopped")
+"""
+
+
+def test_a_handler_of_the_function_hears_no_repeated_request() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _WITH_A_HANDLER_OF_ITS_OWN],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ended.stdout == "0\nstopped\n", ended.stderr
