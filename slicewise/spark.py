@@ -124,6 +124,20 @@ def close_session(session: "SparkSession | ClassicSession") -> None:
     session.stop()
 
 
+def renew_connection(session: "SparkSession | ClassicSession") -> None:
+    """Have a session of this process use another channel to its Spark Connect server.
+
+    An exception that a signal raises inside gRPC may leave the channel with a lock held, or without
+    the thread that receives responses: each further call would wait for ever. pyspark 4.3 has no
+    public function for this.
+    """
+    client: Any = getattr(session, "_client", None)
+    if client is not None:  # an application of its own has no channel
+        channel = client._builder.toChannel()
+        client._channel, client._stub = channel, type(client._stub)(channel)
+        client._artifact_manager._stub = client._stub
+
+
 def interrupt_work(session: "SparkSession | ClassicSession") -> None:
     """Interrupt all work of a session of this process, which stays open."""
     session.interruptAll()

@@ -70,6 +70,8 @@ class StepsOfRun:
             return
         # What the tear-down does on Spark is not to be interrupted.
         self._is_interrupted.wait(_INTERRUPT_SECONDS)
+        if self._session.opened is not None:
+            spark.renew_connection(self._session.opened)
         # In a thread of its own: the answer to a call of the JVM that was cut short would be taken
         # for the answer to the next call of the same thread.
         thread = threading.Thread(target=call, name="teardown")
@@ -86,6 +88,7 @@ class StepsOfRun:
         """Stop the work of the function, in all threads, on Spark."""
         try:
             if self._session.opened is not None:
+                spark.renew_connection(self._session.opened)
                 spark.interrupt_work(self._session.opened)
         except Exception as error:  # the worker stops the work too
             _logger.warning("work on Spark not interrupted: %s", one_line(error))

@@ -359,6 +359,30 @@ def test_a_tear_down_after_a_stop_has_the_runs_own_session(spark_runs: Runs) -> 
     assert time.monotonic() - began < 300
 
 
+def test_a_tear_down_after_a_stop_needs_no_channel_that_the_function_has_used(
+    spark_runs: Runs,
+) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/flights")
+        def flights(spark, names):
+            # A channel may be of no use after an exception inside of gRPC.
+            spark.client._channel.close()
+            print("at work", flush=True)
+            time.sleep(600)
+
+        @flights.setup
+        def names(spark):
+            spark.range(3).createOrReplaceTempView("airports")
+            return "airports"
+
+        @flights.teardown
+        def close(spark, names, context):
+            print(spark.table(names).count(), context["outcome"])
+    """)
+    outcome = run_steps(spark_runs, "flights", outcome="canceled", stop_at="at work")
+    assert outcome.log.splitlines()[-1] == "3 canceled"
+
+
 def test_a_submitted_run_is_stopped_and_torn_down(submitted_runs: Runs) -> None:
     submitted_runs.define("""
         @asset(uri=f"{LAKE}/flights", engine="submit")
