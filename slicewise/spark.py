@@ -138,9 +138,11 @@ def renew_connection(session: "SparkSession | ClassicSession") -> None:
         client._artifact_manager._stub = client._stub
 
 
-def interrupt_work(session: "SparkSession | ClassicSession") -> None:
-    """Interrupt all work of a session of this process, which stays open."""
-    session.interruptAll()
+def interrupt_work(session: "SparkSession | ClassicSession") -> bool:
+    """Interrupt all work of a session of this process, which stays open; return whether there was
+    some.
+    """
+    return bool(session.interruptAll())
 
 
 def interrupt(remote: str, session_id: str) -> None:

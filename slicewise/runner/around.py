@@ -21,6 +21,8 @@ from slicewise.texts.tracebacks import one_line, user_traceback
 # The JVM passes the output of an application on, and may be a moment behind.
 _OUTPUT_PAUSE_SECONDS = 0.1
 _INTERRUPT_SECONDS = 5.0
+# An operation that a call has just sent is not among those that Spark interrupts.
+_LATE_WORK_SECONDS = 0.3
 
 _logger = logging.getLogger("slicewise")
 
@@ -32,6 +34,7 @@ class StepsOfRun:
         self._worker, self._session, self._root = worker, session, root
         self._stop = StopSignal(self._interrupt_spark)
         self._is_interrupted = threading.Event()
+        self._has_interrupted = False
         self._steps: RunSteps | None = None
         self._reports_steps = False
         # The step that was reported as begun and not as ended.
@@ -69,9 +72,8 @@ class StepsOfRun:
             call()
             return
         # What the tear-down does on Spark is not to be interrupted.
-        self._is_interrupted.wait(_INTERRUPT_SECONDS)
-        if self._session.opened is not None:
-            spark.renew_connection(self._session.opened)
+        if self._is_interrupted.wait(_INTERRUPT_SECONDS):
+            self._interrupt_late_work()
         # In a thread of its own: the answer to a call of the JVM that was cut short would be taken
         # for the answer to the next call of the same thread.
         thread = threading.Thread(target=call, name="teardown")
@@ -90,10 +92,24 @@ class StepsOfRun:
             if self._session.opened is not None:
                 spark.renew_connection(self._session.opened)
                 spark.interrupt_work(self._session.opened)
+                self._has_interrupted = True
         except Exception as error:  # the worker stops the work too
             _logger.warning("work on Spark not interrupted: %s", one_line(error))
         finally:
             self._is_interrupted.set()
+
+    def _interrupt_late_work(self) -> None:
+        """Stop work of the function that Spark began while the first interrupt came."""
+        session = self._session.opened
+        if session is None or not self._has_interrupted:
+            return
+        until = time.monotonic() + _LATE_WORK_SECONDS
+        try:
+            spark.renew_connection(session)
+            while spark.interrupt_work(session) or time.monotonic() < until:
+                time.sleep(_LATE_WORK_SECONDS / 3)
+        except Exception as error:  # the worker stops the work too
+            _logger.warning("late work on Spark not interrupted: %s", one_line(error))
 
     def _report(self, step: str, state: str, error: BaseException | None) -> str | None:
         """Report a step to the worker; the request to stop the run waits until that is done."""
