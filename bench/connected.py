@@ -137,7 +137,8 @@ def _receiver(received: set[str]) -> Iterator[str]:
         open_connections = asyncio.all_tasks(loop)
         for connection in open_connections:
             connection.cancel()
-        loop.run_until_complete(asyncio.gather(*open_connections, return_exceptions=True))
+        if open_connections:
+            loop.run_until_complete(asyncio.wait(open_connections))
         loop.close()
 
 
