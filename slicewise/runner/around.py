@@ -22,7 +22,7 @@ from slicewise.texts.tracebacks import one_line, user_traceback
 _OUTPUT_PAUSE_SECONDS = 0.1
 _INTERRUPT_SECONDS = 5.0
 # An operation that a call has just sent is not among those that Spark interrupts.
-_LATE_WORK_SECONDS = 0.3
+_LATE_WORK_SECONDS, _MOST_LATE_WORK_SECONDS = 0.3, 1.5
 
 _logger = logging.getLogger("slicewise")
 
@@ -103,10 +103,14 @@ class StepsOfRun:
         session = self._session.opened
         if session is None or not self._has_interrupted:
             return
-        until = time.monotonic() + _LATE_WORK_SECONDS
+        began = time.monotonic()
         try:
             spark.renew_connection(session)
-            while spark.interrupt_work(session) or time.monotonic() < until:
+            while True:
+                had_work, seconds = spark.interrupt_work(session), time.monotonic() - began
+                # Another thread of the function may go on and on.
+                if seconds > (_MOST_LATE_WORK_SECONDS if had_work else _LATE_WORK_SECONDS):
+                    break
                 time.sleep(_LATE_WORK_SECONDS / 3)
         except Exception as error:  # the worker stops the work too
             _logger.warning("late work on Spark not interrupted: %s", one_line(error))

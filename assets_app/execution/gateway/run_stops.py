@@ -13,6 +13,8 @@ CANCELED, TIMED_OUT, STOPPED = "canceled", "timed_out", "stopped"
 
 # Half of the shortest time that a worker has between SIGTERM and SIGKILL.
 _WORKER_ENDS_SECONDS = 5.0
+# A busy system may give the signal to another thread than the main one, which then sleeps on.
+_REPEATED_AFTER_SECONDS = (1.0, 2.0, 4.0)
 
 
 class RunStop:
@@ -27,6 +29,8 @@ class RunStop:
         self._tears_down = version.spec.teardown is not None
         self._until = math.inf
         self._seconds = 0.0
+        self._asked_at = 0.0
+        self._repeats: list[float] = []
         self.outcome: str | None = None
         """The outcome for which the runner was asked to end."""
         self.is_late = False
@@ -41,6 +45,8 @@ class RunStop:
         if self.outcome is None:
             self.outcome = outcome
             self._process.stop()
+            self._asked_at = time.monotonic()
+            self._repeats = list(_REPEATED_AFTER_SECONDS)
 
     def expect_end(self, seconds: float | None = None) -> None:
         """Limit the time that the runner has from now on, if it has a tear-down."""
@@ -51,10 +57,14 @@ class RunStop:
             self._until, self._seconds = until, allowed
 
     def enforce(self) -> None:
-        """Kill a runner that has not ended in time."""
-        if time.monotonic() > self._until:
+        """Kill a runner that has not ended in time; ask a runner again that may not have heard."""
+        now = time.monotonic()
+        if now > self._until:
             self.is_late = True
             self._process.kill()
+        elif self._repeats and now > self._asked_at + self._repeats[0]:
+            del self._repeats[0]
+            self._process.stop()
 
     @property
     def late_sentence(self) -> str:
