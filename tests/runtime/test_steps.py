@@ -336,16 +336,7 @@ def test_a_stop_that_meets_a_report_leaves_no_step_open(runs: Runs, met: str) ->
     assert followed.messages[-1]["signal"] == 15
 
 
-def test_a_tear_down_after_a_stop_has_the_runs_own_session(spark_runs: Runs) -> None:
-    spark_runs.define("""
-        from pyspark.sql import functions as F
-
-        @asset(uri=f"{LAKE}/flights")
-        def flights(spark, names):
-            print("at work", flush=True)
-            slow = F.udf(lambda value: time.sleep(600))
-            spark.range(1).select(slow("id")).collect()
-
+STEPS_WITH_A_VIEW = """
         @flights.setup
         def names(spark):
             spark.range(3).createOrReplaceTempView("airports")
@@ -354,7 +345,22 @@ def test_a_tear_down_after_a_stop_has_the_runs_own_session(spark_runs: Runs) -> 
         @flights.teardown
         def close(spark, names, context):
             print(spark.table(names).count(), context["outcome"])
-    """)
+"""
+
+
+def test_a_tear_down_after_a_stop_has_the_runs_own_session(spark_runs: Runs) -> None:
+    spark_runs.define(
+        """
+        from pyspark.sql import functions as F
+
+        @asset(uri=f"{LAKE}/flights")
+        def flights(spark, names):
+            print("at work", flush=True)
+            slow = F.udf(lambda value: time.sleep(600))
+            spark.range(1).select(slow("id")).collect()
+    """
+        + STEPS_WITH_A_VIEW
+    )
     began = time.monotonic()
     outcome = run_steps(spark_runs, "flights", outcome="canceled", stop_at="at work")
     assert outcome.log.splitlines()[-1] == "3 canceled"
@@ -365,23 +371,17 @@ def test_a_tear_down_after_a_stop_has_the_runs_own_session(spark_runs: Runs) -> 
 def test_a_tear_down_after_a_stop_needs_no_channel_that_the_function_has_used(
     spark_runs: Runs,
 ) -> None:
-    spark_runs.define("""
+    spark_runs.define(
+        """
         @asset(uri=f"{LAKE}/flights")
         def flights(spark, names):
             # A channel may be of no use after an exception inside of gRPC.
             spark.client._channel.close()
             print("at work", flush=True)
             time.sleep(600)
-
-        @flights.setup
-        def names(spark):
-            spark.range(3).createOrReplaceTempView("airports")
-            return "airports"
-
-        @flights.teardown
-        def close(spark, names, context):
-            print(spark.table(names).count(), context["outcome"])
-    """)
+    """
+        + STEPS_WITH_A_VIEW
+    )
     outcome = run_steps(spark_runs, "flights", outcome="canceled", stop_at="at work")
     assert outcome.log.splitlines()[-1] == "3 canceled"
 

@@ -29,8 +29,7 @@ class RunStop:
         self._tears_down = version.spec.teardown is not None
         self._until = math.inf
         self._seconds = 0.0
-        self._asked_at = 0.0
-        self._repeats: list[float] = []
+        self._repeats_at: list[float] = []
         self.outcome: str | None = None
         """The outcome for which the runner was asked to end."""
         self.is_late = False
@@ -45,8 +44,8 @@ class RunStop:
         if self.outcome is None:
             self.outcome = outcome
             self._process.stop()
-            self._asked_at = time.monotonic()
-            self._repeats = list(_REPEATED_AFTER_SECONDS)
+            asked_at = time.monotonic()
+            self._repeats_at = [asked_at + seconds for seconds in _REPEATED_AFTER_SECONDS]
 
     def expect_end(self, seconds: float | None = None) -> None:
         """Limit the time that the runner has from now on, if it has a tear-down."""
@@ -62,8 +61,8 @@ class RunStop:
         if now > self._until:
             self.is_late = True
             self._process.kill()
-        elif self._repeats and now > self._asked_at + self._repeats[0]:
-            del self._repeats[0]
+        elif self._repeats_at and now > self._repeats_at[0]:
+            del self._repeats_at[0]
             self._process.stop()
 
     @property
