@@ -11,29 +11,27 @@ from typing import NamedTuple
 
 from django.db import connection
 
-UNWRITTEN_STARTS = """
-SELECT started_at AS since FROM assets_app_runattempt AS attempt
+_WITHOUT_START = """
+FROM assets_app_runattempt AS attempt
 WHERE ended_at IS NULL AND NOT EXISTS (
     SELECT FROM lineage_lineageevent WHERE attempt_id = attempt.id AND NOT is_end
 )
 """
+UNWRITTEN_STARTS = f"SELECT started_at AS since {_WITHOUT_START}"
 """The beginnings of the attempts under way whose starts the sender is still to write."""
 _COUNTED = "SELECT count(*), min(since) FROM ({starts}) AS start"
 
 # Nobody waits here for an attempt that another transaction is about to end: that transaction writes
 # the start as well. An attempt that ends later finds the start.
-_STARTS = """
+_STARTS_OF = """
 INSERT INTO lineage_lineageevent (attempt_id, is_end, kind, at, is_open)
 SELECT id, false, 'START', started_at, true FROM (
-    SELECT id, started_at FROM assets_app_runattempt AS attempt
-    WHERE ended_at IS NULL AND NOT EXISTS (
-        SELECT FROM lineage_lineageevent WHERE attempt_id = attempt.id AND NOT is_end
-    )
-    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    SELECT id, started_at {without_start} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ) AS under_way
 ORDER BY id
 ON CONFLICT (attempt_id, is_end) DO NOTHING
 """
+_STARTS = _STARTS_OF.format(without_start=_WITHOUT_START)
 # Rows get their ids in this order, and are sent in the order of ids: no end before its start.
 _ENDS = """
 INSERT INTO lineage_lineageevent (attempt_id, is_end, kind, at, is_open)
