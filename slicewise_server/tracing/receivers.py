@@ -4,7 +4,7 @@ The times of a run before its attempt are on record, so that the tick and the di
 for traces: the worker of the attempt sends the spans of these times too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -16,7 +16,6 @@ from slicewise_server.tracing.exporting import Exporter, Span
 from slicewise_server.tracing.ids import RunTrace
 
 _ERROR_LENGTH = 1_000
-# The rows of a run have many columns, and each attempt is read once more when the attempt ends.
 _ENDED_COLUMNS = (
     "number", "engine", "outcome", "error", "started_at", "ended_at", "gateway__name",
     "run__created_at", "run__ended_at", "run__error", "run__partition_count", "run__queue",
@@ -84,53 +83,55 @@ def receive_phase(attempt: RunAttempt, phase: str, began: int, ended: int, **_: 
 
 def receive_ended(attempt: RunAttempt, **_: Any) -> None:
     """Send the span of an attempt and, if the run has ended with it, the span of the run."""
-    rows = RunAttempt.objects.select_related("run__asset", "run__tick", "gateway")
-    row = rows.only(*_ENDED_COLUMNS).get(pk=attempt.pk)
-    if row.ended_at is None:
+    # As plain values: each attempt is read here, and models would take longer than the query.
+    row = RunAttempt.objects.values(*_ENDED_COLUMNS).get(pk=attempt.pk)
+    if row["ended_at"] is None:
         return
-    run, trace = row.run, RunTrace.of(row.run)
-    gateway = {"slicewise.gateway": row.gateway.name} if row.gateway else {}
-    has_failed = row.outcome in (AttemptOutcome.FAILED, AttemptOutcome.LOST)
+    trace, number = RunTrace.of(attempt.run), row["number"]
+    gateway = {"slicewise.gateway": row["gateway__name"]} if row["gateway__name"] else {}
+    has_failed = row["outcome"] in (AttemptOutcome.FAILED, AttemptOutcome.LOST)
     exporter().export(
         Span(
-            name=f"attempt {row.number}",
+            name=f"attempt {number}",
             trace_id=trace.trace_id,
-            span_id=trace.attempt(row.number),
+            span_id=trace.attempt(number),
             parent_id=trace.root,
-            began=_nanoseconds(row.started_at),
-            ended=_nanoseconds(row.ended_at),
+            began=_nanoseconds(row["started_at"]),
+            ended=_nanoseconds(row["ended_at"]),
             attributes={
-                "slicewise.run": run.pk,
-                "slicewise.attempt": row.number,
-                "slicewise.outcome": row.outcome,
-                "slicewise.engine": row.engine,
+                "slicewise.run": attempt.run_id,
+                "slicewise.attempt": number,
+                "slicewise.outcome": row["outcome"],
+                "slicewise.engine": row["engine"],
                 **gateway,
             },
-            error=_shown(row.error) or row.outcome if has_failed else "",
+            error=_shown(row["error"]) or row["outcome"] if has_failed else "",
         )
     )
-    if run.state in TERMINAL_STATES and run.ended_at is not None:
-        exporter().export(_root(run, trace, run.ended_at))
+    if row["run__state"] in TERMINAL_STATES and row["run__ended_at"] is not None:
+        exporter().export(_root(attempt.run_id, trace, row))
 
 
-def _root(run: Run, trace: RunTrace, ended_at: datetime) -> Span:
+def _root(run_id: int, trace: RunTrace, row: Mapping[str, Any]) -> Span:
+    """Return the span of an ended run; ``row`` has `_ENDED_COLUMNS`."""
+    state = row["run__state"]
     return Span(
-        name=f"run {run.asset.name}",
+        name=f"run {row['run__asset__name']}",
         trace_id=trace.trace_id,
         span_id=trace.root,
         parent_id=None,
-        began=_nanoseconds(run.tick.at if run.tick else run.created_at),
-        ended=_nanoseconds(ended_at),
+        began=_nanoseconds(row["run__tick__at"] or row["run__created_at"]),
+        ended=_nanoseconds(row["run__ended_at"]),
         attributes={
-            "slicewise.run": run.pk,
-            "slicewise.asset": run.asset.name,
-            "slicewise.state": run.state,
-            "slicewise.trigger": run.trigger,
-            "slicewise.queue": run.queue,
-            "slicewise.selection": run.selection[:200],
-            "slicewise.partitions": run.partition_count,
+            "slicewise.run": run_id,
+            "slicewise.asset": row["run__asset__name"],
+            "slicewise.state": state,
+            "slicewise.trigger": row["run__trigger"],
+            "slicewise.queue": row["run__queue"],
+            "slicewise.selection": row["run__selection"][:200],
+            "slicewise.partitions": row["run__partition_count"],
         },
-        error=(_shown(run.error) or run.state) if run.state == RunState.FAILED else "",
+        error=(_shown(row["run__error"]) or state) if state == RunState.FAILED else "",
     )
 
 
