@@ -72,6 +72,7 @@ class RunSteps:
             return None
         self._close()
         outcome = self._report(TEARDOWN, RUNNING, None) or outcome
+        error = error if outcome == "failed" else None
         context = extended(self._context, outcome=outcome, error=error)
         try:
             self._call(teardown, context, self._set_up)

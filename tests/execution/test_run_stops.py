@@ -9,28 +9,56 @@ from assets_app.execution.gateway import run_stops
 from assets_app.execution.gateway.run_stops import CANCELED, RunStop
 
 
-def test_a_runner_is_asked_again_and_killed_when_its_time_is_over(
-    monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
+class AskedProcess:
+    """A process that counts requests and kills, with a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.calls = 1_000.0, list[str]()
+        monkeypatch.setattr(run_stops, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.stop = lambda: self.calls.append("stop")
+        self.kill = lambda: self.calls.append("kill")
+
+    def run_stop(self) -> RunStop:
+        """Return the end of this process, whose run has a tear-down."""
+        process: Any = self
+        version: Any = SimpleNamespace(spec=SimpleNamespace(teardown="close"))
+        return RunStop(process, version)
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch, settings: Any) -> AskedProcess:
     settings.TEARDOWN_SECONDS = 60.0
-    now, calls = [1_000.0], []
-    monkeypatch.setattr(run_stops, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    process: Any = SimpleNamespace(
-        stop=lambda: calls.append("stop"), kill=lambda: calls.append("kill")
-    )
-    version: Any = SimpleNamespace(spec=SimpleNamespace(teardown="close"))
-    stop = RunStop(process, version)
+    return AskedProcess(monkeypatch)
+
+
+def test_a_runner_is_asked_again_and_killed_when_its_time_is_over(process: AskedProcess) -> None:
+    stop = process.run_stop()
     stop.enforce()
-    assert not calls
+    assert not process.calls
     stop.end(CANCELED)
     asked = []
     for second in range(62):
-        now[0] = 1_000.5 + second
-        before = len(calls)
+        process.now = 1_000.5 + second
+        before = len(process.calls)
         stop.end(CANCELED)
         stop.enforce()
-        asked += [(second, call) for call in calls[before:]]
+        asked += [(second, call) for call in process.calls[before:]]
     assert asked[:3] == [(1, "stop"), (2, "stop"), (4, "stop")]
     assert {call for _, call in asked[3:]} == {"kill"}
     assert asked[3][0] == 60
     assert stop.is_late
+
+
+def test_a_runner_that_has_heard_is_asked_no_more(process: AskedProcess) -> None:
+    stop = process.run_stop()
+    stop.end(CANCELED)
+    process.now += 1.5
+    stop.enforce()
+    stop.note_answer()
+    process.now += 50.0
+    stop.end(CANCELED)
+    stop.enforce()
+    assert process.calls == ["stop", "stop"]
+    process.now += 10.0
+    stop.enforce()
+    assert process.calls[2:] == ["kill"]

@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from accounts_app.models import User
 from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt.outputs import Output
 from assets_app.execution.attempt.steps import StepReports, settle_steps
 from assets_app.execution.gateway import recovery, run_stops
 from assets_app.models import (
@@ -228,6 +229,50 @@ def test_a_run_over_time_says_so_whatever_its_code_says_then(run: Run, worker: W
     )  # fmt: skip
     assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "timed_out")
     assert run.error == "The run exceeded its timeout of 0.01 s and was stopped."
+
+
+def test_a_run_that_has_failed_before_its_time_is_over_has_failed(run: Run, worker: Worker) -> None:
+    change_options(timeout=0.01)
+    runner = follow(
+        run, worker, *done("setup"), step("function", "running"),
+        step("function", "failed", "no"), BY_CODE, lambda: time.sleep(0.02), {"type": "idle"},
+        *done("teardown"), TERMINATED,
+    )  # fmt: skip
+    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "failed")
+    assert run.error == "no"
+
+
+@pytest.mark.parametrize(
+    ("message", "told"), [({"type": "finished"}, "succeeded"), ({"type": "idle"}, "timed_out")]
+)
+def test_a_run_that_is_asked_to_end_as_it_finishes_has_succeeded(
+    run: Run, worker: Worker, monkeypatch: pytest.MonkeyPatch, message: Message, told: str
+) -> None:
+    monkeypatch.setattr(Output, "refuse_incomplete", lambda output: None)
+    change_options(timeout=0.01)
+    runner = follow(
+        run, worker, *done("setup", "function"), lambda: time.sleep(0.02), {"type": "idle"},
+        message, *done("teardown"), TERMINATED,
+    )  # fmt: skip
+    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, told)
+
+
+def test_a_run_that_is_canceled_as_it_finishes_is_canceled(
+    run: Run, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Output, "refuse_incomplete", lambda output: None)
+
+    def cancel() -> None:
+        assert worker.watched is not None
+        Run.objects.update(state=RunState.CANCELING)
+        worker.watched.cancel_requested.set()
+
+    runner = follow(
+        run, worker, *done("setup", "function"), {"type": "finished"}, cancel, {"type": "idle"},
+        *done("teardown"), TERMINATED,
+    )  # fmt: skip
+    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "canceled")
+    assert Run.objects.get().state == RunState.CANCELED
 
 
 def test_a_tear_down_that_does_not_end_is_killed_and_fails_nothing(

@@ -13,7 +13,8 @@ CANCELED, TIMED_OUT, STOPPED = "canceled", "timed_out", "stopped"
 
 # Half of the shortest time that a worker has between SIGTERM and SIGKILL.
 _WORKER_ENDS_SECONDS = 5.0
-# A busy system may give the signal to another thread than the main one, which then sleeps on.
+# Python handles a signal between two steps of the main thread, or when the signal ends a wait. A
+# signal that comes as the wait begins, or to another thread, is not handled until the wait is over.
 _REPEATED_AFTER_SECONDS = (1.0, 2.0, 4.0)
 
 
@@ -54,6 +55,13 @@ class RunStop:
         until = time.monotonic() + allowed
         if self._tears_down and until < self._until:
             self._until, self._seconds = until, allowed
+
+    def note_answer(self) -> None:
+        """Ask the runner no more: it has shown that the function is at its end.
+
+        A handler of the function's own would take each further request for another one.
+        """
+        self._repeats_at.clear()
 
     def enforce(self) -> None:
         """Kill a runner that has not ended in time; ask a runner again that may not have heard."""

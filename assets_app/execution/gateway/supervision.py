@@ -289,15 +289,11 @@ class _Supervision:
                 self._take_output(message)
             case "step":
                 self._take_step(message)
-            case "failed" if not self.is_spoiled and self.stop.outcome is None:
-                self.stop.expect_end()
-                self.failure = Failure(
-                    error=message["error"],
-                    traceback=message["traceback"],
-                    kind=FailureKind(message["kind"]),
-                )
+            case "failed":
+                self._take_failure(message)
             case "finished":
                 self.finished = True
+                self.stop.note_answer()
                 self.stop.expect_end()
                 self._take(self.output.refuse_incomplete)
             case "exited":
@@ -321,8 +317,35 @@ class _Supervision:
         else:
             self.log.end_step()
         if is_beginning and step == StepKind.TEARDOWN:
+            self.stop.note_answer()
             self.stop.expect_end()
-        self.process.answer({"type": "answer", "outcome": self.stop.outcome})
+        elif message["state"] in (StepState.FAILED, StepState.STOPPED):
+            self.stop.note_answer()
+        self.process.answer({"type": "answer", "outcome": self._outcome_to_tell()})
+
+    def _take_failure(self, message: dict[str, Any]) -> None:
+        self.stop.note_answer()
+        if self.is_spoiled or self.stop.outcome is not None:
+            return
+        self.stop.expect_end()
+        self.failure = Failure(
+            error=message["error"],
+            traceback=message["traceback"],
+            kind=FailureKind(message["kind"]),
+        )
+
+    def _outcome_to_tell(self) -> str | None:
+        """Return the outcome of the run for its tear-down; None if the runner knows better.
+
+        The request to end may come after the end: unless a person cancels the run, the end counts.
+        """
+        asked = self.stop.outcome
+        if asked in (TIMED_OUT, STOPPED):
+            if self.failure is not None:
+                return "failed"
+            if self.finished:
+                return "succeeded"
+        return asked
 
     def _settle_steps(self) -> None:
         if self.steps.names and not self.watched.lease_lost.is_set():
