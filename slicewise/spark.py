@@ -87,8 +87,10 @@ def open_session(
             _set_conf(session, name, value)
     except BaseException as error:
         # No other code can close the session, and pyspark would go on using it for later ones. The
-        # session does not wait a second time for a server that is gone.
-        session.release_session_on_close = not is_platform_failure(error)
+        # session does not wait a second time for a server that is gone, nor on a channel that a
+        # stop of the run has cut short; the worker closes the session of a stopped run.
+        is_of_use = isinstance(error, Exception) and not is_platform_failure(error)
+        session.release_session_on_close = is_of_use
         close_session(session)
         raise
     return session

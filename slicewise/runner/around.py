@@ -4,8 +4,8 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from slicewise.texts.tracebacks import one_line, user_traceback
 
 # The JVM passes the output of an application on, and may be a moment behind.
 _OUTPUT_PAUSE_SECONDS = 0.1
-_INTERRUPT_SECONDS = 5.0
+# A worker that ends gives five seconds, and a tear-down may need no Spark.
+_INTERRUPT_SECONDS = 3.0
 # An operation that a call has just sent is not among those that Spark interrupts.
 _LATE_WORK_SECONDS, _MOST_LATE_WORK_SECONDS = 0.3, 1.5
 
@@ -35,6 +36,8 @@ class StepsOfRun:
         self._stop = StopSignal(self._interrupt_spark)
         self._is_interrupted = threading.Event()
         self._has_interrupted = False
+        # Whether work on Spark is that of a tear-down which no stop has brought about.
+        self._tears_down = False
         self._steps: RunSteps | None = None
         self._reports_steps = False
         # The step that was reported as begun and not as ended.
@@ -65,20 +68,33 @@ class StepsOfRun:
         steps = self._steps
         if steps is None:
             return
-        outcome = "stopped" if self.is_stopped else "succeeded" if error is None else "failed"
-        sentence = None if error is None or self.is_stopped else one_line(error)
+        self._tears_down = not self.is_stopped
+        # Read once more: a stop that came before the line above may interrupt work on Spark.
+        is_stopped = self.is_stopped
+        outcome = "stopped" if is_stopped else "succeeded" if error is None else "failed"
+        sentence = None if error is None else one_line(error)
         call = partial(self._tear_down, steps, outcome, sentence)
-        if not self.is_stopped:
+        if not is_stopped:
             call()
             return
-        # What the tear-down does on Spark is not to be interrupted.
-        if self._is_interrupted.wait(_INTERRUPT_SECONDS):
-            self._interrupt_late_work()
         # In a thread of its own: the answer to a call of the JVM that was cut short would be taken
         # for the answer to the next call of the same thread.
-        thread = threading.Thread(target=call, name="teardown")
-        thread.start()
-        thread.join()
+        thread = threading.Thread(target=self._tear_down_after_stop, args=(call,), name="teardown")
+        try:
+            thread.start()
+        except RuntimeError:  # the run may have no further thread
+            call()
+        else:
+            thread.join()
+
+    def _tear_down_after_stop(self, call: Callable[[], None]) -> None:
+        """Call the tear-down once the work of the function on Spark is interrupted."""
+        if self._is_interrupted.wait(_INTERRUPT_SECONDS) and self._has_interrupted:
+            late = threading.Thread(target=self._interrupt_late_work, name="interrupt", daemon=True)
+            with suppress(RuntimeError):  # the run may have no further thread
+                late.start()
+                late.join(_MOST_LATE_WORK_SECONDS)
+        call()
 
     def _tear_down(self, steps: RunSteps, outcome: str, error: str | None) -> None:
         try:
@@ -88,10 +104,12 @@ class StepsOfRun:
 
     def _interrupt_spark(self) -> None:
         """Stop the work of the function, in all threads, on Spark."""
+        session = self._session.opened
         try:
-            if self._session.opened is not None:
-                spark.renew_connection(self._session.opened)
-                spark.interrupt_work(self._session.opened)
+            # What a tear-down does on Spark is not to be interrupted.
+            if session is not None and not self._tears_down:
+                self._renew_connection()
+                spark.interrupt_work(session)
                 self._has_interrupted = True
         except Exception as error:  # the worker stops the work too
             _logger.warning("work on Spark not interrupted: %s", one_line(error))
@@ -101,11 +119,11 @@ class StepsOfRun:
     def _interrupt_late_work(self) -> None:
         """Stop work of the function that Spark began while the first interrupt came."""
         session = self._session.opened
-        if session is None or not self._has_interrupted:
+        if session is None:
             return
         began = time.monotonic()
         try:
-            spark.renew_connection(session)
+            self._renew_connection()
             while True:
                 had_work, seconds = spark.interrupt_work(session), time.monotonic() - began
                 # Another thread of the function may go on and on.
@@ -114,6 +132,13 @@ class StepsOfRun:
                 time.sleep(_LATE_WORK_SECONDS / 3)
         except Exception as error:  # the worker stops the work too
             _logger.warning("late work on Spark not interrupted: %s", one_line(error))
+
+    def _renew_connection(self) -> None:
+        try:
+            if self._session.opened is not None:
+                spark.renew_connection(self._session.opened)
+        except Exception as error:  # another version of pyspark; most channels are of use
+            _logger.warning("connection to Spark not renewed: %s", one_line(error))
 
     def _report(self, step: str, state: str, error: BaseException | None) -> str | None:
         """Report a step to the worker; the request to stop the run waits until that is done."""

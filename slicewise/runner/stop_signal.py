@@ -10,11 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from traceback import walk_stack
 from types import FrameType
 from typing import NoReturn
 
+from slicewise.runner import unheard_signals
+from slicewise.runner.unheard_signals import repeated_until_heard
 from slicewise.running.steps import RunStopped
 
 # Functions that take a lock, or let a lock go, in any package.
@@ -38,13 +40,17 @@ _PATIENCE_SECONDS = 1.5
 _REPEATED_SECONDS = 0.002
 
 
+class _StoppedInEventLoop(RunStopped, KeyboardInterrupt):
+    """A stop in a task: an event loop of asyncio keeps other exceptions of tasks to itself."""
+
+
 class StopSignal:
     """SIGTERM in a runner: ends the process, raises an exception, or is only noted.
 
     Before `raising` the signal ends the process, since no step of the run has begun. Inside the
-    block the signal raises `RunStopped` in the main thread, as soon as that leaves no lock of a
-    library held. After the block the signal is noted. ``on_stop`` is called in a thread at the
-    first signal.
+    block the signal raises `RunStopped` in the main thread, as soon as the main thread is not about
+    to take or to let go of a lock, as far as the names of functions tell. After the block the
+    signal is noted. ``on_stop`` is called in a thread at the first signal.
     """
 
     def __init__(self, on_stop: Callable[[], None]) -> None:
@@ -64,7 +70,8 @@ class StopSignal:
         try:
             if self._is_due:  # asked before the block
                 self._raise_in(None)
-            yield
+            with repeated_until_heard(signal.SIGTERM, self._is_heard):
+                yield
         finally:
             self._is_raising = False
         if self.is_asked:
@@ -86,10 +93,16 @@ class StopSignal:
         if not self.is_asked:
             self.is_asked = self._is_due = True
             self._raised_by = time.monotonic() + _PATIENCE_SECONDS
-            # Not by `threading`: the main thread may hold one of its locks.
-            _thread.start_new_thread(self._on_stop, ())
+            _starts_thread(self._on_stop)
         if self._is_due:
             self._raise_in(frame)
+
+    def _is_heard(self) -> bool:
+        return self.is_asked or not self._is_raising or not self._is_handler()
+
+    def _is_handler(self) -> bool:
+        # A handler of the function is called for the signals of others alone.
+        return signal.getsignal(signal.SIGTERM) == self._handle
 
     def _raise_in(self, frame: FrameType | None) -> None:
         if not self._is_raising or self._holds:
@@ -97,11 +110,10 @@ class StopSignal:
         is_over = time.monotonic() >= self._raised_by
         if _may_be_dropped(frame) or (_may_hold_lock(frame) and not is_over):
             if not self._is_repeating:
-                self._is_repeating = True
-                _thread.start_new_thread(self._repeat, ())
+                self._is_repeating = _starts_thread(self._repeat)
             return
         self._is_due = False
-        raise RunStopped
+        raise _StoppedInEventLoop if _is_in_event_loop(frame) else RunStopped
 
     def _repeat(self) -> None:
         """Send the signal again until it has raised the exception."""
@@ -109,9 +121,17 @@ class StopSignal:
             time.sleep(_REPEATED_SECONDS)
             if not (self._is_due and self._is_raising):
                 return
-            # A handler of the function is called for the signals of others alone.
-            if signal.getsignal(signal.SIGTERM) == self._handle:
+            if self._is_handler():
                 signal.pthread_kill(self._main_thread, signal.SIGTERM)
+
+
+def _starts_thread(call: Callable[[], None]) -> bool:
+    """Call in a thread; return False if the run may have no further thread."""
+    # Not by `threading`: the main thread may hold one of its locks.
+    with suppress(RuntimeError):
+        _thread.start_new_thread(call, ())
+        return True
+    return False
 
 
 def _may_be_dropped(frame: FrameType | None) -> bool:
@@ -122,9 +142,17 @@ def _may_be_dropped(frame: FrameType | None) -> bool:
     )
 
 
+def _is_in_event_loop(frame: FrameType | None) -> bool:
+    """Return whether an event loop of asyncio calls a task or a callback."""
+    return any(
+        caller.f_code.co_name == "_run" and _module(caller) == "asyncio.events"
+        for caller, _ in (() if frame is None else walk_stack(frame))
+    )
+
+
 def _may_hold_lock(frame: FrameType | None) -> bool:
-    """Return whether an exception in a frame may leave a lock held for ever, or a channel of gRPC
-    in a wrong state.
+    """Return whether an exception in a frame may leave a lock held for ever, a channel of gRPC in
+    a wrong state, or an event loop with a task that never has its turn.
 
     Python handles signals also between the line that takes a lock, such as the one of
     `Condition.__enter__`, and the block that would let the lock go. All calls of a channel share
@@ -133,6 +161,8 @@ def _may_hold_lock(frame: FrameType | None) -> bool:
     if frame is None or frame.f_code in _WAITS:
         return False
     if frame.f_code.co_name in _LOCKING_NAMES or _module(frame) == "importlib._bootstrap":
+        return True
+    if frame.f_code.co_name == "_run_once" and _module(frame) == "asyncio.base_events":
         return True
     return any(_module(caller).startswith("grpc.") for caller, _ in walk_stack(frame))
 
@@ -164,4 +194,5 @@ def _let_go() -> None:
 
 def _forget() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    unheard_signals.forget()
     _let_go()

@@ -115,6 +115,7 @@ def launch(request: Message, worker: Channel) -> int:
     # The statuses by which the shell and the JVM report a process that was ended by a signal.
     number = -status if status < 0 else status - 128
     if number in set(signal.Signals):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     return status
 
@@ -246,7 +247,8 @@ def _wait_for_either(process: "subprocess.Popen[bytes]", driver: int) -> None:
     except ProcessLookupError:
         return  # the driver has ended
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        # A repeated request must not cut short what the JVM does at its end.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for descriptor in watched:
             os.close(descriptor)
 

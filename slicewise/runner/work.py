@@ -21,6 +21,7 @@ from slicewise.runner.stop_signal import end_stopped
 from slicewise.runner.validating import DatabaseClock, RunValidations
 from slicewise.runner.wire import Message
 from slicewise.running.invoke import Producer
+from slicewise.running.steps import RunStopped
 from slicewise.texts.spark_advice import engine_advice, write_cause
 from slicewise.texts.tracebacks import one_line, user_traceback
 from slicewise.validations import ValidationFailedError
@@ -46,10 +47,10 @@ def perform(request: Message, worker: Channel) -> int:
             code.enter_context(importable(root))
             session.prepare()
             _make(request, root, session, worker, steps)
-        except KeyboardInterrupt as interrupt:
-            steps.tear_down(interrupt)
-            raise
         except BaseException as raised:
+            if isinstance(raised, KeyboardInterrupt) and not isinstance(raised, RunStopped):
+                steps.tear_down(raised)
+                raise
             error = raised
             failure = _failure(error, root, request)
         is_stopped = steps.is_stopped

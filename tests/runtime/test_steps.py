@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ def run_steps(
         elif message["type"] == "ask":
             runner.answer({"type": "answer", "keys": [], "next": None})
         is_reached = stop_at is not None and stop_at in followed.log.rpartition("\n")[0]
-        # As a worker does, again after some time: another thread may have got the signal.
+        # As a worker does, again after some time: a signal that meets the begin of a wait is late.
         if is_reached and (asked_at == math.inf or time.monotonic() > asked_at + 2):
             asked_at = time.monotonic()
             runner.stop()
@@ -386,6 +385,28 @@ def test_a_tear_down_after_a_stop_needs_no_channel_that_the_function_has_used(
     assert outcome.log.splitlines()[-1] == "3 canceled"
 
 
+def test_a_stop_during_a_tear_down_interrupts_nothing(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        from pyspark.sql import functions as F
+
+        @asset(uri=f"{LAKE}/flights")
+        def flights(spark):
+            raise ValueError("fog")
+
+        @flights.teardown
+        def close(spark, context):
+            slow = F.udf(lambda value: time.sleep(8) or value)
+            # While Spark is at work.
+            threading.Timer(3, print, ["closing"], {"flush": True}).start()
+            print(spark.range(1).select(slow("id")).collect(), context["outcome"])
+    """)
+    outcome = run_steps(spark_runs, "flights", stop_at="closing")
+    assert "Row(" in outcome.log.splitlines()[-1]
+    assert outcome.log.splitlines()[-1].endswith("failed")
+    assert steps_of(outcome)[-1] == "teardown succeeded"
+    assert outcome.failure["error"] == "ValueError: fog"
+
+
 def test_a_thread_that_goes_on_keeps_no_tear_down_waiting(spark_runs: Runs) -> None:
     spark_runs.define("""
         from threading import Thread
@@ -436,7 +457,22 @@ def test_a_submitted_run_is_stopped_and_torn_down(submitted_runs: Runs) -> None:
     assert outcome.messages[-1]["signal"] == 15
 
 
-Forge = Callable[[], bytes]
+def test_a_call_of_the_jvm_keeps_no_tear_down_waiting(submitted_runs: Runs) -> None:
+    submitted_runs.define("""
+        @asset(uri=f"{LAKE}/flights", engine="submit")
+        def flights(spark):
+            print("at work", flush=True)
+            # Nothing interrupts such a call, as nothing does a change of a table's definition.
+            spark._jvm.java.lang.Thread.sleep(600_000)
+
+        @flights.teardown
+        def close(spark, context):
+            print(spark.range(3).count(), context["outcome"], flush=True)
+    """)
+    began = time.monotonic()
+    outcome = run_steps(submitted_runs, "flights", outcome="canceled", stop_at="at work")
+    assert "3 canceled" in outcome.log.splitlines()
+    assert time.monotonic() - began < 300
 
 
 def test_a_message_of_no_step_ends_the_run(runs: Runs) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 # The main thread of a run works, and gets the request again and again, each time in another run.
 _STOPPED_AGAIN_AND_AGAIN = """
-import logging, os, queue, random, signal, sys, threading, time
+import asyncio, logging, os, queue, random, signal, sys, threading, time
 from slicewise.runner.stop_signal import StopSignal
 from slicewise.running.steps import RunStopped
 
@@ -59,15 +59,40 @@ def collect():
         Slow()
         time.sleep(0.003)
 
+async def take_turns():
+    while True:
+        sum(range(10_000))
+        await asyncio.sleep(0)
+
+async def keep_errors():
+    while True:
+        await asyncio.gather(take_turns(), take_turns(), return_exceptions=True)
+
+async def wait_for_a_task():
+    await asyncio.wait([asyncio.create_task(asyncio.sleep(600))])
+
+def loop():
+    asyncio.run(keep_errors())
+
+def idle_loop():
+    asyncio.run(wait_for_a_task())
+
 def needed_by_the_tear_down():
     with condition:
         logger.warning("torn down")
     full.put(1)
     full.get()
 
+def ask():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+def ask_beside():
+    # As the kernel may do: the wait of the main thread goes on.
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
 for _ in range({rounds}):
     stop = StopSignal(lambda: None)
-    asking = threading.Timer(random.uniform(0.001, 0.005), os.kill, (os.getpid(), signal.SIGTERM))
+    asking = threading.Timer(random.uniform(0.001, 0.005), random.choice([ask, ask_beside]))
     began = time.monotonic()
     try:
         with stop.raising():
@@ -86,6 +111,7 @@ print("right")
 
 
 WORK = ["take_and_let_go", "log", "put", "wait", "join", "compute", "fork", "collect"]
+WORK += ["loop", "idle_loop"]
 
 
 @pytest.mark.parametrize("work", WORK)
