@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.outputs import Output
 from assets_app.execution.attempt.steps import StepReports, settle_steps
-from assets_app.execution.gateway import recovery, run_stops
+from assets_app.execution.gateway import recovery, run_stops, supervision
 from assets_app.models import (
     AttemptStep,
     FailureKind,
@@ -60,13 +61,19 @@ def done(*names: str) -> list[Message]:
     return [step(name, state) for name in names for state in ("running", "succeeded")]
 
 
+IDLE: Message = {"type": "idle"}
+AT_WORK: Script = [*done("setup"), step("function", "running")]
+FAILS: Script = [step("function", "failed", "no"), BY_CODE]
+FINISHES: Script = [step("function", "succeeded"), {"type": "finished"}]
+
+
 class Runner:
     """A runner that follows a script: it sends messages, and calls functions in between."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self.answers: list[Message] = []
-        self.is_asked = self.is_killed = False
+        self.requests, self.is_killed = 0, False
 
     def messages(self, timeout: float) -> Iterator[Message]:
         for action in self._script:
@@ -79,7 +86,7 @@ class Runner:
         self.answers.append(message)
 
     def stop(self) -> None:
-        self.is_asked = True
+        self.requests += 1
 
     def kill(self) -> None:
         self.is_killed = True
@@ -96,6 +103,46 @@ def follow(run: Run, worker: Worker, *script: Message | Callable[[], None]) -> R
 def steps_of(run: Run, number: int = 1) -> list[tuple[str, str, str]]:
     rows = AttemptStep.objects.filter(attempt__run=run, attempt__number=number)
     return list(rows.values_list("kind", "state", "error"))
+
+
+class Clock:
+    """The clock of the worker's deadlines, which a script puts forward."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._seconds = 0.0
+        for module in (supervision, run_stops):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._seconds))
+
+    def later(self, seconds: float) -> Callable[[], None]:
+        """Return an action that puts the clock forward."""
+
+        def put_forward() -> None:
+            self._seconds += seconds
+
+        return put_forward
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, run: Run) -> Clock:
+    change_options(timeout=60.0)
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def unchecked_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run finish without data."""
+    monkeypatch.setattr(Output, "refuse_incomplete", lambda output: None)
+
+
+def canceling(worker: Worker) -> Callable[[], None]:
+    """Return an action by which a person cancels the run."""
+
+    def cancel() -> None:
+        assert worker.watched is not None
+        Run.objects.update(state=RunState.CANCELING)
+        worker.watched.cancel_requested.set()
+
+    return cancel
 
 
 @pytest.fixture
@@ -195,30 +242,19 @@ def test_an_asset_without_them_has_no_steps(alice: User, root: Path, worker: Wor
 
 
 def test_a_canceled_run_is_asked_to_end_and_tears_down(run: Run, worker: Worker) -> None:
-    def cancel() -> None:
-        assert worker.watched is not None
-        Run.objects.update(state=RunState.CANCELING)
-        worker.watched.cancel_requested.set()
-
     runner = follow(
-        run, worker, *done("setup"), step("function", "running"), cancel, {"type": "idle"},
+        run, worker, *AT_WORK, canceling(worker), IDLE,
         step("function", "stopped"), BY_CODE, *done("teardown"), TERMINATED,
     )  # fmt: skip
-    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "canceled")
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (1, "canceled")
     assert Run.objects.get().state == RunState.CANCELED
     assert [state for _, state, _ in steps_of(run)] == ["succeeded", "stopped", "succeeded"]
 
 
 def test_a_canceled_run_without_tear_down_is_killed_at_once(run: Run, worker: Worker) -> None:
     change_options(teardown=None)
-
-    def cancel() -> None:
-        assert worker.watched is not None
-        Run.objects.update(state=RunState.CANCELING)
-        worker.watched.cancel_requested.set()
-
-    runner = follow(run, worker, step("setup", "running"), cancel, {"type": "idle"}, KILLED)
-    assert (runner.is_asked, runner.is_killed) == (False, True)
+    runner = follow(run, worker, step("setup", "running"), canceling(worker), IDLE, KILLED)
+    assert (runner.requests, runner.is_killed) == (0, True)
 
 
 def test_a_run_over_time_says_so_whatever_its_code_says_then(run: Run, worker: Worker) -> None:
@@ -227,52 +263,72 @@ def test_a_run_over_time_says_so_whatever_its_code_says_then(run: Run, worker: W
         run, worker, *done("setup"), step("function", "running"), lambda: time.sleep(0.02),
         {"type": "idle"}, step("function", "failed", "no"), BY_CODE, *done("teardown"), TERMINATED,
     )  # fmt: skip
-    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "timed_out")
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (1, "timed_out")
     assert run.error == "The run exceeded its timeout of 0.01 s and was stopped."
 
 
-def test_a_run_that_has_failed_before_its_time_is_over_has_failed(run: Run, worker: Worker) -> None:
-    change_options(timeout=0.01)
-    runner = follow(
-        run, worker, *done("setup"), step("function", "running"),
-        step("function", "failed", "no"), BY_CODE, lambda: time.sleep(0.02), {"type": "idle"},
-        *done("teardown"), TERMINATED,
-    )  # fmt: skip
-    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "failed")
+def test_a_run_that_has_failed_before_its_time_is_over_has_failed(
+    run: Run, worker: Worker, clock: Clock
+) -> None:
+    late: Script = [clock.later(61), IDLE]
+    runner = follow(run, worker, *AT_WORK, *FAILS, *late, *done("teardown"), TERMINATED)
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (0, "failed")
     assert run.error == "no"
 
 
-@pytest.mark.parametrize(
-    ("message", "told"), [({"type": "finished"}, "succeeded"), ({"type": "idle"}, "timed_out")]
-)
+@pytest.mark.usefixtures("unchecked_output")
 def test_a_run_that_is_asked_to_end_as_it_finishes_has_succeeded(
-    run: Run, worker: Worker, monkeypatch: pytest.MonkeyPatch, message: Message, told: str
+    run: Run, worker: Worker, clock: Clock
 ) -> None:
-    monkeypatch.setattr(Output, "refuse_incomplete", lambda output: None)
-    change_options(timeout=0.01)
-    runner = follow(
-        run, worker, *done("setup", "function"), lambda: time.sleep(0.02), {"type": "idle"},
-        message, *done("teardown"), TERMINATED,
-    )  # fmt: skip
-    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, told)
+    late: Script = [clock.later(61), IDLE]
+    runner = follow(run, worker, *AT_WORK, *late, *FINISHES, *done("teardown"), TERMINATED)
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (1, "succeeded")
+    assert Run.objects.get().state == RunState.SUCCEEDED
 
 
-def test_a_run_that_is_canceled_as_it_finishes_is_canceled(
-    run: Run, worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Output, "refuse_incomplete", lambda output: None)
-
-    def cancel() -> None:
-        assert worker.watched is not None
-        Run.objects.update(state=RunState.CANCELING)
-        worker.watched.cancel_requested.set()
-
-    runner = follow(
-        run, worker, *done("setup", "function"), {"type": "finished"}, cancel, {"type": "idle"},
-        *done("teardown"), TERMINATED,
-    )  # fmt: skip
-    assert (runner.is_asked, runner.answers[-2]["outcome"]) == (True, "canceled")
+@pytest.mark.usefixtures("unchecked_output")
+def test_a_run_that_is_canceled_as_it_finishes_is_canceled(run: Run, worker: Worker) -> None:
+    late: Script = [canceling(worker), IDLE]
+    runner = follow(run, worker, *AT_WORK, *FINISHES, *late, *done("teardown"), TERMINATED)
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (0, "canceled")
     assert Run.objects.get().state == RunState.CANCELED
+
+
+def test_a_run_that_is_canceled_after_its_time_is_over_is_canceled(
+    run: Run, worker: Worker, clock: Clock
+) -> None:
+    late: Script = [clock.later(61), IDLE, canceling(worker), IDLE, step("function", "stopped")]
+    runner = follow(run, worker, *AT_WORK, *late, *done("teardown"), TERMINATED)
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (1, "canceled")
+    assert Run.objects.get().state == RunState.CANCELED
+
+
+def test_a_run_over_time_whose_worker_ends_is_queued_again(
+    run: Run, worker: Worker, clock: Clock
+) -> None:
+    late: Script = [clock.later(61), IDLE, worker.going_down.set, IDLE, step("function", "stopped")]
+    runner = follow(run, worker, *AT_WORK, *late, *done("teardown"), TERMINATED)
+    assert runner.answers[-2]["outcome"] == "stopped"
+    assert Run.objects.get().state == RunState.QUEUED
+
+
+@pytest.mark.parametrize(
+    ("shown", "requests"),
+    [
+        ([IDLE], 4),
+        ([step("function", "stopped")], 1),
+        ([BY_CODE], 1),
+        ([step("teardown", "running")], 1),
+    ],
+)
+def test_a_run_that_shows_that_it_has_ended_is_asked_no_more(
+    run: Run, worker: Worker, clock: Clock, shown: Script, requests: int
+) -> None:
+    waits: Script = [action for _ in range(10) for action in (clock.later(1.01), IDLE)]
+    if shown[0] == step("teardown", "running"):
+        shown = [*FINISHES[:1], *shown]
+    cancels: Script = [canceling(worker), IDLE]
+    assert follow(run, worker, *AT_WORK, *cancels, *shown, *waits, TERMINATED).requests == requests
 
 
 def test_a_tear_down_that_does_not_end_is_killed_and_fails_nothing(
@@ -299,7 +355,7 @@ def test_a_worker_that_ends_grants_little_time(
         run, worker, *done("setup"), step("function", "running"), worker.going_down.set,
         {"type": "idle"}, {"type": "idle"}, KILLED,
     )  # fmt: skip
-    assert (runner.is_asked, runner.is_killed) == (True, True)
+    assert (runner.requests, runner.is_killed) == (1, True)
     assert Run.objects.get().state == RunState.QUEUED
     assert [state for _, state, _ in steps_of(run)] == ["succeeded", "stopped", "not_run"]
 
@@ -310,7 +366,7 @@ def test_a_run_whose_lease_is_lost_is_killed_without_tear_down(run: Run, worker:
         worker.watched.lease_lost.set()
 
     runner = follow(run, worker, *done("setup"), lose, {"type": "idle"}, KILLED)
-    assert (runner.is_asked, runner.is_killed) == (False, True)
+    assert (runner.requests, runner.is_killed) == (0, True)
 
 
 @pytest.mark.parametrize(

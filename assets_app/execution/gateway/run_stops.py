@@ -31,6 +31,7 @@ class RunStop:
         self._until = math.inf
         self._seconds = 0.0
         self._repeats_at: list[float] = []
+        self._has_heard = False
         self.outcome: str | None = None
         """The outcome for which the runner was asked to end."""
         self.is_late = False
@@ -44,9 +45,10 @@ class RunStop:
         self.expect_end(_WORKER_ENDS_SECONDS if outcome == STOPPED else None)
         if self.outcome is None:
             self.outcome = outcome
-            self._process.stop()
-            asked_at = time.monotonic()
-            self._repeats_at = [asked_at + seconds for seconds in _REPEATED_AFTER_SECONDS]
+            if not self._has_heard:
+                self._process.stop()
+                asked_at = time.monotonic()
+                self._repeats_at = [asked_at + seconds for seconds in _REPEATED_AFTER_SECONDS]
 
     def expect_end(self, seconds: float | None = None) -> None:
         """Limit the time that the runner has from now on, if it has a tear-down."""
@@ -57,10 +59,11 @@ class RunStop:
             self._until, self._seconds = until, allowed
 
     def note_answer(self) -> None:
-        """Ask the runner no more: it has shown that the function is at its end.
+        """Ask the runner no more: it has shown that the function has ended.
 
-        A handler of the function's own would take each further request for another one.
+        A handler of the function's own would hear each further request, also in the tear-down.
         """
+        self._has_heard = True
         self._repeats_at.clear()
 
     def enforce(self) -> None:

@@ -319,7 +319,7 @@ class _Supervision:
         if is_beginning and step == StepKind.TEARDOWN:
             self.stop.note_answer()
             self.stop.expect_end()
-        elif message["state"] in (StepState.FAILED, StepState.STOPPED):
+        elif message["state"] == StepState.STOPPED:
             self.stop.note_answer()
         self.process.answer({"type": "answer", "outcome": self._outcome_to_tell()})
 
@@ -335,17 +335,19 @@ class _Supervision:
         )
 
     def _outcome_to_tell(self) -> str | None:
-        """Return the outcome of the run for its tear-down; None if the runner knows better.
-
-        The request to end may come after the end: unless a person cancels the run, the end counts.
+        """Return the outcome of the run for its tear-down, as the attempt will be concluded; None
+        if the runner knows the outcome.
         """
-        asked = self.stop.outcome
-        if asked in (TIMED_OUT, STOPPED):
-            if self.failure is not None:
-                return "failed"
-            if self.finished:
-                return "succeeded"
-        return asked
+        if self.watched.cancel_requested.is_set():
+            return CANCELED
+        if self.stop.outcome is None:
+            return None
+        # The request to end may come after the end.
+        if self.failure is not None:
+            return "failed"
+        if self.finished:
+            return "succeeded"
+        return STOPPED if self.worker.going_down.is_set() else self.stop.outcome
 
     def _settle_steps(self) -> None:
         if self.steps.names and not self.watched.lease_lost.is_set():
