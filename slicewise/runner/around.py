@@ -20,10 +20,12 @@ from slicewise.texts.tracebacks import one_line, user_traceback
 
 # The JVM passes the output of an application on, and may be a moment behind.
 _OUTPUT_PAUSE_SECONDS = 0.1
-# A worker that ends gives five seconds, and a tear-down may need no Spark.
+# From the request to stop: a worker that ends gives 5 s, and a tear-down may need no Spark.
 _INTERRUPT_SECONDS = 3.0
 # An operation that a call has just sent is not among those that Spark interrupts.
-_LATE_WORK_SECONDS, _MOST_LATE_WORK_SECONDS = 0.3, 1.5
+_LATE_WORK_SECONDS, _MOST_LATE_WORK_SECONDS, _LATE_WORK_PAUSE = 0.3, 1.2, 0.1
+# The last interrupt is to have ended before the tear-down begins.
+_LATE_WORK_WAIT = 1.5
 
 _logger = logging.getLogger("slicewise")
 
@@ -36,8 +38,8 @@ class StepsOfRun:
         self._stop = StopSignal(self._interrupt_spark)
         self._is_interrupted = threading.Event()
         self._has_interrupted = False
-        # Whether work on Spark is that of a tear-down which no stop has brought about.
-        self._tears_down = False
+        # What a tear-down does on Spark is not to be interrupted.
+        self._may_interrupt = True
         self._steps: RunSteps | None = None
         self._reports_steps = False
         # The step that was reported as begun and not as ended.
@@ -68,7 +70,7 @@ class StepsOfRun:
         steps = self._steps
         if steps is None:
             return
-        self._tears_down = not self.is_stopped
+        self._may_interrupt = self.is_stopped
         # Read once more: a stop that came before the line above may interrupt work on Spark.
         is_stopped = self.is_stopped
         outcome = "stopped" if is_stopped else "succeeded" if error is None else "failed"
@@ -83,17 +85,19 @@ class StepsOfRun:
         try:
             thread.start()
         except RuntimeError:  # the run may have no further thread
-            call()
+            self._tear_down_after_stop(call)
         else:
             thread.join()
 
     def _tear_down_after_stop(self, call: Callable[[], None]) -> None:
         """Call the tear-down once the work of the function on Spark is interrupted."""
-        if self._is_interrupted.wait(_INTERRUPT_SECONDS) and self._has_interrupted:
+        until = self._stop.asked_at + _INTERRUPT_SECONDS
+        if self._is_interrupted.wait(max(0.0, until - time.monotonic())) and self._has_interrupted:
             late = threading.Thread(target=self._interrupt_late_work, name="interrupt", daemon=True)
             with suppress(RuntimeError):  # the run may have no further thread
                 late.start()
-                late.join(_MOST_LATE_WORK_SECONDS)
+                late.join(_LATE_WORK_WAIT)
+        self._may_interrupt = False
         call()
 
     def _tear_down(self, steps: RunSteps, outcome: str, error: str | None) -> None:
@@ -106,8 +110,7 @@ class StepsOfRun:
         """Stop the work of the function, in all threads, on Spark."""
         session = self._session.opened
         try:
-            # What a tear-down does on Spark is not to be interrupted.
-            if session is not None and not self._tears_down:
+            if session is not None and self._may_interrupt:
                 self._renew_connection()
                 spark.interrupt_work(session)
                 self._has_interrupted = True
@@ -124,12 +127,13 @@ class StepsOfRun:
         began = time.monotonic()
         try:
             self._renew_connection()
-            while True:
-                had_work, seconds = spark.interrupt_work(session), time.monotonic() - began
+            while self._may_interrupt:
+                had_work = spark.interrupt_work(session)
+                time.sleep(_LATE_WORK_PAUSE)
                 # Another thread of the function may go on and on.
-                if seconds > (_MOST_LATE_WORK_SECONDS if had_work else _LATE_WORK_SECONDS):
+                limit = _MOST_LATE_WORK_SECONDS if had_work else _LATE_WORK_SECONDS
+                if time.monotonic() - began > limit:
                     break
-                time.sleep(_LATE_WORK_SECONDS / 3)
         except Exception as error:  # the worker stops the work too
             _logger.warning("late work on Spark not interrupted: %s", one_line(error))
 

@@ -4,6 +4,7 @@ Only a run with a tear-down is asked to stop; other runs are killed.
 """
 
 import _thread
+import math
 import os
 import signal
 import sys
@@ -16,7 +17,6 @@ from types import FrameType
 from typing import NoReturn
 
 from slicewise.runner import unheard_signals
-from slicewise.runner.unheard_signals import repeated_until_heard
 from slicewise.running.steps import RunStopped
 
 # Functions that take a lock, or let a lock go, in any package.
@@ -35,6 +35,8 @@ _WAITS = frozenset(
         getattr(threading.Thread, "_wait_for_tstate_lock", threading.Thread.join),
     )
 )
+# Functions of an event loop that take a task from the queue, and let the task have its turn.
+_TURNS = frozenset({("asyncio.base_events", "_run_once"), ("asyncio.events", "_run")})
 # Some calls of gRPC wait in C code, which takes no lock: after this time the exception comes there.
 _PATIENCE_SECONDS = 1.5
 _REPEATED_SECONDS = 0.002
@@ -56,9 +58,10 @@ class StopSignal:
     def __init__(self, on_stop: Callable[[], None]) -> None:
         self._on_stop = on_stop
         self.is_asked = False
+        self.asked_at = math.inf
         self._is_raising = self._is_due = self._is_repeating = False
         self._holds = 0
-        self._main_thread, self._raised_by = 0, 0.0
+        self._main_thread = 0
 
     @contextmanager
     def raising(self) -> Iterator[None]:
@@ -70,7 +73,7 @@ class StopSignal:
         try:
             if self._is_due:  # asked before the block
                 self._raise_in(None)
-            with repeated_until_heard(signal.SIGTERM, self._is_heard):
+            with unheard_signals.woken_until_heard(signal.SIGTERM, self._is_heard):
                 yield
         finally:
             self._is_raising = False
@@ -87,12 +90,12 @@ class StopSignal:
         finally:
             self._holds -= is_main
         if is_main and self._is_due:
-            self._raise_in(None)
+            self._raise_in(sys._getframe())
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if not self.is_asked:
             self.is_asked = self._is_due = True
-            self._raised_by = time.monotonic() + _PATIENCE_SECONDS
+            self.asked_at = time.monotonic()
             _starts_thread(self._on_stop)
         if self._is_due:
             self._raise_in(frame)
@@ -107,7 +110,7 @@ class StopSignal:
     def _raise_in(self, frame: FrameType | None) -> None:
         if not self._is_raising or self._holds:
             return
-        is_over = time.monotonic() >= self._raised_by
+        is_over = time.monotonic() >= self.asked_at + _PATIENCE_SECONDS
         if _may_be_dropped(frame) or (_may_hold_lock(frame) and not is_over):
             if not self._is_repeating:
                 self._is_repeating = _starts_thread(self._repeat)
@@ -162,7 +165,7 @@ def _may_hold_lock(frame: FrameType | None) -> bool:
         return False
     if frame.f_code.co_name in _LOCKING_NAMES or _module(frame) == "importlib._bootstrap":
         return True
-    if frame.f_code.co_name == "_run_once" and _module(frame) == "asyncio.base_events":
+    if (_module(frame), frame.f_code.co_name) in _TURNS:
         return True
     return any(_module(caller).startswith("grpc.") for caller, _ in walk_stack(frame))
 

@@ -1,9 +1,9 @@
 """Signals that Python has noted and does not handle, because the main thread waits in C code.
 
-Python calls the handler of a signal between two steps of the main thread, or when the signal ends a
+Python calls the handler of a signal between two steps of the main thread, or when a signal ends a
 wait. A signal that comes just before the wait begins, or to another thread, ends no wait, and is
 handled after the wait. The documentation of Python's module `signal` names the descriptor to which
-the noted numbers are written.
+the numbers of noted signals are written.
 """
 
 import _thread
@@ -14,43 +14,66 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import FrameType
 
+# Its default is that nothing happens.
+_WAKING = signal.SIGURG
 _END = b"\0"
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS, _MOST_WAKES = 0.02, 50
 
 
 @contextmanager
-def repeated_until_heard(number: int, is_heard: Callable[[], bool]) -> Iterator[None]:
-    """Repeat a signal to the main thread, the caller, until its handler has been called.
+def woken_until_heard(number: int, is_heard: Callable[[], bool]) -> Iterator[None]:
+    """Wake the main thread, which is the caller, from its waits until a noted signal is handled.
 
-    ``is_heard`` returns whether that is so, or the signal is no longer to be repeated. Code that
-    takes the descriptor for itself, such as an event loop with handlers, goes without repeats.
+    ``is_heard`` returns whether the handler of the signal has been called. The thread is woken by
+    a signal that does nothing: the number may be of a signal to a process that was forked. Nobody
+    is woken once other code has taken the descriptor for itself, such as an event loop with
+    handlers of signals.
     """
-    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:  # the run may have no further descriptor
+        yield
+        return
     os.set_blocking(reading, True)
     watch = partial(_watch, reading, number, is_heard, threading.get_ident())
     with suppress(RuntimeError):  # the run may have no further thread
         _thread.start_new_thread(watch, ())
+    if signal.getsignal(_WAKING) is signal.SIG_DFL:
+        signal.signal(_WAKING, _do_nothing)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        if (current := signal.set_wakeup_fd(before)) != writing:
-            signal.set_wakeup_fd(current)
-        with suppress(BlockingIOError):  # full of numbers
-            os.write(writing, _END)
-        os.close(writing)
+        # The function may have taken, or closed, any descriptor.
+        with suppress(OSError, ValueError):
+            if (current := signal.set_wakeup_fd(before)) == writing:
+                os.write(writing, _END)
+                os.close(writing)
+            else:
+                signal.set_wakeup_fd(current)
 
 
 def forget() -> None:
-    """Write no numbers in a forked process, whose signals are its own."""
+    """Note no numbers in a forked process, whose signals are its own."""
     signal.set_wakeup_fd(-1)
 
 
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    pass
+
+
 def _watch(reading: int, number: int, is_heard: Callable[[], bool], main_thread: int) -> None:
-    with open(reading, "rb", buffering=0) as noted:
+    with suppress(OSError), open(reading, "rb", buffering=0) as noted:
         while (byte := noted.read(1)) not in (b"", _END):
-            while byte[0] == number and not is_heard():
-                time.sleep(_PAUSE_SECONDS)
-                if not is_heard():
-                    signal.pthread_kill(main_thread, number)
+            if byte[0] == number:
+                _wake(main_thread, is_heard)
+
+
+def _wake(main_thread: int, is_heard: Callable[[], bool]) -> None:
+    for _ in range(_MOST_WAKES):
+        time.sleep(_PAUSE_SECONDS)
+        if is_heard() or signal.getsignal(_WAKING) is not _do_nothing:
+            return
+        signal.pthread_kill(main_thread, _WAKING)

@@ -74,6 +74,19 @@ async def wait_for_a_task():
 def loop():
     asyncio.run(keep_errors())
 
+async def hold():
+    while True:
+        with stop.held():
+            time.sleep(0.001)
+        await asyncio.sleep(0)
+
+async def keep_errors_of_held():
+    while True:
+        await asyncio.gather(hold(), hold(), return_exceptions=True)
+
+def held_loop():
+    asyncio.run(keep_errors_of_held())
+
 def idle_loop():
     asyncio.run(wait_for_a_task())
 
@@ -111,7 +124,7 @@ print("right")
 
 
 WORK = ["take_and_let_go", "log", "put", "wait", "join", "compute", "fork", "collect"]
-WORK += ["loop", "idle_loop"]
+WORK += ["loop", "held_loop", "idle_loop"]
 
 
 @pytest.mark.parametrize("work", WORK)
@@ -155,3 +168,25 @@ def test_a_handler_of_the_function_hears_no_repeated_request() -> None:
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert ended.stdout == "0\nstopped\n", ended.stderr
+
+
+_AFTER_A_SIGNAL_OF_ANOTHER = """
+import os, signal, time
+from slicewise.runner.stop_signal import StopSignal
+
+stop, heard = StopSignal(lambda: None), []
+with stop.raising():
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.signal(signal.SIGTERM, before)
+    time.sleep(0.5)
+print(heard, stop.is_asked)
+"""
+
+
+def test_a_signal_that_the_function_has_handled_is_no_request() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _AFTER_A_SIGNAL_OF_ANOTHER],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ended.stdout == "[15] False\n", ended.stderr
