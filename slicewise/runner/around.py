@@ -24,7 +24,7 @@ _OUTPUT_PAUSE_SECONDS = 0.1
 _INTERRUPT_SECONDS = 3.0
 # An operation that a call has just sent is not among those that Spark interrupts.
 _LATE_WORK_SECONDS, _MOST_LATE_WORK_SECONDS, _LATE_WORK_PAUSE = 0.3, 1.2, 0.1
-# The last interrupt is to have ended before the tear-down begins.
+# So that the last interrupt has ended as a rule before the tear-down begins.
 _LATE_WORK_WAIT = 1.5
 
 _logger = logging.getLogger("slicewise")
@@ -74,7 +74,7 @@ class StepsOfRun:
         # Read once more: a stop that came before the line above may interrupt work on Spark.
         is_stopped = self.is_stopped
         outcome = "stopped" if is_stopped else "succeeded" if error is None else "failed"
-        sentence = None if error is None else one_line(error)
+        sentence = None if error is None else _sentence(error)
         call = partial(self._tear_down, steps, outcome, sentence)
         if not is_stopped:
             call()
@@ -92,11 +92,11 @@ class StepsOfRun:
     def _tear_down_after_stop(self, call: Callable[[], None]) -> None:
         """Call the tear-down once the work of the function on Spark is interrupted."""
         until = self._stop.asked_at + _INTERRUPT_SECONDS
-        if self._is_interrupted.wait(max(0.0, until - time.monotonic())) and self._has_interrupted:
+        if self._is_interrupted.wait(_seconds_until(until)) and self._has_interrupted:
             late = threading.Thread(target=self._interrupt_late_work, name="interrupt", daemon=True)
             with suppress(RuntimeError):  # the run may have no further thread
                 late.start()
-                late.join(_LATE_WORK_WAIT)
+                late.join(_seconds_until(until + _LATE_WORK_WAIT))
         self._may_interrupt = False
         call()
 
@@ -171,3 +171,13 @@ class StepsOfRun:
             {"type": "step", "step": step, "state": state, "error": sentence}
         )
         return answer.get("outcome") if (step, state) == ("teardown", RUNNING) else None
+
+
+def _seconds_until(moment: float) -> float:
+    return min(max(0.0, moment - time.monotonic()), _INTERRUPT_SECONDS)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, RunStopped):
+        return "The process of the run was asked to end by SIGTERM."
+    return one_line(error)

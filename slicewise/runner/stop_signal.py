@@ -35,8 +35,6 @@ _WAITS = frozenset(
         getattr(threading.Thread, "_wait_for_tstate_lock", threading.Thread.join),
     )
 )
-# Functions of an event loop that take a task from the queue, and let the task have its turn.
-_TURNS = frozenset({("asyncio.base_events", "_run_once"), ("asyncio.events", "_run")})
 # Some calls of gRPC wait in C code, which takes no lock: after this time the exception comes there.
 _PATIENCE_SECONDS = 1.5
 _REPEATED_SECONDS = 0.002
@@ -89,14 +87,15 @@ class StopSignal:
             yield
         finally:
             self._holds -= is_main
-        if is_main and self._is_due:
-            self._raise_in(sys._getframe())
+            if is_main and self._is_due:
+                self._raise_in(sys._getframe())
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if not self.is_asked:
-            self.is_asked = self._is_due = True
-            self.asked_at = time.monotonic()
+            # In this order: another request may come between two of these lines.
+            self.asked_at = min(self.asked_at, time.monotonic())
             _starts_thread(self._on_stop)
+            self.is_asked = self._is_due = True
         if self._is_due:
             self._raise_in(frame)
 
@@ -165,7 +164,7 @@ def _may_hold_lock(frame: FrameType | None) -> bool:
         return False
     if frame.f_code.co_name in _LOCKING_NAMES or _module(frame) == "importlib._bootstrap":
         return True
-    if (_module(frame), frame.f_code.co_name) in _TURNS:
+    if _module(frame).startswith("asyncio."):
         return True
     return any(_module(caller).startswith("grpc.") for caller, _ in walk_stack(frame))
 

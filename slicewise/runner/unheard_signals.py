@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 
-# Its default is that nothing happens.
-_WAKING = signal.SIGURG
+# No library is known to use this one; SIGURG belongs to Go.
+_WAKING = signal.SIGRTMAX - 3
 _END = b"\0"
 _PAUSE_SECONDS, _MOST_WAKES = 0.02, 50
 
@@ -26,17 +26,16 @@ _PAUSE_SECONDS, _MOST_WAKES = 0.02, 50
 def woken_until_heard(number: int, is_heard: Callable[[], bool]) -> Iterator[None]:
     """Wake the main thread, which is the caller, from its waits until a noted signal is handled.
 
-    ``is_heard`` returns whether the handler of the signal has been called. The thread is woken by
-    a signal that does nothing: the number may be of a signal to a process that was forked. Nobody
-    is woken once other code has taken the descriptor for itself, such as an event loop with
-    handlers of signals.
+    ``is_heard`` returns whether the handler of the signal has been called, or is not to be called.
+    The thread is woken by a signal that does nothing: the number may be of a signal to a process
+    that was forked. Nobody is woken once other code has taken the descriptor for itself, such as an
+    event loop with handlers of signals.
     """
-    try:
-        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:  # the run may have no further descriptor
+    pipe = _pipe()
+    if pipe is None:
         yield
         return
-    os.set_blocking(reading, True)
+    reading, writing = pipe
     watch = partial(_watch, reading, number, is_heard, threading.get_ident())
     with suppress(RuntimeError):  # the run may have no further thread
         _thread.start_new_thread(watch, ())
@@ -49,10 +48,26 @@ def woken_until_heard(number: int, is_heard: Callable[[], bool]) -> Iterator[Non
         # The function may have taken, or closed, any descriptor.
         with suppress(OSError, ValueError):
             if (current := signal.set_wakeup_fd(before)) == writing:
-                os.write(writing, _END)
-                os.close(writing)
+                _end(writing)
             else:
                 signal.set_wakeup_fd(current)
+
+
+def _pipe() -> tuple[int, int] | None:
+    """Return a pipe whose writing end does not block; None if the run may have no further files."""
+    try:
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    os.set_blocking(reading, True)
+    return reading, writing
+
+
+def _end(writing: int) -> None:
+    try:
+        os.write(writing, _END)
+    finally:
+        os.close(writing)
 
 
 def forget() -> None:

@@ -73,7 +73,7 @@ class Runner:
     def __init__(self, script: Script) -> None:
         self._script = script
         self.answers: list[Message] = []
-        self.requests, self.is_killed = 0, False
+        self.requests, self.is_killed, self._has_ended = 0, False, False
 
     def messages(self, timeout: float) -> Iterator[Message]:
         for action in self._script:
@@ -81,6 +81,7 @@ class Runner:
                 action()
             else:
                 yield action
+        self._has_ended = True
 
     def answer(self, message: Message) -> None:
         self.answers.append(message)
@@ -89,7 +90,8 @@ class Runner:
         self.requests += 1
 
     def kill(self) -> None:
-        self.is_killed = True
+        # The worker kills what is left of each runner at last.
+        self.is_killed = self.is_killed or not self._has_ended
 
 
 def follow(run: Run, worker: Worker, *script: Message | Callable[[], None]) -> Runner:
@@ -186,7 +188,8 @@ def test_each_step_is_recorded_with_time_and_log(run: Run, worker: Worker) -> No
         ("function", "[function: raw_flights is called]\nat work\n"),
         ("teardown", "[teardown: close is called]\n"),
     ]
-    assert runner.answers == [{"type": "answer", "outcome": None}] * 6
+    answers = [answer["outcome"] for answer in runner.answers]
+    assert answers == [None, None, None, None, "failed", None]
     assert run.error == "no"
 
 
@@ -251,6 +254,13 @@ def test_a_canceled_run_is_asked_to_end_and_tears_down(run: Run, worker: Worker)
     assert [state for _, state, _ in steps_of(run)] == ["succeeded", "stopped", "succeeded"]
 
 
+def test_a_run_that_somebody_else_ends_has_failed(run: Run, worker: Worker) -> None:
+    ends = [step("function", "stopped"), *done("teardown"), TERMINATED]
+    runner = follow(run, worker, *AT_WORK, *ends)
+    assert (runner.requests, runner.answers[-2]["outcome"]) == (0, "failed")
+    assert Run.objects.get().state == RunState.FAILED
+
+
 def test_a_canceled_run_without_tear_down_is_killed_at_once(run: Run, worker: Worker) -> None:
     change_options(teardown=None)
     runner = follow(run, worker, step("setup", "running"), canceling(worker), IDLE, KILLED)
@@ -270,9 +280,11 @@ def test_a_run_over_time_says_so_whatever_its_code_says_then(run: Run, worker: W
 def test_a_run_that_has_failed_before_its_time_is_over_has_failed(
     run: Run, worker: Worker, clock: Clock
 ) -> None:
-    late: Script = [clock.later(61), IDLE]
-    runner = follow(run, worker, *AT_WORK, *FAILS, *late, *done("teardown"), TERMINATED)
+    early: Script = [clock.later(30), IDLE]
+    late: Script = [clock.later(31), IDLE]
+    runner = follow(run, worker, *AT_WORK, *early, *FAILS, *late, *done("teardown"), TERMINATED)
     assert (runner.requests, runner.answers[-2]["outcome"]) == (0, "failed")
+    assert not runner.is_killed
     assert run.error == "no"
 
 

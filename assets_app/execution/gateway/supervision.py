@@ -316,12 +316,14 @@ class _Supervision:
             self.log.begin_step(step, self.steps.names[step])
         else:
             self.log.end_step()
+        outcome = None
         if is_beginning and step == StepKind.TEARDOWN:
             self.stop.note_answer()
             self.stop.expect_end()
+            outcome = self._outcome_to_tell()
         elif message["state"] == StepState.STOPPED:
             self.stop.note_answer()
-        self.process.answer({"type": "answer", "outcome": self._outcome_to_tell()})
+        self.process.answer({"type": "answer", "outcome": outcome})
 
     def _take_failure(self, message: dict[str, Any]) -> None:
         self.stop.note_answer()
@@ -334,20 +336,19 @@ class _Supervision:
             kind=FailureKind(message["kind"]),
         )
 
-    def _outcome_to_tell(self) -> str | None:
-        """Return the outcome of the run for its tear-down, as the attempt will be concluded; None
-        if the runner knows the outcome.
-        """
+    def _outcome_to_tell(self) -> str:
+        """Return the outcome of the run for its tear-down, as the attempt will be concluded."""
         if self.watched.cancel_requested.is_set():
             return CANCELED
-        if self.stop.outcome is None:
-            return None
         # The request to end may come after the end.
         if self.failure is not None:
             return "failed"
         if self.finished:
             return "succeeded"
-        return STOPPED if self.worker.going_down.is_set() else self.stop.outcome
+        if self.worker.going_down.is_set():
+            return STOPPED
+        # Somebody else may have sent the signal.
+        return self.stop.outcome or "failed"
 
     def _settle_steps(self) -> None:
         if self.steps.names and not self.watched.lease_lost.is_set():
