@@ -20,12 +20,11 @@ from slicewise.texts.tracebacks import one_line, user_traceback
 
 # The JVM passes the output of an application on, and may be a moment behind.
 _OUTPUT_PAUSE_SECONDS = 0.1
-# From the request to stop: a worker that ends gives 5 s, and a tear-down may need no Spark.
-_INTERRUPT_SECONDS = 3.0
+# From the request to stop to the end of the wait for the first interrupt, and for the late ones: a
+# worker that ends gives 5 s, and a tear-down may need no Spark.
+_FIRST_INTERRUPT_SECONDS, _LAST_INTERRUPT_SECONDS = 3.0, 4.5
 # An operation that a call has just sent is not among those that Spark interrupts.
 _LATE_WORK_SECONDS, _MOST_LATE_WORK_SECONDS, _LATE_WORK_PAUSE = 0.3, 1.2, 0.1
-# So that the last interrupt has ended as a rule before the tear-down begins.
-_LATE_WORK_WAIT = 1.5
 
 _logger = logging.getLogger("slicewise")
 
@@ -91,12 +90,13 @@ class StepsOfRun:
 
     def _tear_down_after_stop(self, call: Callable[[], None]) -> None:
         """Call the tear-down once the work of the function on Spark is interrupted."""
-        until = self._stop.asked_at + _INTERRUPT_SECONDS
-        if self._is_interrupted.wait(_seconds_until(until)) and self._has_interrupted:
+        first = self._stop.asked_at + _FIRST_INTERRUPT_SECONDS
+        last = self._stop.asked_at + _LAST_INTERRUPT_SECONDS
+        if self._is_interrupted.wait(_seconds_until(first)) and self._has_interrupted:
             late = threading.Thread(target=self._interrupt_late_work, name="interrupt", daemon=True)
             with suppress(RuntimeError):  # the run may have no further thread
                 late.start()
-                late.join(_seconds_until(until + _LATE_WORK_WAIT))
+                late.join(_seconds_until(last))
         self._may_interrupt = False
         call()
 
@@ -109,15 +109,12 @@ class StepsOfRun:
     def _interrupt_spark(self) -> None:
         """Stop the work of the function, in all threads, on Spark."""
         session = self._session.opened
-        try:
+        with _warned("work on Spark not interrupted"):
             if session is not None and self._may_interrupt:
                 self._renew_connection()
                 spark.interrupt_work(session)
                 self._has_interrupted = True
-        except Exception as error:  # the worker stops the work too
-            _logger.warning("work on Spark not interrupted: %s", one_line(error))
-        finally:
-            self._is_interrupted.set()
+        self._is_interrupted.set()
 
     def _interrupt_late_work(self) -> None:
         """Stop work of the function that Spark began while the first interrupt came."""
@@ -125,7 +122,7 @@ class StepsOfRun:
         if session is None:
             return
         began = time.monotonic()
-        try:
+        with _warned("late work on Spark not interrupted"):
             self._renew_connection()
             while self._may_interrupt:
                 had_work = spark.interrupt_work(session)
@@ -134,15 +131,12 @@ class StepsOfRun:
                 limit = _MOST_LATE_WORK_SECONDS if had_work else _LATE_WORK_SECONDS
                 if time.monotonic() - began > limit:
                     break
-        except Exception as error:  # the worker stops the work too
-            _logger.warning("late work on Spark not interrupted: %s", one_line(error))
 
     def _renew_connection(self) -> None:
-        try:
+        # Another version of pyspark may refuse this; most channels are of use.
+        with _warned("connection to Spark not renewed"):
             if self._session.opened is not None:
                 spark.renew_connection(self._session.opened)
-        except Exception as error:  # another version of pyspark; most channels are of use
-            _logger.warning("connection to Spark not renewed: %s", one_line(error))
 
     def _report(self, step: str, state: str, error: BaseException | None) -> str | None:
         """Report a step to the worker; the request to stop the run waits until that is done."""
@@ -173,8 +167,17 @@ class StepsOfRun:
         return answer.get("outcome") if (step, state) == ("teardown", RUNNING) else None
 
 
+@contextmanager
+def _warned(failure: str) -> Iterator[None]:
+    """Log an error in the block as a warning: the worker stops the work on Spark too."""
+    try:
+        yield
+    except Exception as error:
+        _logger.warning("%s: %s", failure, one_line(error))
+
+
 def _seconds_until(moment: float) -> float:
-    return min(max(0.0, moment - time.monotonic()), _INTERRUPT_SECONDS)
+    return max(0.0, moment - time.monotonic())
 
 
 def _sentence(error: BaseException) -> str:

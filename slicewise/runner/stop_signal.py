@@ -140,7 +140,7 @@ def _may_be_dropped(frame: FrameType | None) -> bool:
     """Return whether Python prints an exception of the frame, and goes on."""
     return any(
         caller.f_code.co_name == "__del__" or caller.f_code in (_hold.__code__, _let_go.__code__)
-        for caller, _ in (() if frame is None else walk_stack(frame))
+        for caller in _callers(frame)
     )
 
 
@@ -148,7 +148,7 @@ def _is_in_event_loop(frame: FrameType | None) -> bool:
     """Return whether an event loop of asyncio calls a task or a callback."""
     return any(
         caller.f_code.co_name == "_run" and _module(caller) == "asyncio.events"
-        for caller, _ in (() if frame is None else walk_stack(frame))
+        for caller in _callers(frame)
     )
 
 
@@ -166,7 +166,13 @@ def _may_hold_lock(frame: FrameType | None) -> bool:
         return True
     if _module(frame).startswith("asyncio."):
         return True
-    return any(_module(caller).startswith("grpc.") for caller, _ in walk_stack(frame))
+    return any(_module(caller).startswith("grpc.") for caller in _callers(frame))
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the frame and its callers; nothing where no frame is known."""
+    if frame is not None:
+        yield from (caller for caller, _ in walk_stack(frame))
 
 
 def _module(frame: FrameType) -> str:

@@ -54,7 +54,7 @@ def test_a_runner_that_has_heard_is_asked_no_more(process: AskedProcess) -> None
     stop.end(CANCELED)
     process.now += 1.5
     stop.enforce()
-    stop.note_answer()
+    stop.note_end()
     process.now += 50.0
     stop.end(CANCELED)
     stop.enforce()

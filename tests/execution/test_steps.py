@@ -270,8 +270,8 @@ def test_a_canceled_run_without_tear_down_is_killed_at_once(run: Run, worker: Wo
 def test_a_run_over_time_says_so_whatever_its_code_says_then(run: Run, worker: Worker) -> None:
     change_options(timeout=0.01)
     runner = follow(
-        run, worker, *done("setup"), step("function", "running"), lambda: time.sleep(0.02),
-        {"type": "idle"}, step("function", "failed", "no"), BY_CODE, *done("teardown"), TERMINATED,
+        run, worker, *AT_WORK, lambda: time.sleep(0.02), IDLE, *FAILS, *done("teardown"),
+        TERMINATED,
     )  # fmt: skip
     assert (runner.requests, runner.answers[-2]["outcome"]) == (1, "timed_out")
     assert run.error == "The run exceeded its timeout of 0.01 s and was stopped."
@@ -330,15 +330,13 @@ def test_a_run_over_time_whose_worker_ends_is_queued_again(
         ([IDLE], 4),
         ([step("function", "stopped")], 1),
         ([BY_CODE], 1),
-        ([step("teardown", "running")], 1),
+        ([step("function", "succeeded"), step("teardown", "running")], 1),
     ],
 )
 def test_a_run_that_shows_that_it_has_ended_is_asked_no_more(
     run: Run, worker: Worker, clock: Clock, shown: Script, requests: int
 ) -> None:
     waits: Script = [action for _ in range(10) for action in (clock.later(1.01), IDLE)]
-    if shown[0] == step("teardown", "running"):
-        shown = [*FINISHES[:1], *shown]
     cancels: Script = [canceling(worker), IDLE]
     assert follow(run, worker, *AT_WORK, *cancels, *shown, *waits, TERMINATED).requests == requests
 
@@ -364,8 +362,7 @@ def test_a_worker_that_ends_grants_little_time(
 ) -> None:
     monkeypatch.setattr(run_stops, "_WORKER_ENDS_SECONDS", 0.0)
     runner = follow(
-        run, worker, *done("setup"), step("function", "running"), worker.going_down.set,
-        {"type": "idle"}, {"type": "idle"}, KILLED,
+        run, worker, *AT_WORK, worker.going_down.set, IDLE, IDLE, KILLED,
     )  # fmt: skip
     assert (runner.requests, runner.is_killed) == (1, True)
     assert Run.objects.get().state == RunState.QUEUED

@@ -427,11 +427,11 @@ def test_a_thread_that_goes_on_keeps_no_tear_down_waiting(spark_runs: Runs) -> N
             time.sleep(600)
 
         @flights.teardown
-        def close(context):
-            print(context["outcome"])
+        def close(spark, context):
+            print(spark.range(3).count(), context["outcome"])
     """)
     outcome = run_steps(spark_runs, "flights", outcome="canceled", stop_at="at work")
-    assert "canceled" in outcome.log.splitlines()
+    assert "3 canceled" in outcome.log.splitlines()
     assert outcome.messages[-1]["signal"] == 15
 
 

@@ -6,6 +6,15 @@ import textwrap
 
 import pytest
 
+
+def assert_prints(script: str, output: str) -> None:
+    """Run a script of Python in a process of its own, and compare its output."""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert ended.stdout == output, ended.stderr
+
+
 # The main thread of a run works, and gets the request again and again, each time in another run.
 _STOPPED_AGAIN_AND_AGAIN = """
 import asyncio, logging, os, queue, random, signal, sys, threading, time
@@ -130,11 +139,7 @@ WORK += ["loop", "held_loop", "idle_loop"]
 @pytest.mark.parametrize("work", WORK)
 def test_a_run_is_stopped_with_no_lock_held(work: str) -> None:
     script = textwrap.dedent(_STOPPED_AGAIN_AND_AGAIN).replace("{work}", work)
-    ended = subprocess.run(
-        [sys.executable, "-c", script.replace("{rounds}", "60")],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert ended.stdout == "right\n", ended.stderr
+    assert_prints(script.replace("{rounds}", "60"), "right\n")
 
 
 _WITH_A_HANDLER_OF_ITS_OWN = """
@@ -163,11 +168,7 @@ except RunStopped:
 
 
 def test_a_handler_of_the_function_hears_no_repeated_request() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _WITH_A_HANDLER_OF_ITS_OWN],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert ended.stdout == "0\nstopped\n", ended.stderr
+    assert_prints(_WITH_A_HANDLER_OF_ITS_OWN, "0\nstopped\n")
 
 
 _AFTER_A_SIGNAL_OF_ANOTHER = """
@@ -185,8 +186,4 @@ print(heard, stop.is_asked)
 
 
 def test_a_signal_that_the_function_has_handled_is_no_request() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _AFTER_A_SIGNAL_OF_ANOTHER],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert ended.stdout == "[15] False\n", ended.stderr
+    assert_prints(_AFTER_A_SIGNAL_OF_ANOTHER, "[15] False\n")

@@ -42,7 +42,8 @@ class RunStop:
         if not self._tears_down:
             self._process.kill()
             return
-        self.expect_end(_WORKER_ENDS_SECONDS if outcome == STOPPED else None)
+        limit = settings.TEARDOWN_SECONDS
+        self._limit(min(_WORKER_ENDS_SECONDS, limit) if outcome == STOPPED else limit)
         if self.outcome is None:
             self.outcome = outcome
             if not self._has_heard:
@@ -50,21 +51,15 @@ class RunStop:
                 asked_at = time.monotonic()
                 self._repeats_at = [asked_at + seconds for seconds in _REPEATED_AFTER_SECONDS]
 
-    def expect_end(self, seconds: float | None = None) -> None:
-        """Limit the time that the runner has from now on, if it has a tear-down."""
-        limit = settings.TEARDOWN_SECONDS
-        allowed = limit if seconds is None else min(seconds, limit)
-        until = time.monotonic() + allowed
-        if self._tears_down and until < self._until:
-            self._until, self._seconds = until, allowed
-
-    def note_answer(self) -> None:
-        """Ask the runner no more: it has shown that the function has ended.
+    def note_end(self) -> None:
+        """Take note that the function has ended: limit the time of the tear-down, and ask the
+        runner no more.
 
         A handler of the function's own would hear each further request, also in the tear-down.
         """
         self._has_heard = True
         self._repeats_at.clear()
+        self._limit(settings.TEARDOWN_SECONDS)
 
     def enforce(self) -> None:
         """Kill a runner that has not ended in time; ask a runner again that may not have heard."""
@@ -83,3 +78,9 @@ class RunStop:
             f"The tear-down had not ended {self._seconds:g} s after the function had to end, and"
             " was stopped."
         )
+
+    def _limit(self, seconds: float) -> None:
+        """Limit the time that the runner has from now on, if it has a tear-down."""
+        until = time.monotonic() + seconds
+        if self._tears_down and until < self._until:
+            self._until, self._seconds = until, seconds

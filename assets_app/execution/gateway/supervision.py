@@ -293,8 +293,7 @@ class _Supervision:
                 self._take_failure(message)
             case "finished":
                 self.finished = True
-                self.stop.note_answer()
-                self.stop.expect_end()
+                self.stop.note_end()
                 self._take(self.output.refuse_incomplete)
             case "exited":
                 self.exited = message
@@ -318,18 +317,16 @@ class _Supervision:
             self.log.end_step()
         outcome = None
         if is_beginning and step == StepKind.TEARDOWN:
-            self.stop.note_answer()
-            self.stop.expect_end()
+            self.stop.note_end()
             outcome = self._outcome_to_tell()
         elif message["state"] == StepState.STOPPED:
-            self.stop.note_answer()
+            self.stop.note_end()
         self.process.answer({"type": "answer", "outcome": outcome})
 
     def _take_failure(self, message: dict[str, Any]) -> None:
-        self.stop.note_answer()
+        self.stop.note_end()
         if self.is_spoiled or self.stop.outcome is not None:
             return
-        self.stop.expect_end()
         self.failure = Failure(
             error=message["error"],
             traceback=message["traceback"],
