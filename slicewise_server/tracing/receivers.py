@@ -4,11 +4,12 @@ The times of a run before its attempt are on record, so that the tick and the di
 for traces: the worker of the attempt sends the spans of these times too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from typing import Any
 
+from assets_app.execution.attempt.phases import AttemptEnd
 from assets_app.models import TERMINAL_STATES, AttemptOutcome, Run, RunAttempt, RunState
 from assets_app.signals import attempt_closed, attempt_opened, phase_ended, runner_starting
 from slicewise.texts import masked_text
@@ -16,11 +17,6 @@ from slicewise_server.tracing.exporting import Exporter, Span
 from slicewise_server.tracing.ids import RunTrace
 
 _ERROR_LENGTH = 1_000
-_ENDED_COLUMNS = (
-    "number", "engine", "outcome", "error", "started_at", "ended_at", "gateway__name",
-    "run__created_at", "run__ended_at", "run__error", "run__partition_count", "run__queue",
-    "run__selection", "run__state", "run__trigger", "run__asset__name", "run__tick__at",
-)  # fmt: skip
 
 
 @cache
@@ -81,57 +77,59 @@ def receive_phase(attempt: RunAttempt, phase: str, began: int, ended: int, **_: 
     )
 
 
-def receive_ended(attempt: RunAttempt, **_: Any) -> None:
+def receive_ended(attempt: RunAttempt, end: AttemptEnd, ended: int, **_: Any) -> None:
     """Send the span of an attempt and, if the run has ended with it, the span of the run."""
-    # As plain values: each attempt is read here, and models would take longer than the query.
-    row = RunAttempt.objects.values(*_ENDED_COLUMNS).get(pk=attempt.pk)
-    if row["ended_at"] is None:
-        return
-    trace, number = RunTrace.of(attempt.run), row["number"]
-    gateway = {"slicewise.gateway": row["gateway__name"]} if row["gateway__name"] else {}
-    has_failed = row["outcome"] in (AttemptOutcome.FAILED, AttemptOutcome.LOST)
+    trace, number = RunTrace.of(attempt.run), attempt.number
+    gateway = {"slicewise.gateway": attempt.gateway.name} if attempt.gateway else {}
+    has_failed = end.outcome in (AttemptOutcome.FAILED, AttemptOutcome.LOST)
+    began = _nanoseconds(attempt.started_at)
+    # The attempt has begun by the clock of the database, which may be ahead of this host's.
+    ended = max(began, ended)
     exporter().export(
         Span(
             name=f"attempt {number}",
             trace_id=trace.trace_id,
             span_id=trace.attempt(number),
             parent_id=trace.root,
-            began=_nanoseconds(row["started_at"]),
-            ended=_nanoseconds(row["ended_at"]),
+            began=began,
+            ended=ended,
             attributes={
                 "slicewise.run": attempt.run_id,
                 "slicewise.attempt": number,
-                "slicewise.outcome": row["outcome"],
-                "slicewise.engine": row["engine"],
+                "slicewise.outcome": str(end.outcome),
+                "slicewise.engine": attempt.engine,
                 **gateway,
             },
-            error=_shown(row["error"]) or row["outcome"] if has_failed else "",
+            error=_shown(end.error) or str(end.outcome) if has_failed else "",
         )
     )
-    if row["run__state"] in TERMINAL_STATES and row["run__ended_at"] is not None:
-        exporter().export(_root(attempt.run_id, trace, row))
+    if end.run_state in TERMINAL_STATES:
+        exporter().export(_root(attempt.run, trace, end, ended))
 
 
-def _root(run_id: int, trace: RunTrace, row: Mapping[str, Any]) -> Span:
-    """Return the span of an ended run; ``row`` has `_ENDED_COLUMNS`."""
-    state = row["run__state"]
+def _root(run: Run, trace: RunTrace, end: AttemptEnd, ended: int) -> Span:
+    """Return the span of an ended run."""
+    if not run.partition_count:
+        # The run has discovered its partitions since the attempt began.
+        run.refresh_from_db(fields=["selection", "partition_count"])
+    state = str(end.run_state)
     return Span(
-        name=f"run {row['run__asset__name']}",
+        name=f"run {run.asset.name}",
         trace_id=trace.trace_id,
         span_id=trace.root,
         parent_id=None,
-        began=_nanoseconds(row["run__tick__at"] or row["run__created_at"]),
-        ended=_nanoseconds(row["run__ended_at"]),
+        began=_nanoseconds(run.tick.at if run.tick else run.created_at),
+        ended=ended,
         attributes={
-            "slicewise.run": run_id,
-            "slicewise.asset": row["run__asset__name"],
+            "slicewise.run": run.pk,
+            "slicewise.asset": run.asset.name,
             "slicewise.state": state,
-            "slicewise.trigger": row["run__trigger"],
-            "slicewise.queue": row["run__queue"],
-            "slicewise.selection": row["run__selection"][:200],
-            "slicewise.partitions": row["run__partition_count"],
+            "slicewise.trigger": run.trigger,
+            "slicewise.queue": run.queue,
+            "slicewise.selection": run.selection[:200],
+            "slicewise.partitions": run.partition_count,
         },
-        error=(_shown(row["run__error"]) or state) if state == RunState.FAILED else "",
+        error=(_shown(end.error) or state) if end.run_state == RunState.FAILED else "",
     )
 
 

@@ -10,10 +10,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts_app.models import User
 from assets_app.catalogue.services import sync_bundle
 from assets_app.execution.gateway import publishing, recovery, supervision
 from assets_app.execution.queue.dispatch import dispatch
-from assets_app.models import Run, RunAttempt, RunLog, RunState, Schedule
+from assets_app.models import Gateway, Run, RunAttempt, RunLog, RunState, Schedule
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.ticking import handle_ticks
 from assets_app.signals import attempt_closed, attempt_opened, phase_ended, runner_starting
@@ -23,6 +24,8 @@ from slicewise_server.tracing.variables import names_service, wants_traces
 from slicewise_server.web.log_context import current_facts
 from tests.catalogue.conftest import Bundle
 from tests.execution.conftest import lose_the_worker
+from tests.factories import asset
+from tests.runtime_keys import CUSTOMERS, discover
 from tests.supervised_runs import Worker
 from tests.tracing.conftest import Receiver
 from tests.tracing.received_spans import ReceivedSpan
@@ -93,12 +96,30 @@ def test_a_run_is_one_trace_from_tick_to_record(
 
 
 @pytest.mark.usefixtures("traced")
-def test_the_spans_of_an_ended_attempt_take_one_statement(worker: Worker, bundle: Bundle) -> None:
-    run = tick_and_execute(bundle, failing=1)
-    attempt = run.attempts.get(number=1)
-    with CaptureQueriesContext(connection) as captured:
-        receivers.receive_ended(attempt)
-    assert len(captured) == 1
+def test_the_spans_of_ended_attempts_take_no_statement(worker: Worker, bundle: Bundle) -> None:
+    statements = []
+
+    def count(**facts: Any) -> None:
+        with CaptureQueriesContext(connection) as captured:
+            receivers.receive_ended(**facts)
+        statements.append(len(captured))
+
+    attempt_closed.connect(count)
+    try:
+        tick_and_execute(bundle, failing=1)
+    finally:
+        attempt_closed.disconnect(count)
+    assert statements == [0, 0]
+
+
+def test_the_span_of_a_run_that_discovers_has_the_partitions_of_its_end(
+    alice: User, gateway: Gateway, traced: Receiver
+) -> None:
+    models = asset("models", CUSTOMERS)
+    run = discover(models, alice, gateway, "acme", "globex", written=["acme"])
+    root = by_name(traced.spans)["run models"]
+    assert root.attributes["slicewise.partitions"] == run.partition_count == 2
+    assert root.attributes["slicewise.selection"] == run.selection
 
 
 def test_user_code_gets_the_parent_of_its_spans(

@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from assets_app.catalogue.texts import storable
 from assets_app.execution.attempt.leases import end_lease, found_if_held, still_held
 from assets_app.execution.attempt.outputs import add_discovered_keys
-from assets_app.execution.attempt.phases import announce_end
+from assets_app.execution.attempt.phases import AttemptEnd, announce_end
 from assets_app.execution.attempt.retry_pauses import platform_pause, retry_delay
 from assets_app.execution.attempt.steps import settle_steps
 from assets_app.execution.data.recorded import Totals, record_totals
@@ -255,6 +255,8 @@ def _conclude(
     if settle is not None:
         settle()
     _record_end(attempt, end)
+    error = end.failure.error if end.failure else ""
+    announce_end(attempt, AttemptEnd(end.outcome, error, run_state=transition[1]))
     if hook is not None:
         leave_hook(attempt, hook)
     nudge_dispatch()
@@ -286,4 +288,3 @@ def _record_end(attempt: RunAttempt, end: _End) -> None:
     settle_steps(attempt, failure.error if failure and end.outcome == AttemptOutcome.LOST else "")
     end_lease(attempt)
     attempt_ended.send(sender=None, attempt_id=attempt.pk)
-    announce_end(attempt)

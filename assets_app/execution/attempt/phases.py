@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.dispatch import Signal
 
-from assets_app.models import RunAttempt
+from assets_app.models import AttemptOutcome, RunAttempt, RunState
 from assets_app.signals import attempt_closed, attempt_opened, phase_ended, runner_starting
 from slicewise_server.web.log_context import log_facts
 
@@ -22,6 +23,19 @@ class AttemptPhase(StrEnum):
     RUNNER = "runner"
     PUBLISH = "publish"
     RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """The end of an attempt and the state of the run from then on, as recorded: those who follow
+    attempts need not read a row.
+
+    The error of an attempt is the error of a run that fails with the attempt.
+    """
+
+    outcome: AttemptOutcome
+    error: str
+    run_state: RunState
 
 
 @contextmanager
@@ -53,11 +67,15 @@ def runner_variables(attempt: RunAttempt) -> dict[str, str]:
     return _answers(runner_starting, attempt)
 
 
-def announce_end(attempt: RunAttempt) -> None:
+def announce_end(attempt: RunAttempt, end: AttemptEnd) -> None:
     """Announce the end of an attempt once the transaction has committed."""
     if attempt_closed.has_listeners():
-        announce = partial(attempt_closed.send_robust, sender=None, attempt=attempt)
-        transaction.on_commit(announce, robust=True)
+        transaction.on_commit(partial(_send_end, attempt, end), robust=True)
+
+
+def _send_end(attempt: RunAttempt, end: AttemptEnd) -> None:
+    # By the clock of this host, as the ends of the phases.
+    attempt_closed.send_robust(sender=None, attempt=attempt, end=end, ended=time.time_ns())
 
 
 def _answers(signal: Signal, attempt: RunAttempt, **more: Any) -> dict[str, Any]:
