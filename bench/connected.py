@@ -1,10 +1,13 @@
 """``python -m bench.connected``: the cost of lineage, alerts, metrics, traces and lateness.
 
-The same work is measured with all five switched off and on, in turns: rows 4, 8 and 9, a tick
-of 10,000 assets, and a dispatch. Of row 4 the processor time of all processes is measured too,
-which says more on a busy machine, and of the kinds of processes that take most. Each turn is a
-separate process, on a new database. With ``--parts``, row 4 alone is measured: with
-nothing, with each part alone, and with all.
+The same work is measured with all five switched off and on: rows 4, 8 and 9, a tick of 10,000
+assets, and a dispatch. Of row 4 the processor time of all processes is measured too, and of the
+kinds of processes that take most. With ``--parts``, row 4 alone is measured: with each part alone,
+and with all.
+
+Both turns of a pair run at the same time, each in a separate process and a new database: the speed
+of a machine that others use as well changes within minutes by more than the differences measured
+here. Each turn takes longer than alone; the ratios count.
 """
 
 import argparse
@@ -21,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from statistics import median
+from typing import NamedTuple
 
 from bench import layers, trivial
 from bench.figures import duration
@@ -46,9 +50,9 @@ _ALL = frozenset(_PARTS)
 
 
 def main() -> None:
-    """Measure in turns, and print medians and the medians of the ratios."""
+    """Measure in pairs, and print medians and the medians of the ratios."""
     parser = argparse.ArgumentParser(prog="python -m bench.connected", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=4, help="turns of each kind")
+    parser.add_argument("--pairs", type=int, default=4, help="pairs of each kind")
     parser.add_argument("--runs", type=int, default=500, help="trivial runs in each turn")
     parser.add_argument("--parts", action="store_true", help="row 4 with each part alone")
     parser.add_argument("--turn", help="one turn alone, with these parts, printed as JSON")
@@ -57,45 +61,56 @@ def main() -> None:
         parts = frozenset(filter(None, options.turn.split(",")))
         print(json.dumps(_measured(options.runs, parts, has_more=not options.parts)))
         return
-    kinds = {"off": "", "on": ",".join(sorted(_ALL))}
+    kinds = {"on": ",".join(sorted(_ALL))}
     if options.parts:
-        kinds = {"off": "", **{part: part for part in _PARTS}, "on": kinds["on"]}
-    turns = []
+        kinds = {**{part: part for part in _PARTS}, **kinds}
+    pairs: dict[str, list[_Pair]] = {kind: [] for kind in kinds}
     for number in range(options.pairs):
-        # Each kind is early in every other turn.
-        order = list(kinds) if number % 2 == 0 else list(reversed(kinds))
-        turn = {kind: _turn(kinds[kind], options) for kind in order}
-        turns.append(turn)
-        _print_all(f"turn {number + 1}", [turn])
-    _print_all(f"median of {len(turns)}", turns)
+        for kind, names in kinds.items():
+            # Each is the first to start in every other pair.
+            pair = _pair(names, options, is_off_first=number % 2 == 0)
+            pairs[kind].append(pair)
+            _print_all(f"pair {number + 1}", kind, [pair])
+    for kind in kinds:
+        _print_all(f"median of {options.pairs}", kind, pairs[kind])
     print(f"load of the machine now: {os.getloadavg()[0]:.1f}")
 
 
-def _print_all(title: str, turns: list[dict[str, dict[str, float]]]) -> None:
-    for kind in turns[0]:
-        if kind != "off":
-            for work in _work_of_all(turns):
-                _print(f"{title}, {work}", turns, work, kind)
+class _Pair(NamedTuple):
+    """The figures of two turns at the same time."""
+
+    off: dict[str, float]
+    on: dict[str, float]
 
 
-def _work_of_all(turns: list[dict[str, dict[str, float]]]) -> list[str]:
-    """Return the names of the figures that each turn of each kind has."""
-    all_figures = [figures for turn in turns for figures in turn.values()]
+def _print_all(title: str, kind: str, pairs: list[_Pair]) -> None:
+    for work in _work_of_all(pairs):
+        off, on = (median(figures[work] for figures in turns) for turns in zip(*pairs, strict=True))
+        ratio = median(pair.on[work] / pair.off[work] for pair in pairs)
+        times = f"off {duration(off)}, {kind} {duration(on)}"
+        print(f"{title}, {work}: {times}, {ratio:.3f} x", flush=True)
+
+
+def _work_of_all(pairs: list[_Pair]) -> list[str]:
+    """Return the names of the figures that each turn has."""
+    all_figures = [figures for pair in pairs for figures in pair]
     return [work for work in all_figures[0] if all(work in figures for figures in all_figures)]
 
 
-def _print(title: str, turns: list[dict[str, dict[str, float]]], work: str, kind: str) -> None:
-    off, on = (median(turn[name][work] for turn in turns) for name in ("off", kind))
-    ratio = median(turn[kind][work] / turn["off"][work] for turn in turns)
-    print(f"{title}: off {duration(off)}, {kind} {duration(on)}, {ratio:.3f} x", flush=True)
+def _pair(parts: str, options: argparse.Namespace, *, is_off_first: bool) -> _Pair:
+    both = ("", parts) if is_off_first else (parts, "")
+    turns = {parts: _turn(parts, options) for parts in both}
+    answers = {parts: turn.communicate()[0] for parts, turn in turns.items()}
+    if failed := [turn.args for turn in turns.values() if turn.returncode]:
+        raise ValueError(f"failed: {failed}")
+    figures = {parts: json.loads(answer.splitlines()[-1]) for parts, answer in answers.items()}
+    return _Pair(off=figures[""], on=figures[parts])
 
 
-def _turn(parts: str, options: argparse.Namespace) -> dict[str, float]:
+def _turn(parts: str, options: argparse.Namespace) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "bench.connected", "--turn", parts]
     command += ["--runs", str(options.runs), *(["--parts"] if options.parts else [])]
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    figures: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
-    return figures
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def _measured(runs: int, parts: frozenset[str], *, has_more: bool) -> dict[str, float]:

@@ -82,16 +82,13 @@ def receive_ended(attempt: RunAttempt, end: AttemptEnd, ended: int, **_: Any) ->
     trace, number = RunTrace.of(attempt.run), attempt.number
     gateway = {"slicewise.gateway": attempt.gateway.name} if attempt.gateway else {}
     has_failed = end.outcome in (AttemptOutcome.FAILED, AttemptOutcome.LOST)
-    began = _nanoseconds(attempt.started_at)
-    # The attempt has begun by the clock of the database, which may be ahead of this host's.
-    ended = max(began, ended)
     exporter().export(
         Span(
             name=f"attempt {number}",
             trace_id=trace.trace_id,
             span_id=trace.attempt(number),
             parent_id=trace.root,
-            began=began,
+            began=_nanoseconds(attempt.started_at),
             ended=ended,
             attributes={
                 "slicewise.run": attempt.run_id,
