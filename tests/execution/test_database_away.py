@@ -22,7 +22,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from accounts_app.models import User
 from assets_app.execution.attempt import attempts, ending, leases
 from assets_app.execution.database import check_pool
-from assets_app.execution.gateway import supervision, worker
+from assets_app.execution.gateway import conclusion, supervision, worker
 from assets_app.execution.gateway.concurrent_runs import ConcurrentRuns
 from assets_app.execution.gateway.worker import GatewayWorker, Watched
 from assets_app.execution.queue.dispatch import dispatch
@@ -195,7 +195,7 @@ def test_a_line_that_cannot_be_stored_ends_no_run(run: Run, played: Worker, lake
         (attempts, "store_outlets"),
         (ending, "still_held"),
         (ending, "record_success"),
-        (supervision, "publish"),
+        (conclusion, "publish"),
     ],
 )
 def test_a_connection_that_ends_at_a_step_of_the_conclusion_costs_nothing(

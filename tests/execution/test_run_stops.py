@@ -21,7 +21,7 @@ class AskedProcess:
     def run_stop(self) -> RunStop:
         """Return the end of this process, whose run has a tear-down."""
         process: Any = self
-        version: Any = SimpleNamespace(spec=SimpleNamespace(teardown="close"))
+        version: Any = SimpleNamespace(spec=SimpleNamespace(teardown="close", timeout=None))
         return RunStop(process, version)
 
 

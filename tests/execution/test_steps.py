@@ -15,7 +15,7 @@ from assets_app.execution.attempt import ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.outputs import Output
 from assets_app.execution.attempt.steps import StepReports, settle_steps
-from assets_app.execution.gateway import recovery, run_stops, supervision
+from assets_app.execution.gateway import recovery, run_stops, supervised_run
 from assets_app.models import (
     AttemptStep,
     FailureKind,
@@ -112,7 +112,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._seconds = 0.0
-        for module in (supervision, run_stops):
+        for module in (supervised_run, run_stops):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._seconds))
 
     def later(self, seconds: float) -> Callable[[], None]:

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.services import sync_bundle
-from assets_app.execution.gateway import publishing, recovery, supervision
+from assets_app.execution.gateway import conclusion, publishing, recovery, supervision
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.models import Gateway, Run, RunAttempt, RunLog, RunState, Schedule
 from assets_app.queries.clock import database_now
@@ -201,7 +201,7 @@ def test_log_lines_of_a_run_name_the_run_and_the_trace(
         seen.append(dict(current_facts()))
         publish(*arguments)
 
-    monkeypatch.setattr(supervision, "publish", note)
+    monkeypatch.setattr(conclusion, "publish", note)
     run = tick_and_execute(bundle)
     [facts] = seen
     trace = f"{RunTrace.of(run).trace_id:032x}"

@@ -19,7 +19,7 @@ _REPEATED_AFTER_SECONDS = (1.0, 2.0, 4.0)
 
 
 class RunStop:
-    """The end of one runner.
+    """The end of one runner, whose time begins now.
 
     A tear-down has TEARDOWN_SECONDS from the end of the function, or from the request to end the
     function. A worker that ends grants less time.
@@ -27,6 +27,8 @@ class RunStop:
 
     def __init__(self, process: RunnerProcess, version: ProducerVersion) -> None:
         self._process = process
+        self._timeout: float | None = version.spec.timeout
+        self._began = time.monotonic()
         self._tears_down = version.spec.teardown is not None
         self._until = math.inf
         self._seconds = 0.0
@@ -36,6 +38,12 @@ class RunStop:
         """The outcome for which the runner was asked to end."""
         self.is_late = False
         """Whether the runner was killed because the time was over."""
+
+    @property
+    def exceeded_timeout(self) -> float | None:
+        """The timeout of the asset in seconds, once the timeout is over; None before."""
+        is_over = self._timeout is not None and time.monotonic() > self._began + self._timeout
+        return self._timeout if is_over else None
 
     def end(self, outcome: str) -> None:
         """Kill the runner, or ask it to end if it has a tear-down and was not asked yet."""
