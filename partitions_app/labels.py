@@ -155,7 +155,9 @@ def _example(definition: PartitionDefinition, now: datetime) -> str:
 def _example_windows(definition: PartitionByTime, now: datetime) -> tuple[str, str]:
     """Return the labels of one window and of the next but one; selections accept labels."""
     start = definition.start or now - _FAR
-    windows: Sequence[PartitionKey] = definition.windows(start, min(start + 2 * _FAR, now))
+    # A start may lie near the end of Python's dates.
+    until = now if start > now - 2 * _FAR else start + 2 * _FAR
+    windows: Sequence[PartitionKey] = definition.windows(start, until)
     if not len(windows):
         return "", ""
     index = 0 if definition.start else max(len(windows) - 3, 0)

@@ -103,8 +103,9 @@ def span_of(asset: Asset) -> tuple[datetime | None, datetime | None]:
     if windows is None:
         return None, None
     tick, lowest, highest = windows.ticks.tick, windows.lowest, windows.highest
+    # A definition that starts near the end of Python's calendar has its first window afterwards.
     return (
-        None if lowest is None else to_datetime(tick(lowest)),
+        None if lowest is None else to_datetime(min(tick(lowest), _second(date.max))),
         None if highest is None else to_datetime(tick(highest)),
     )
 

@@ -17,6 +17,7 @@ YEARS_PER_PAGE = 20
 _PAD = timedelta(days=800)
 # Pages look a few years ahead and behind: addresses stay clear of the ends of Python's dates.
 _YEARS_OF_ADDRESSES = range(1000, 9000)
+_LATEST_SINCE = datetime(_YEARS_OF_ADDRESSES[-1], 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +146,11 @@ def windows_in(definition: TimeDefinition, period: Period) -> int:
 
 
 def since_of(definition: TimeDefinition, clock: Clock) -> datetime:
-    """Return the instant since when the windows of the definition are expected."""
-    return definition.start or clock.since
+    """Return the instant since when the windows of the definition are expected.
+
+    A definition that starts near the end of Python's dates has no window that a page could show.
+    """
+    return min(definition.start or clock.since, _LATEST_SINCE)
 
 
 def span_of(definition: TimeDefinition, clock: Clock) -> tuple[date, date]:

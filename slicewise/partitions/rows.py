@@ -14,6 +14,8 @@ from slicewise.partitions.window_ranges import WindowRange
 from slicewise.partitions.windows import Windows
 
 _FINE_UNITS = {"minute", "hour"}
+# A definition that starts near the end of Python's dates begins with a window after that end.
+_LAST_DAY = (date.max - EPOCH.date()).days
 
 
 class PartitionRow(NamedTuple):
@@ -97,5 +99,5 @@ def _window_rows(
 
 @lru_cache(maxsize=4096)
 def _bucket(day: int, by_day: bool) -> date:
-    local = (EPOCH + timedelta(days=day)).date()
+    local = (EPOCH + timedelta(days=min(day, _LAST_DAY))).date()
     return local if by_day else local.replace(day=1)
