@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -20,10 +21,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from slicewise_server.stack.process import scrubbed
-from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
+from slicewise_server.stack.pytest_plugin import BRIEF
 from slicewise_server.stack.services import Services
 from slicewise_server.stack.stack import Stack
 from slicewise_server.static_collection import collect_static_files
+from tests import spark_classes
 from tests.folders import reachable_folder
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -46,6 +48,8 @@ LONG = (
 SERVER_FIXTURES = ("services", "db", "transactional_db", "live_server", "stack", "folder")
 # These start servers of their own, or processes that live for long.
 WITH_SERVERS = (*STACK, "tests/runtime/", "tests/attacks/", "tests/docs/test_samples.py")
+
+_CLASSES = pytest.StashKey[subprocess.Popen[bytes] | None]()
 
 # An example that takes long says something of the machine, and nothing of what is tested. The same
 # commit has the same result: `--hypothesis-profile=search` takes examples that no run has tried.
@@ -83,6 +87,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--without-servers", action="store_true", help="only tests that need no server"
     )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a process create the archive of Spark's classes while the first tests run."""
+    has_many_tests = bool(session.config.getoption("numprocesses", None))
+    if has_many_tests and not session.config.getoption("without_servers"):
+        session.config.stash[_CLASSES] = spark_classes.start()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End that process, if it has not ended."""
+    if creation := session.config.stash.get(_CLASSES, None):
+        creation.terminate()
+        creation.wait()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -244,9 +262,9 @@ def stack(data_folder: Path) -> Iterator[Stack]:
         env={
             **scrubbed(os.environ),
             "LAKE": str(data_folder / "lake"),
-            "SLICEWISE_RUNNER_ENV": "LAKE,JDK_JAVA_OPTIONS",
+            **BRIEF,
+            "SLICEWISE_RUNNER_ENV": f"LAKE,{BRIEF['SLICEWISE_RUNNER_ENV']}",
             "SLICEWISE_CONNECTIONS": str(connections),
-            "JDK_JAVA_OPTIONS": BRIEF_JAVA,
             "SPARK_MASTER": "local[1]",
         },
     )

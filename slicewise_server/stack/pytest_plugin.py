@@ -7,14 +7,17 @@ once; a server starts when the first test needs the server. Tests of pure arithm
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
 import pytest
 
+from slicewise_server.stack import machine
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.services import Services
 
@@ -25,7 +28,28 @@ DRIVERS = Path("/usr/share/java")
 DRIVER_NAMES = ("postgresql", "scram-client", "scram-common", "saslprep", "stringprep")
 # Processes that live for minutes: a better compilation takes longer than the time saved.
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-BRIEF = {"SLICEWISE_RUNNER_ENV": "JDK_JAVA_OPTIONS", "JDK_JAVA_OPTIONS": BRIEF_JAVA}
+
+
+def spark_classes() -> Path:
+    """Return the place for an archive of Spark's classes (`tests/spark_classes.py`).
+
+    Java itself reads no archive of another Java, or of files that have changed since.
+    """
+    jars = (machine.find_spark() or Path()) / "jars"
+    changed = jars.stat().st_mtime_ns if jars.exists() else 0
+    facts = [os.environ.get("JAVA_HOME"), shutil.which("java"), jars, changed, BRIEF_JAVA]
+    return Path(sys.prefix) / f"spark-{hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}.jsa"
+
+
+SPARK_CLASSES = spark_classes()
+# Without the archive, Java would say so on the standard output, among words for Spark's scripts.
+SPARK_JAVA = f"{BRIEF_JAVA} -XX:SharedArchiveFile={SPARK_CLASSES} -Xlog:disable"
+BRIEF = {
+    "JDK_JAVA_OPTIONS": BRIEF_JAVA,
+    # For Spark alone: an archive with another class path is of no use.
+    "SPARK_SUBMIT_OPTS": SPARK_JAVA,
+    "SLICEWISE_RUNNER_ENV": "JDK_JAVA_OPTIONS,SPARK_SUBMIT_OPTS",
+}
 # No test outlives a loss of power, and each of thousands of commits would wait for the disk.
 NO_DURABILITY = {"fsync": "off", "full_page_writes": "off"}
 DATABASE_SERVERS = ("postgresql", "redis")

@@ -17,7 +17,7 @@ from slicewise.runner.processes import die_with_parent
 from slicewise_server.stack import machine, ports
 from slicewise_server.stack.machine import jdbc_jars
 from slicewise_server.stack.process import scrubbed
-from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
+from slicewise_server.stack.pytest_plugin import BRIEF_JAVA, SPARK_JAVA
 
 _START_SECONDS = 240
 _DEPLOY = "org.apache.spark.deploy"
@@ -41,8 +41,8 @@ def submission(master: str, **conf: str) -> dict[str, Any]:
         "spark.log.level": "WARN",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": BRIEF_JAVA,
-        "spark.executor.extraJavaOptions": BRIEF_JAVA,
+        "spark.driver.extraJavaOptions": SPARK_JAVA,
+        "spark.executor.extraJavaOptions": SPARK_JAVA,
         "spark.sql.shuffle.partitions": "2",
     }
     jars = {"spark.jars": os.environ["SLICEWISE_JDBC_JARS"]} if jdbc_jars(os.environ) else {}
@@ -111,7 +111,7 @@ def _start(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": ports.HOST,
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-        "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA,
+        "SPARK_DAEMON_JAVA_OPTS": SPARK_JAVA,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_LAUNCHER_OPTS": BRIEF_JAVA,
     }

@@ -7,7 +7,10 @@ from places import DAILY, HERE
 
 from slicewise import asset, partition_column
 
-BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.driver.memory": "512m"}
+BRIEF = {
+    "spark.driver.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+    "spark.driver.memory": "512m",
+}
 
 
 @asset(uri=HERE / "alone", partition=DAILY, strategy="range", engine="submit", spark_conf=BRIEF)
