@@ -31,6 +31,5 @@ runner_starting = Signal()
 # attempt: RunAttempt, phase: AttemptPhase, began: int, ended: int: a worker has ended one phase of
 # an attempt; times in nanoseconds since 1970, by the clock of the worker's host.
 phase_ended = Signal()
-# attempt: RunAttempt, end: AttemptEnd, ended: int: the end of this attempt is committed; the time
-# as in phase_ended.
+# attempt: RunAttempt, end: AttemptEnd: the end of this attempt is committed.
 attempt_closed = Signal()

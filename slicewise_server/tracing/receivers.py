@@ -77,7 +77,7 @@ def receive_phase(attempt: RunAttempt, phase: str, began: int, ended: int, **_: 
     )
 
 
-def receive_ended(attempt: RunAttempt, end: AttemptEnd, ended: int, **_: Any) -> None:
+def receive_ended(attempt: RunAttempt, end: AttemptEnd, **_: Any) -> None:
     """Send the span of an attempt and, if the run has ended with it, the span of the run."""
     trace, number = RunTrace.of(attempt.run), attempt.number
     gateway = {"slicewise.gateway": attempt.gateway.name} if attempt.gateway else {}
@@ -89,7 +89,7 @@ def receive_ended(attempt: RunAttempt, end: AttemptEnd, ended: int, **_: Any) ->
             span_id=trace.attempt(number),
             parent_id=trace.root,
             began=_nanoseconds(attempt.started_at),
-            ended=ended,
+            ended=_nanoseconds(end.ended_at),
             attributes={
                 "slicewise.run": attempt.run_id,
                 "slicewise.attempt": number,
@@ -101,10 +101,10 @@ def receive_ended(attempt: RunAttempt, end: AttemptEnd, ended: int, **_: Any) ->
         )
     )
     if end.run_state in TERMINAL_STATES:
-        exporter().export(_root(attempt.run, trace, end, ended))
+        exporter().export(_root(attempt.run, trace, end))
 
 
-def _root(run: Run, trace: RunTrace, end: AttemptEnd, ended: int) -> Span:
+def _root(run: Run, trace: RunTrace, end: AttemptEnd) -> Span:
     """Return the span of an ended run."""
     if not run.partition_count:
         # The run has discovered its partitions since the attempt began.
@@ -116,7 +116,7 @@ def _root(run: Run, trace: RunTrace, end: AttemptEnd, ended: int) -> Span:
         span_id=trace.root,
         parent_id=None,
         began=_nanoseconds(run.tick.at if run.tick else run.created_at),
-        ended=ended,
+        ended=_nanoseconds(end.ended_at),
         attributes={
             "slicewise.run": run.pk,
             "slicewise.asset": run.asset.name,

@@ -14,7 +14,7 @@ from assets_app.execution.attempt.outputs import StagedOutlet
 from assets_app.execution.gateway import publishing
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
-from tests.execution.conftest import at_work
+from tests.execution.conftest import at_work, make_gateway
 from tests.execution.staged_attempts import Ready, ready
 from tests.partition_records import counts_agree_with_partitions
 
@@ -115,6 +115,22 @@ def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Ga
         publishing.finish_publishing(ready.attempt.pk, str(ready.attempt.token))
     assert tokens == [RunAttempt.objects.get().token]
     assert worker.watched == []
+
+
+def test_an_attempt_is_on_the_gateway_that_finishes_its_publication(
+    ready: Ready, gateway: Gateway
+) -> None:
+    other = make_gateway("scheduled", name="other@test")
+    publish, gateways = publishing.publish, []
+
+    def watch(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
+        gateways.append(attempt.gateway)
+        publish(attempt, outlets)
+
+    assert ready.attempt.gateway == gateway
+    with patch.object(publishing, "publish", watch):
+        ready.finish(other)
+    assert gateways == [RunAttempt.objects.get().gateway] == [other]
 
 
 def test_unreadable_partitions_count_as_not_published(ready: Ready) -> None:

@@ -3,11 +3,11 @@
 import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q
 
 from assets_app.catalogue.texts import storable
@@ -44,6 +44,15 @@ _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
 _LONGEST_CONFLICT = timedelta(hours=6)
 # The time after an attempt at which a worker looks for remaining work and data.
 CLEAR_AFTER = timedelta(minutes=2)
+# One statement: traces and others get the time without another one.
+_RECORD_END = """
+UPDATE assets_app_runattempt
+SET outcome = %(outcome)s, ended_at = clock_timestamp(),
+    clear_at = clock_timestamp() + %(clear_after)s::interval,
+    error = %(error)s, traceback = %(traceback)s, may_go_on = may_go_on OR %(may_go_on)s,
+    cpu_seconds = %(cpu_seconds)s, peak_memory = %(peak_memory)s
+WHERE id = %(id)s RETURNING ended_at
+"""
 _REQUEUE = RunState.RUNNING, RunState.QUEUED
 _CANCEL = RunState.CANCELING, RunState.CANCELED
 _COUNTERS = {
@@ -254,9 +263,7 @@ def _conclude(
         return False
     if settle is not None:
         settle()
-    _record_end(attempt, end)
-    error = end.failure.error if end.failure else ""
-    announce_end(attempt, AttemptEnd(end.outcome, error, run_state=transition[1]))
+    _record_end(attempt, end, transition[1])
     if hook is not None:
         leave_hook(attempt, hook)
     nudge_dispatch()
@@ -272,19 +279,22 @@ def _failure_changes(failure: Failure) -> dict[str, Any]:
     return changes
 
 
-def _record_end(attempt: RunAttempt, end: _End) -> None:
-    failure = end.failure
-    changes: dict[str, Any] = {"may_go_on": True} if end.may_go_on else {}
-    RunAttempt.objects.filter(pk=attempt.pk).update(
-        outcome=end.outcome,
-        ended_at=database_time(),
-        clear_at=None if end.is_clean else database_time(CLEAR_AFTER),
-        error=failure.error if failure else "",
-        traceback=failure.traceback if failure else "",
-        cpu_seconds=attempt.cpu_seconds,
-        peak_memory=attempt.peak_memory,
-        **changes,
-    )
-    settle_steps(attempt, failure.error if failure and end.outcome == AttemptOutcome.LOST else "")
+def _record_end(attempt: RunAttempt, end: _End, run_state: RunState) -> None:
+    failure = end.failure or Failure(error="")
+    values: dict[str, Any] = {
+        "id": attempt.pk,
+        "outcome": end.outcome,
+        "clear_after": None if end.is_clean else CLEAR_AFTER,
+        "error": failure.error,
+        "traceback": failure.traceback,
+        "cpu_seconds": attempt.cpu_seconds,
+        "peak_memory": attempt.peak_memory,
+        "may_go_on": end.may_go_on,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORD_END, values)
+        ended_at: datetime = cursor.fetchone()[0]
+    settle_steps(attempt, failure.error if end.outcome == AttemptOutcome.LOST else "")
     end_lease(attempt)
     attempt_ended.send(sender=None, attempt_id=attempt.pk)
+    announce_end(attempt, AttemptEnd(end.outcome, ended_at, failure.error, run_state))

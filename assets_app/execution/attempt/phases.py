@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -34,6 +35,7 @@ class AttemptEnd:
     """
 
     outcome: AttemptOutcome
+    ended_at: datetime
     error: str
     run_state: RunState
 
@@ -70,12 +72,8 @@ def runner_variables(attempt: RunAttempt) -> dict[str, str]:
 def announce_end(attempt: RunAttempt, end: AttemptEnd) -> None:
     """Announce the end of an attempt once the transaction has committed."""
     if attempt_closed.has_listeners():
-        transaction.on_commit(partial(_send_end, attempt, end), robust=True)
-
-
-def _send_end(attempt: RunAttempt, end: AttemptEnd) -> None:
-    # By the clock of this host, as the ends of the phases.
-    attempt_closed.send_robust(sender=None, attempt=attempt, end=end, ended=time.time_ns())
+        announce = partial(attempt_closed.send_robust, sender=None, attempt=attempt, end=end)
+        transaction.on_commit(announce, robust=True)
 
 
 def _answers(signal: Signal, attempt: RunAttempt, **more: Any) -> dict[str, Any]:

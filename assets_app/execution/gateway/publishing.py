@@ -266,7 +266,8 @@ def finish_publishing(attempt_id: int, token: str) -> None:
     if attempt is None:
         return
     with attempt_work(attempt, is_new=False), worker.watching(attempt):
-        RunAttempt.objects.filter(pk=attempt.pk).update(gateway=worker.gateway)
+        attempt.gateway = worker.gateway
+        attempt.save(update_fields=["gateway"])
         publish(attempt, stored_outlets(attempt))
 
 
