@@ -1,7 +1,7 @@
 """The API's description, for programs (OpenAPI 3.1) and for people."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.mixins import LoginRequiredMixin
@@ -13,6 +13,16 @@ from drf_spectacular.views import SpectacularAPIView
 from accounts_app.api.base import ApiView
 
 METHODS = ("get", "post", "put", "patch", "delete")
+# The groups of the page in order, each with the first parts of its paths.
+GROUPS = {
+    "Assets": ("assets", "asset-graph"),
+    "Runs": ("runs",),
+    "Backfills": ("backfills",),
+    "Alerts": ("channels", "alert-rules", "deliveries"),
+    "Events and lineage": ("events", "lineage"),
+    "Server": ("gateways", "health"),
+    "Tokens": ("tokens",),
+}
 
 
 @extend_schema(exclude=True)
@@ -21,7 +31,7 @@ class SchemaView(ApiView, SpectacularAPIView):
 
 
 class DocsView(LoginRequiredMixin, TemplateView):
-    """The OpenAPI document as a page: every operation with its parameters, bodies and examples."""
+    """The OpenAPI document as a page: groups of operations with parameters, bodies and examples."""
 
     template_name = "api/docs.html"
 
@@ -29,8 +39,16 @@ class DocsView(LoginRequiredMixin, TemplateView):
         schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
         return super().get_context_data(**kwargs) | {
             "info": schema["info"],
-            "operations": list(operations(schema)),
+            "groups": grouped(list(operations(schema))),
         }
+
+
+def grouped(all_operations: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the operations of each group, in the order of the groups."""
+    return {
+        title: [operation for operation in all_operations if operation["tags"][0] in tags]
+        for title, tags in GROUPS.items()
+    }
 
 
 def operations(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

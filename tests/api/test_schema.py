@@ -10,6 +10,7 @@ from drf_spectacular.validation import validate_schema
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
+from slicewise_server.api_docs import grouped, operations
 
 
 @pytest.fixture
@@ -75,6 +76,13 @@ def test_writes_have_examples(schema: dict) -> None:  # type: ignore[type-arg]
     ):  # fmt: skip
         content = schema["paths"][f"/api/v1/{path}"]["post"]["requestBody"]["content"]
         assert content["application/json"]["examples"]
+
+
+def test_each_operation_is_in_one_group_of_the_page(schema: dict) -> None:  # type: ignore[type-arg]
+    of_document = [operation["operationId"] for operation in operations(schema)]
+    groups = grouped(list(operations(schema))).values()
+    of_page = [operation["operationId"] for group in groups for operation in group]
+    assert sorted(of_page) == sorted(of_document)
 
 
 def test_people_read_it_as_a_page(olga: User) -> None:
