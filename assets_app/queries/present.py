@@ -116,7 +116,8 @@ def _cuts_bucket(
     """Return whether a bound, in seconds of UTC, cuts one of the counted buckets."""
     try:
         bucket = bucket_of(definition, bound)
-        return first <= bucket <= last and bucket == bucket_of(definition, bound - 1)
+        is_within = first <= bucket <= last and bound <= _second(date.max)
+        return is_within and bucket == bucket_of(definition, bound - 1)
     except OverflowError:  # Python's calendar begins or ends with the bound
         return False
 

@@ -17,7 +17,7 @@ YEARS_PER_PAGE = 20
 _PAD = timedelta(days=800)
 # Pages look a few years ahead and behind: addresses stay clear of the ends of Python's dates.
 _YEARS_OF_ADDRESSES = range(1000, 9000)
-_LATEST_SINCE = datetime(_YEARS_OF_ADDRESSES[-1], 1, 1, tzinfo=UTC)
+_LATEST_SINCE = datetime(9990, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
