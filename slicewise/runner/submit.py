@@ -148,12 +148,14 @@ def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[byte
         **with_utf8_names(os.environ),
         # Files that remain when all processes are killed are in a folder that is removed.
         "SPARK_LOCAL_DIRS": str(scratch),
-        "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={scratch}" -XX:-UsePerfData',
         "PYTHONIOENCODING": "utf-8:backslashreplace",
         **facts["env"],
         FOLDER_VARIABLE: str(folder),
         TOKEN_VARIABLE: token,
     }
+    env["SPARK_SUBMIT_OPTS"] = " ".join(
+        [env.get("SPARK_SUBMIT_OPTS", ""), f'"-Djava.io.tmpdir={scratch}"', "-XX:-UsePerfData"]
+    )
     # Of a local master, the Python workers have the environment of the driver.
     env["PYTHONPATH"] = python_path(env.get("PYTHONPATH", ""))
     return subprocess.Popen(

@@ -199,6 +199,23 @@ def test_a_submission_that_does_not_come_about_is_a_failure_of_the_platform(
     assert "/nowhere/bin/spark-submit" in outcome.log
 
 
+def test_options_for_java_of_the_environment_are_added_to_those_of_a_submission(
+    warm_parent: WarmParent, tmp_path: Path
+) -> None:
+    program = tmp_path / "spark" / "bin" / "spark-submit"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "options: $SPARK_SUBMIT_OPTS"\n')
+    program.chmod(0o755)
+    facts = submission("local[1]")
+    env = {**facts["env"], "SPARK_SUBMIT_OPTS": "-Dmine=1"}
+    spark_home = str(program.parent.parent)
+    runs = Runs(warm_parent, tmp_path, submit={**facts, "spark_home": spark_home, "env": env})
+    runs.define("@asset(engine='submit')\ndef own(): pass")
+    log = runs.run("own").log
+    assert 'options: -Dmine=1 "-Djava.io.tmpdir=' in log
+    assert "-XX:-UsePerfData" in log
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
