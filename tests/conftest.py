@@ -19,13 +19,15 @@ from whitenoise.base import WhiteNoise
 from whitenoise.responders import StaticFile
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from slicewise_server.stack.process import scrubbed
-from slicewise_server.stack.pytest_plugin import BRIEF
+from slicewise_server.stack.pytest_plugin import BRIEF, OURS
 from slicewise_server.stack.services import Services
 from slicewise_server.stack.stack import Stack
 from slicewise_server.static_collection import collect_static_files
 from tests import spark_classes
+from tests.flushing import flush
 from tests.folders import reachable_folder
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -89,11 +91,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
+def pytest_xdist_node_collection_finished(node: WorkerController, ids: list[str]) -> None:
     """Let a process create the archive of Spark's classes while the first tests run."""
-    has_many_tests = bool(session.config.getoption("numprocesses", None))
-    if has_many_tests and not session.config.getoption("without_servers"):
-        session.config.stash[_CLASSES] = spark_classes.start()
+    stash = node.config.stash
+    if _CLASSES not in stash and OURS in os.environ and any(map(_uses_spark, ids)):
+        stash[_CLASSES] = spark_classes.start()
+
+
+def _uses_spark(nodeid: str) -> bool:
+    return nodeid.startswith((*STACK, *SPARK))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -173,17 +179,9 @@ def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="session", autouse=True)
 def flushes_as_owner() -> Iterator[None]:
-    """Let Django truncate the audit trail between tests; the trail lets its owner alone do so."""
-    table, trigger = "accounts_app_auditentry", "audit_trail_stays"
-    flush = BaseDatabaseOperations.execute_sql_flush
-
-    def flush_as_owner(self: BaseDatabaseOperations, sql_list: list[str]) -> None:
-        before = f"ALTER TABLE {table} DISABLE TRIGGER {trigger}"
-        after = f"ALTER TABLE {table} ENABLE TRIGGER {trigger}"
-        flush(self, [before, *sql_list, after])
-
+    """Let Django remove rows between tests as their owner: no other may shorten the audit trail."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush_as_owner)
+        patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush)
         yield
 
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from slicewise_server.stack import machine
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.pytest_plugin import BRIEF_JAVA, SPARK_CLASSES
 from slicewise_server.stack.services import Services
@@ -21,10 +22,13 @@ from slicewise_server.stack.services import Services
 
 def start() -> "subprocess.Popen[bytes] | None":
     """Start a process that creates the archive; return None if there is one, or can be none."""
-    if SPARK_CLASSES.exists() or not os.access(SPARK_CLASSES.parent, os.W_OK):
+    is_creatable = os.access(SPARK_CLASSES.parent, os.W_OK) and machine.find_java(os.environ)
+    if SPARK_CLASSES.exists() or not is_creatable:
         return None
     project = Path(__file__).resolve().parent.parent
-    return subprocess.Popen([sys.executable, "-m", "tests.spark_classes"], cwd=project)
+    command = [sys.executable, "-m", "tests.spark_classes"]
+    # Ctrl-C ends the tests, which end the process.
+    return subprocess.Popen(command, cwd=project, start_new_session=True)
 
 
 def create(archive: Path) -> None:
@@ -32,7 +36,7 @@ def create(archive: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="slicewise-classes-") as name:
         folder = Path(name)
         names = folder / "names"
-        options = f"{BRIEF_JAVA} -XX:DumpLoadedClassList={names}"
+        options = f'{BRIEF_JAVA} "-XX:DumpLoadedClassList={names}"'
         env = {"SLICEWISE_RUNNER_ENV": "SPARK_SUBMIT_OPTS", "SPARK_SUBMIT_OPTS": options}
         services = Services(folder / "data", env={**scrubbed(env), **env})
         try:
@@ -51,6 +55,9 @@ def create(archive: Path) -> None:
             new.replace(archive)
         finally:
             new.unlink(missing_ok=True)
+    for earlier in archive.parent.glob("spark-*.jsa*"):
+        if earlier != archive:
+            earlier.unlink(missing_ok=True)
 
 
 def _java_and_classes(pid: int) -> tuple[str, str]:
@@ -73,7 +80,12 @@ def _use(remote: str, table: Path) -> None:
     spark.stop()
 
 
+def _end(number: int, _: object) -> None:
+    """End with the server, once: the tests may end before the archive is created."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(1)
+
+
 if __name__ == "__main__":
-    # The tests may end before: the server is to end too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _end)
     create(SPARK_CLASSES)

