@@ -7,7 +7,9 @@ and with all.
 
 Both turns of a pair run at the same time, each in a separate process and a new database: the speed
 of a machine that others use as well changes within minutes by more than the differences measured
-here. Each turn takes longer than alone; the ratios count.
+here. Each turn takes longer than alone; the ratios count. The turns begin each measurement
+together. In row 4 a turn with less work ends first, and the other turn goes on alone: the time
+shows half of a difference, the processor time shows the difference.
 """
 
 import argparse
@@ -15,12 +17,11 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from statistics import median
@@ -28,6 +29,7 @@ from typing import NamedTuple
 
 from bench import layers, trivial
 from bench.figures import duration
+from bench.paired_turns import answers_of_both, meet
 from bench.processes import processor_seconds_by_kind
 from bench.running import BUNDLES, data_folder, sign_in, with_lake
 from bench.served import prepared_database
@@ -56,10 +58,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=500, help="trivial runs in each turn")
     parser.add_argument("--parts", action="store_true", help="row 4 with each part alone")
     parser.add_argument("--turn", help="one turn alone, with these parts, printed as JSON")
+    parser.add_argument("--meets", action="store_true", help="wait for the other turn of a pair")
     options = parser.parse_args()
     if options.turn is not None:
-        parts = frozenset(filter(None, options.turn.split(",")))
-        print(json.dumps(_measured(options.runs, parts, has_more=not options.parts)))
+        _print_turn(options)
         return
     kinds = {"on": ",".join(sorted(_ALL))}
     if options.parts:
@@ -97,23 +99,27 @@ def _work_of_all(pairs: list[_Pair]) -> list[str]:
     return [work for work in all_figures[0] if all(work in figures for figures in all_figures)]
 
 
+def _print_turn(options: argparse.Namespace) -> None:
+    parts = frozenset(filter(None, options.turn.split(",")))
+    meet_other = meet if options.meets else lambda: None
+    print(json.dumps(_measured(options.runs, parts, meet_other, has_more=not options.parts)))
+
+
 def _pair(parts: str, options: argparse.Namespace, *, is_off_first: bool) -> _Pair:
     both = ("", parts) if is_off_first else (parts, "")
-    turns = {parts: _turn(parts, options) for parts in both}
-    answers = {parts: turn.communicate()[0] for parts, turn in turns.items()}
-    if failed := [turn.args for turn in turns.values() if turn.returncode]:
-        raise ValueError(f"failed: {failed}")
-    figures = {parts: json.loads(answer.splitlines()[-1]) for parts, answer in answers.items()}
+    answers = answers_of_both([_command_of_turn(names, options) for names in both])
+    figures = dict(zip(both, map(json.loads, answers), strict=True))
     return _Pair(off=figures[""], on=figures[parts])
 
 
-def _turn(parts: str, options: argparse.Namespace) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "bench.connected", "--turn", parts]
-    command += ["--runs", str(options.runs), *(["--parts"] if options.parts else [])]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def _command_of_turn(parts: str, options: argparse.Namespace) -> list[str]:
+    command = [sys.executable, "-m", "bench.connected", "--turn", parts, "--meets"]
+    return [*command, "--runs", str(options.runs), *(["--parts"] if options.parts else [])]
 
 
-def _measured(runs: int, parts: frozenset[str], *, has_more: bool) -> dict[str, float]:
+def _measured(
+    runs: int, parts: frozenset[str], meet_other: Callable[[], None], *, has_more: bool
+) -> dict[str, float]:
     received: set[str] = set()
     with _receiver(received) as address:
         settings = {
@@ -124,8 +130,9 @@ def _measured(runs: int, parts: frozenset[str], *, has_more: bool) -> dict[str, 
         env = {name: value for part in parts for name, value in settings.get(part, {}).items()}
         if parts == _ALL:
             env |= {"CONNECTED": "1", "LOG_JSON": "true"}
-        figures = _on_a_stack(runs, env, address, parts, has_more=has_more)
+        figures = _on_a_stack(runs, env, address, parts, meet_other, has_more=has_more)
         if has_more:
+            meet_other()
             figures |= _in_a_database(env)
     if received != {_PARTS[part] for part in parts} - {""}:
         raise ValueError(f"the receiver got {received}: there is nothing to compare")
@@ -173,7 +180,13 @@ async def _answer_all(
 
 
 def _on_a_stack(
-    runs: int, settings: dict[str, str], receiver: str, parts: frozenset[str], *, has_more: bool
+    runs: int,
+    settings: dict[str, str],
+    receiver: str,
+    parts: frozenset[str],
+    meet_other: Callable[[], None],
+    *,
+    has_more: bool,
 ) -> dict[str, float]:
     """Measure row 4, and rows 8 and 9 if ``has_more``, on a whole stack with these parts."""
     with data_folder() as folder:
@@ -186,6 +199,7 @@ def _on_a_stack(
                 _send_alerts(whole, receiver)
             with _scrapes(whole, is_on="metrics" in parts):
                 trivial.timed_runs(whole, 20)  # the first forks of a parent are slower
+                meet_other()
                 before = processor_seconds_by_kind(os.getpid())
                 figures = {"row 4, a trivial run": trivial.timed_runs(whole, runs) / runs}
                 layers.wait_for_calm(whole)
@@ -196,6 +210,7 @@ def _on_a_stack(
                 for kind in sorted(used, key=used.__getitem__, reverse=True)[:_MOST_KINDS]:
                     figures[f"{_PROCESSOR_TIME_OF}{kind}"] = used[kind]
                 if has_more:
+                    meet_other()
                     due, next_layer = layers.waits_by_row(whole)
                     figures["row 8, from due to running"] = median(due)
                     figures["row 9, the next layer"] = median(next_layer)
