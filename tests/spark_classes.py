@@ -22,8 +22,10 @@ from slicewise_server.stack.services import Services
 
 def start() -> "subprocess.Popen[bytes] | None":
     """Start a process that creates the archive; return None if there is one, or can be none."""
-    is_creatable = os.access(SPARK_CLASSES.parent, os.W_OK) and machine.find_java(os.environ)
-    if SPARK_CLASSES.exists() or not is_creatable:
+    if SPARK_CLASSES.exists() or not os.access(SPARK_CLASSES.parent, os.W_OK):
+        return None
+    # Last, since the question starts a Java.
+    if machine.find_java(os.environ) is None:
         return None
     project = Path(__file__).resolve().parent.parent
     command = [sys.executable, "-m", "tests.spark_classes"]
