@@ -17,13 +17,17 @@ from slicewise_server.stack.commands import worker
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import runnable
 from tests.e2e.conftest import log_of
-from tests.faults.stack_processes import NOBODY, Crew
+from tests.faults.stack_processes import Crew
 from tests.reachable_python import reaching_python
 
 pytestmark = [
     pytest.mark.fault(13),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may start processes of another user"),
 ]
+
+# Of no process of another test: code may list the descriptors of its own user's processes, and
+# other tests run Spark as `nobody` at the same time, and PostgreSQL runs as `daemon`.
+CODE_USER = "bin"
 
 
 def secrets(crew: Crew) -> dict[str, str]:
@@ -42,7 +46,7 @@ def test_code_under_a_user_of_its_own_finds_no_credentials(
 ) -> None:
     crew.halt("worker-scheduled")
     command = runnable(worker("scheduled", "-n", "apart@%h"))
-    crew.hire("apart", [*reaching_python(tmp_path), *command], {"SLICEWISE_RUNNER_USER": NOBODY})
+    crew.hire("apart", [*reaching_python(tmp_path), *command], {"SLICEWISE_RUNNER_USER": CODE_USER})
     crew.await_gateway("apart")
     env = crew.stack.environment()
     params = {
@@ -54,7 +58,7 @@ def test_code_under_a_user_of_its_own_finds_no_credentials(
     assert crew.await_run(run) == "succeeded", log_of(api, f"/runs/{run}/")
 
     log = log_of(api, f"/runs/{run}/")
-    assert f"user {pwd.getpwnam(NOBODY).pw_uid}\n" in log
+    assert f"user {pwd.getpwnam(CODE_USER).pw_uid}\n" in log
     assert "the log is cut" not in log
     assert "/cmdline b'" in log, "it did not look at all"
     for name, secret in secrets(crew).items():
