@@ -1,4 +1,5 @@
 // The form for backfills: its page loads this module beside the entry of all pages.
+import { datePickers } from "./dates.js";
 import { focusAgain, focusIn } from "./focus.js";
 
 // The address of a form holds what was filled in: back and reload bring it again.
@@ -79,6 +80,8 @@ function keepTyped(form) {
     focusPlace = focusIn(detail.target);
   });
   form.addEventListener("htmx:afterSwap", () => {
+    // A button that is still hidden cannot have the focus again.
+    datePickers(form);
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
     opened = [];
     let changed = null;
@@ -134,6 +137,7 @@ function dropOldAnswers(form) {
 }
 
 for (const form of document.querySelectorAll("form[data-address]")) {
+  datePickers(form);
   keepInAddress(form);
   keepTyped(form);
   dropOldAnswers(form);

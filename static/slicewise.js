@@ -26,11 +26,6 @@ async function drawChooser(graph) {
   chooseIn(graph);
 }
 
-async function pickDates(root) {
-  const { datePickers } = await import("./dates.js");
-  datePickers(root);
-}
-
 async function tickAll(root) {
   const { offerAll } = await import("./ticks.js");
   offerAll(root);
@@ -49,7 +44,6 @@ function show(root) {
   labelCells(root);
   showGrids();
   for (const grid of root.querySelectorAll("[data-cells]")) beginAtNewest(grid);
-  if (window.flatpickr) pickDates(root);
   for (const graph of root.querySelectorAll("[data-chooser]")) drawChooser(graph);
 }
 

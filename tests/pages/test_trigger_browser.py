@@ -107,6 +107,23 @@ def test_text_typed_while_the_form_loads_the_fields_of_the_asset_stays(page: Pag
     page.wait_for_url("**start=2013-03-01**")
 
 
+def test_the_button_of_a_picker_keeps_the_focus_while_the_form_loads_the_fields_of_the_asset(
+    page: Page,
+) -> None:
+    declare()
+    page.goto("/backfills/new/?asset=delays")
+    waiting: list[Route] = []
+    page.route("**/backfills/new/?fragment=dependent**", lambda route: waiting.append(route))
+    choose(page, "weather")
+    button = page.get_by_label("Pick a date: From")
+    button.focus()
+    while not waiting:
+        page.wait_for_timeout(50)
+    waiting[0].continue_()
+    expect(page.get_by_label("JFK")).to_be_visible()
+    expect(button).to_be_focused()
+
+
 def test_counts_of_an_older_state_of_the_form_come_too_late(page: Page) -> None:
     declare()
     counts: list[Route] = []
