@@ -245,7 +245,7 @@ def _chromium(env: Mapping[str, str]) -> Finding:
         name="Chromium",
         good=chromium is not None,
         found=str(chromium) if chromium else "none",
-        advice="Only the browser tests need it: install the package chromium to run `make test`.",
+        advice="Only the browser tests need Chromium: install chromium-headless-shell or chromium.",
         required=False,
     )
 
