@@ -4,10 +4,18 @@ from celery import shared_task
 
 from assets_app.execution.queue.coalescing import Coalesced
 from assets_app.queries.clock import database_now
+from slicewise_server.lineage.client_settings import sends_events
 from slicewise_server.lineage.forgetting_lineage import forget_lineage
-from slicewise_server.lineage.posting import send_due
 
-_send = Coalesced(send_due)
+
+def _send_due() -> None:
+    if sends_events():
+        from slicewise_server.lineage.posting import send_due
+
+        send_due()
+
+
+_send = Coalesced(_send_due)
 
 
 @shared_task(name="slicewise_server.lineage.tasks.send")

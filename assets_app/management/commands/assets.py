@@ -223,11 +223,11 @@ class Command(SlicewiseCommand):
         partitions: str | None,
         metadata: dict[str, Any],
     ) -> None:
-        from assets_app.execution.request.reporting import ReportedWrite, report_write
+        from assets_app.execution.request import reporting
         from assets_app.management.partition_file import read_partition_file
 
         listed = read_partition_file(partitions) if partitions else ()
-        write = ReportedWrite(
+        write = reporting.ReportedWrite(
             asset=_asset(asset),
             selection=selection,
             rows=rows,
@@ -235,7 +235,7 @@ class Command(SlicewiseCommand):
             partitions=listed,
             metadata=metadata,
         )
-        report = report_write(write, user=self.actor)
+        report = reporting.report_write(write, user=self.actor)
         if self.json:
             from assets_app.api.events import report_detail
 
