@@ -47,8 +47,8 @@ def _error(app: str, first_missing: str, last_replaced: str) -> CheckMessage:
         "version cannot migrate it. Nothing was changed.",
         hint=(
             f"Run `manage.py migrate` with the last version of Slicewise that has the file "
-            f"{folder}/migrations/{last_replaced}.py, then migrate with this version. "
-            "See docs/guides/operating.md, When Slicewise is upgraded."
+            f"{folder}/migrations/{last_replaced}.py, if there is one, then migrate with this "
+            "version. See docs/guides/operating.md, When Slicewise is upgraded."
         ),
         id="slicewise.E001",
     )

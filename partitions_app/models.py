@@ -42,8 +42,8 @@ class PartitionDefinition(models.Model):
     # Cadence, zone, alignment and names of dimensions, without bounds: partitions outlive a moved
     # start.
     identity = models.CharField(max_length=16, db_collation="C")
-    # Names the state of the runtime keys, or of the labels of keys. A random value, so that a state
-    # cached by a process is never taken for another state: a number would come again after a
+    # Names the state of the runtime keys, or of the labels of keys. It has a random part, so that a
+    # state cached by a process is never taken for another state: a number would come again after a
     # rollback.
     revision = models.UUIDField(null=True)
 

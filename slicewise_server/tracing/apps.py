@@ -23,7 +23,7 @@ class TracingConfig(AppConfig):
         if not wants_traces(os.environ):
             return
         if not _is_sdk_installed():
-            log.warning("no traces: pip install 'slicewise[otel]'")
+            log.warning("no traces: in the clone, pip install -e '.[otel]'")
             return
         import_module("slicewise_server.tracing.receivers").connect()
 

@@ -256,4 +256,4 @@ def test_a_process_imports_opentelemetry_for_a_receiver_alone(
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert process.stdout.startswith(answer)
-    assert ("pip install 'slicewise[otel]'" in process.stderr) is bool(without)
+    assert ("pip install -e '.[otel]'" in process.stderr) is bool(without)
