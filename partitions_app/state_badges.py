@@ -18,15 +18,13 @@ class StateBadge:
     means: str = ""
 
 
-MISSING = StateBadge("missing", "Missing", "circle-dashed", "neutral", "Never materialized.")
+MISSING = StateBadge("missing", "Missing", "circle-dashed", "neutral", "Not materialized.")
 NOT_YET_DUE = StateBadge(
     "not-yet-due", "Not yet due", "hourglass", "neutral", "Time window has not ended."
 )
-QUEUED = StateBadge("queued", "Queued", "clock", "info", "Waiting for a worker.")
+QUEUED = StateBadge("queued", "Queued", "clock", "info", "A run has not begun yet.")
 RUNNING = StateBadge("running", "Running", "loader-2", "info", "Being materialized.")
-MATERIALIZED = StateBadge(
-    "materialized", "Materialized", "check", "good", "Last run succeeded, and the data is in place."
-)
+MATERIALIZED = StateBadge("materialized", "Materialized", "check", "good", "The data is in place.")
 STALE = StateBadge(
     "stale", "Stale", "rotate", "warn", "Materialized, but upstream has changed since."
 )
@@ -37,7 +35,7 @@ SKIPPED = StateBadge(
     "Skipped",
     "player-skip-forward",
     "neutral",
-    "Left out by a run or backfill, which names the reason.",
+    "Left out by a run, or by a tick that queues the latest only.",
 )
 
 # Of a backfill, which has no missing partitions.

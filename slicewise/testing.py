@@ -47,7 +47,7 @@ def materialize(
 
     Nothing is written to the asset; no server is contacted, and Spark is used only if the function
     or a validation uses Spark. Set-up and tear-down are called around the function, the tear-down
-    also after an error; a failure of the tear-down is a warning.
+    also after an error; a failure of the tear-down is a warning, or a note on that error.
 
     - ``asset``: an asset under ``@asset``; or the assets under ``@asset.multi``, or one of them, to
       materialize all of them: the result is a mapping of names to frames.

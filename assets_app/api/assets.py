@@ -131,7 +131,8 @@ class PartitionsView(ApiView):
                 str,
                 description="Text of the selection grammar: `2024-01..2024-03`, `date=2024"
                 " airport=JFK,L*`. Without a selection: all partitions whose window has"
-                " ended.",
+                " ended; with a `state` other than `missing` and `overdue`, also partitions on"
+                " record that the definition no longer has.",
                 examples=[OpenApiExample("A month of days", "2013-01")],
             ),
             OpenApiParameter("state", str, enum=STATES),

@@ -53,8 +53,8 @@ class RuntimePartitionsRemoveView(ApiView):
         examples=[OpenApiExample("A carrier", {"keys": ["AA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Remove keys: their partitions are no longer listed and make nothing due; existing data
-        stays. 409 while a run is materializing one of the partitions.
+        """Remove keys: their partitions no longer exist and make nothing due; existing data and
+        its record stay. 409 while a run is materializing one of the partitions.
         """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)

@@ -68,8 +68,8 @@ class TicksView(ApiView):
     )  # fmt: skip
     def get(self, request: Request, name: str) -> Response:
         """List ticks, newest first. A row may stand for many consecutive ticks that queued nothing,
-        since no window had ended and no upstream partition was new. A schedule by assets alone has
-        no ticks.
+        since no window had ended, or since upstream partitions were missing or not newer. A
+        schedule by assets alone has no ticks.
         """
         refuse_unknown_parameters(request, {"cursor", "page_size"})
         position, size = read_cursor(request), read_page_size(request)

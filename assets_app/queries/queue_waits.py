@@ -23,7 +23,7 @@ def queue_wait_of(run: Run, now: datetime) -> str:
     if run.state != RunState.QUEUED or (run.not_before and run.not_before > now):
         return ""
     if run.group.paused:
-        return "The backfill is paused."
+        return "The backfill is paused, or is being canceled."
     gateways = Gateway.objects.filter(queue=run.queue)
     online = [row for row in gateways if row.state_at(now) == GatewayState.WORKING]
     if not online:

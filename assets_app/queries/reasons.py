@@ -98,7 +98,9 @@ def _settled_reason(row: AssetPartition, stale_text: str) -> Reason:
             return Reason("failed", f"{name} failed{_error_text(run)}", number)
         case PartitionState.CANCELED:
             return Reason("canceled", f"{name} was canceled.", number)
-    label = dict(SkipReason.choices).get(run.skip_reason, "") if run else ""
+    if run is None:
+        return Reason("skipped", "A tick left the partition out: it queued the latest only.", None)
+    label = dict(SkipReason.choices).get(run.skip_reason, "")
     return Reason(
         "skipped",
         f"{name} skipped the partition" + (f": {label.lower()}." if label else "."),

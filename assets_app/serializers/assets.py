@@ -77,12 +77,13 @@ class ScheduleSerializer(serializers.Serializer[Any]):
     next_at = serializers.DateTimeField(
         source="row.next_at",
         allow_null=True,
-        help_text="The next tick; null while the asset is paused, and for a schedule without a"
-        " time.",
+        help_text="The next tick, or the next try after a failure; null while the asset is paused,"
+        " after the end of the schedule, and for a schedule without a time.",
     )
     handled_until = serializers.DateTimeField(
         source="row.handled_until",
-        help_text="Partitions whose window ended before this time are not due by themselves.",
+        help_text="Partitions whose window ended before this time are not due by themselves,"
+        " except partitions that `refresh` materializes again.",
     )
     paused = serializers.BooleanField(source="asset.paused")
     failure = serializers.SerializerMethodField(
@@ -119,7 +120,8 @@ class ScheduleTruncationSerializer(serializers.ModelSerializer[ScheduleTruncatio
     many.
 
     Slicewise does not materialize these partitions by itself; a backfill from `start` to `end`
-    does.
+    does, with `existing` `stale` or `all` for partitions that are materialized already. `start` and
+    `end` are empty for an asset without time.
     """
 
     class Meta:
@@ -137,8 +139,8 @@ class MissedSerializer(serializers.Serializer[Any]):
     first = serializers.CharField(help_text="Empty for an asset that is not partitioned.")
     last = serializers.CharField()
     selection = serializers.CharField(
-        help_text="Selection of exactly the missed partitions, for a backfill; empty if the"
-        " text would be too long."
+        help_text="Selection of exactly the missed partitions, for a backfill, with `existing`"
+        " `stale` if the schedule has assets; empty if the text would be too long."
     )
     is_all = serializers.BooleanField(
         help_text="False if older partitions, which were not examined, may have been missed as"
@@ -303,7 +305,7 @@ class LateInputSerializer(serializers.Serializer[Any]):
 
 
 class PartitionSerializer(serializers.Serializer[Any]):
-    """One partition that should exist, with or without a record."""
+    """One partition that should exist, with or without a record, or that is on record."""
 
     key = serializers.CharField()
     label = serializers.CharField(help_text="The key as pages show the key: `2024-W05`.")  # type: ignore[assignment]
@@ -311,7 +313,9 @@ class PartitionSerializer(serializers.Serializer[Any]):
     end = UtcDateTimeField(allow_null=True, help_text="End of the window, not included, in UTC.")
     segment = serializers.CharField(allow_blank=True)
     state = serializers.CharField()
-    version = serializers.IntegerField(help_text="Number of materializations of the partition.")
+    version = serializers.IntegerField(
+        help_text="Number of the present version; 0 for a partition that is missing."
+    )
     run = serializers.IntegerField(
         allow_null=True,
         help_text="The run that holds the partition, else the last run of the partition.",

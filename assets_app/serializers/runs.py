@@ -48,12 +48,14 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
     error = MaskedText()
     traceback = MaskedText(trim_whitespace=False)
     cpu_seconds = serializers.FloatField(
+        allow_null=True,
         help_text="Processor time of the processes of the run, without Spark; null until the end,"
-        " and if the worker did not see the end."
+        " and if the worker did not see the end.",
     )
     peak_memory = serializers.IntegerField(
+        allow_null=True,
         help_text="The largest memory of a process of the run in bytes, without Spark; null like"
-        " `cpu_seconds`."
+        " `cpu_seconds`.",
     )
     steps = AttemptStepSerializer(many=True)
 

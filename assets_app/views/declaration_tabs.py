@@ -44,11 +44,19 @@ def _freshness_text(watch: FreshnessWatch | None) -> str:
     return f"{late}overdue {duration(within)} after the end of the time window"
 
 
+def _retries(spec: ProducerSpec) -> str:
+    """Return the number of retries of a failure of the code, with the first pause."""
+    if not spec.retries:
+        return "0"
+    pause = duration(spec.retry_delay)
+    return f"{spec.retries:,}, after {pause}" + (", doubled each time" if spec.retries > 1 else "")
+
+
 def _settings(spec: ProducerSpec) -> list[tuple[str, str]]:
     """Return the settings of a function in words."""
     limits = declared_limits(spec)
     texts = {
-        "Retries": f"{spec.retries:,}, after {duration(spec.retry_delay)}" if spec.retries else "0",
+        "Retries": _retries(spec),
         "Timeout": limits.timeout,
         "Memory limit": limits.memory,
         "Max active runs": f"{spec.max_active_runs:,}" if spec.max_active_runs else "no limit",

@@ -200,6 +200,10 @@ def _redirect_to_runs(request: HttpRequest, asset: Asset, group: RunGroup) -> Ht
     if group.earlier_missing:
         missing_keys = ", ".join(group.earlier_missing[:3])
         messages.warning(request, f"Previous partition not materialized yet: {missing_keys}.")
+    if group.in_flight:
+        keys, number = ", ".join(group.in_flight[:3]), len(group.in_flight)
+        more = f" and {number - 3:,} more" if number > 3 else ""
+        messages.warning(request, f"Left out, in progress in another run: {keys}{more}.")
     if len(runs) == 1:
         messages.success(request, f"Run {runs[0]} queued.")
         return redirect("assets:run", runs[0])

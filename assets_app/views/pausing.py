@@ -26,8 +26,8 @@ _MOST_NAMED = 10
 def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Pause the asset: the schedule queues nothing any more."""
     asset = asset_for_page(name)
-    set_paused(asset, True, user=person_of(request))
-    messages.success(request, f"{name} paused. Manual runs and backfills still work.")
+    names = ", ".join(set_paused(asset, True, user=person_of(request))) or name
+    messages.success(request, f"{names} paused. Manual runs and backfills still work.")
     return _back(name)
 
 
@@ -37,8 +37,8 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
     """Unpause the asset from now on; the tab offers a backfill for missed partitions."""
     asset = asset_for_page(name)
-    set_paused(asset, False, user=person_of(request))
-    messages.success(request, f"{name} unpaused. Missed partitions do not run automatically.")
+    names = ", ".join(set_paused(asset, False, user=person_of(request))) or name
+    messages.success(request, f"{names} unpaused. Missed partitions do not run automatically.")
     return _back(name)
 
 

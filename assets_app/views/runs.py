@@ -165,6 +165,8 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "application_link": _link(application),
         "limits": declared_limits(run.producer_version.spec),
         "ended": run.state in TERMINAL_STATES,
+        "is_retried": run.state not in (*TERMINAL_STATES, RunState.CANCELING)
+        and not run.group.paused,
         "queue_wait": queue_wait,
         "awaited": awaited.get(run.pk),
         "version": version_of(marks),

@@ -142,7 +142,9 @@ class BackfillPreviewView(ApiView):
         examples=[REQUEST_EXAMPLE, PLAN_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        """Check a request as creation would, and return the plan; nothing is written."""
+        """Check a request as creation would, and return the plan; nothing is written. Creation also
+        refuses a request with nothing to run (409), whose plan has `to_materialize` 0.
+        """
         user = signed_in(request)
         policy.require_for_some(user, Action.BACKFILL)
         plan = check_backfill(read_request(request.data), user=user)
@@ -172,8 +174,9 @@ class BackfillView(ApiView):
         examples=[CHANGE_EXAMPLE],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        """Change a backfill from now on: waiting partitions follow the new settings, and active
-        runs go on. Of an ended backfill only the description can be changed.
+        """Change a backfill from now on: waiting partitions follow the new settings, and runs that
+        have begun go on; a lower limit or another order withdraws queued runs. Of an ended backfill
+        only the description can be changed.
         """
         backfill, user = backfill_numbered(pk), signed_in(request)
         require_control(backfill, Action.BACKFILL, user)

@@ -59,18 +59,18 @@ class ProgressSerializer(serializers.Serializer[Any]):
         help_text="Percentage of all partitions that are done, rounded down: 100 means all."
     )
     running = serializers.IntegerField(
-        help_text="Number of runs that occupy a slot, at most `max_active_runs`, also while the"
-        " backfill is paused."
+        help_text="Number of runs that occupy a slot, also while the backfill is paused; more than"
+        " `max_active_runs` only after that limit was lowered."
     )
     queued = serializers.IntegerField(help_text="Number of runs that wait for a slot.")
     per_second = serializers.FloatField(
         allow_null=True,
-        help_text="Partitions per second; null if too few partitions were materialized.",
+        help_text="Partitions per second; null if too few were materialized or failed.",
     )
     seconds_left = serializers.FloatField(
         allow_null=True,
         help_text="Estimated seconds until the end, at the rate of `per_second`; null if the"
-        " rate is unknown or no run starts.",
+        " rate is unknown, after the end, and while the backfill is paused with no run at work.",
     )
 
 

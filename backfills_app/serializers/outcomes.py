@@ -27,7 +27,7 @@ class FailureSerializer(serializers.Serializer[Any]):
 
 
 class OtherBackfillSerializer(serializers.Serializer[Any]):
-    """A backfill that materializes, or has materialized, partitions that this backfill skipped."""
+    """A backfill whose runs hold, or held last, partitions that this backfill skipped."""
 
     backfill = serializers.IntegerField()
     name = serializers.CharField()
@@ -41,7 +41,8 @@ class SkippedSerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField()
     others = OtherBackfillSerializer(
         many=True,
-        help_text="For `in_flight`: the backfills that materialized some of the partitions.",
+        help_text="For `in_flight`: some of the backfills whose runs hold the partitions, or held"
+        " the partitions last; these runs may have failed.",
     )
     upstream_gaps = UpstreamGapSerializer(
         many=True,

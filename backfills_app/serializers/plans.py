@@ -118,7 +118,8 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     to_materialize = serializers.IntegerField()
     runs = serializers.IntegerField()
     existing = serializers.IntegerField(
-        help_text="Number of partitions skipped because data exists."
+        help_text="Number of partitions that `existing` skips: materialized ones, and"
+        " with `missing` also failed ones."
     )
     in_flight = serializers.IntegerField(
         help_text="Number of partitions skipped because another run is materializing the"
@@ -173,7 +174,9 @@ class BackfillPlanSerializer(serializers.Serializer[Any]):
     )
     runs = serializers.IntegerField(help_text="Number of runs that the backfill would create.")
     estimate = EstimateSerializer(
-        allow_null=True, help_text="Estimated duration; null with fewer than three past runs."
+        allow_null=True,
+        help_text="Estimated duration; null unless each asset has three succeeded runs"
+        " of about as many partitions.",
     )
     first_key = serializers.CharField()
     last_key = serializers.CharField()

@@ -130,7 +130,8 @@ class BackfillTermsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=100,
-        help_text="Number, or first digits of the digest, of a version of the asset's bundle.",
+        help_text="Number, or at least four first digits of the digest, of a version of the"
+        " asset's bundle.",
     )
     start_at = TextField(
         required=False,

@@ -61,8 +61,8 @@ OPERATIONS = {
         "Cancel",
         "player-stop",
         "canceling",
-        asks="Active runs are stopped, queued runs are dropped, and waiting partitions are not run."
-        " Finished partitions are kept.",
+        asks="Active runs are stopped, except runs that are publishing; queued runs are dropped,"
+        " and waiting partitions are not run. Finished partitions are kept.",
         leaves="Keep running",
         danger=True,
         needs=Action.CANCEL,
@@ -73,7 +73,7 @@ OPERATIONS = {
         "rotate",
         "retrying",
         asks="Requeues failed partitions, and partitions skipped because of upstream, in this"
-        " backfill. Current data stays until a run succeeds.",
+        " backfill. Current data of a partition stays until new data is published.",
         leaves="Back",
         chooses_code=True,
     ),

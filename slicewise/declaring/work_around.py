@@ -32,8 +32,8 @@ class WorkAround:
         return _declared(self, "setup", function)
 
     def teardown(self: _Declared, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """Declare the function that each run calls at the end, whatever happened; return the
-        tear-down.
+        """Declare the function that each run calls at its end if the set-up or the function has
+        begun, whatever happened then; return the tear-down.
 
         The tear-down gets ``self``, ``context``, ``spark`` and the result of the set-up by name;
         the result is None if the set-up has failed. ``context["outcome"]`` is ``"succeeded"``,

@@ -69,7 +69,9 @@ class ChannelView(ApiView):
         responses={200: ChannelSerializer} | problems(400, 401, 403, 404),
     )
     def patch(self, request: Request, name: str) -> Response:
-        """Change the address, or pause the channel. Deliveries of a paused channel wait."""
+        """Change the address, or pause the channel. Deliveries of a paused channel wait for up to a
+        day after the event, and are then given up.
+        """
         policy.require(signed_in(request), Action.ADMINISTER)
         channel = channel_named(name)
         body = ChannelChangeSerializer(data=request.data)

@@ -76,7 +76,8 @@ class ChannelForm(ServiceForm):
         required=False,
         initial=True,
         label="Active",
-        help_text="Deliveries of a channel that is not active wait.",
+        help_text="Deliveries of a channel that is not active wait for up to a day after the event,"
+        " and are then given up.",
     )
 
     def __init__(self, *args: Any, channel: Channel | None = None, **kwargs: Any) -> None:
@@ -111,7 +112,8 @@ class AlertRuleForm(ServiceForm):
         required=False,
         label="Events",
         widget=forms.CheckboxSelectMultiple,
-        help_text="Check none for all events.",
+        help_text="Check none for all events. If one of the lists below names assets, events of"
+        " workers and bundles must be checked.",
     )
     assets = NamesField(
         help_text="One name per line. The rule is for assets that at least one of the four lists"
@@ -129,7 +131,8 @@ class AlertRuleForm(ServiceForm):
     backfill_runs = forms.BooleanField(
         required=False,
         label="Also alert on each run of a backfill",
-        help_text="Otherwise one message at the end of a backfill reports all failures.",
+        help_text="Otherwise the events Backfill failed and Backfill canceled report the failures"
+        " at the end of a backfill.",
     )
     active = forms.BooleanField(required=False, initial=True, label="Active")
 

@@ -65,7 +65,7 @@ def delivery_resend(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     except ConflictingRequest as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, "The message is sent again.")
+        messages.success(request, "The message is queued again.")
     return redirect("alerts:alerts")
 
 

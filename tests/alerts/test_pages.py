@@ -95,7 +95,7 @@ def test_a_test_message_and_a_second_sending_by_page(channel: Channel, admin: Us
     again = f"/alerts/deliveries/{delivery.key}/resend/"
     assert "still to be sent" in browser.post(again, follow=True).content.decode()
     Delivery.objects.update(state="failed")
-    assert "sent again" in browser.post(again, follow=True).content.decode()
+    assert "queued again" in browser.post(again, follow=True).content.decode()
     assert Delivery.objects.get().state == "waiting"
 
 

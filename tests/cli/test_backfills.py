@@ -192,7 +192,7 @@ def test_the_end_tells_existing_partitions_from_partitions_left_to_other_runs(
     capsys.readouterr()
     call_command("backfill", "create", "raw_flights", "2013-01-05", "2013-01-14", "--wait")
     assert (
-        "succeeded: 5 materialized, 2 were materialized before, 3 left to other runs."
+        "succeeded: 5 materialized, 2 skipped as existing, 3 left to other runs."
         in capsys.readouterr().err
     )
 

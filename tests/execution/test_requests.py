@@ -1,6 +1,7 @@
 """Requests for runs: valid requests, and their results."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -136,3 +137,30 @@ def test_who_may_only_look_makes_nothing(db: None) -> None:
     with pytest.raises(PermissionDenied, match="operator"):
         materialize(MaterializeRequest(asset=carriers), user=person("vera", Role.VIEWER))
     assert not RunGroup.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("definition", "advice"),
+    [(DAILY_2013, "Start a backfill instead."), (AIRPORTS, "Name fewer in each request.")],
+    ids=["by time", "by segment"],
+)
+def test_too_many_partitions_are_refused_with_a_way_that_there_is(
+    definition: slicewise.PartitionDefinition, advice: str, alice: User, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_REQUEST = 2
+    many = asset("many", definition)
+    selection = "2013-01" if definition == DAILY_2013 else "*"
+    with pytest.raises(InvalidRequest, match=advice):
+        materialize(MaterializeRequest(asset=many, selection=selection), user=alice)
+
+
+def test_an_asset_that_the_function_in_force_lacks_is_named(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    assert flights.producer is not None
+    version = flights.producer.current_version
+    assert version is not None
+    version.definition["outlets"] = [dict(version.definition["outlets"][0], name="other")]
+    version.save()
+    request = MaterializeRequest(asset=flights, selection="2013-01-01")
+    with pytest.raises(InvalidRequest, match="the file that declared raw_flights has errors"):
+        materialize(request, user=alice)

@@ -1,7 +1,7 @@
 """The page of one backfill: text, actions, and number of statements."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
-from assets_app.models import AssetPartition, ProducerVersion, Run, RunState
+from assets_app.models import AssetPartition, ProducerVersion, Run, RunGroup, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
@@ -376,6 +376,28 @@ def test_a_paused_backfill_tells_who_paused_it_and_when(
     assert "paused by omar<time" in listed
     resume_backfill(january, user=vera)
     assert "aused by" not in page_at(browser, pages[0])
+
+
+def test_a_backfill_that_is_being_canceled_is_not_called_paused(
+    browser: Client, january: Backfill
+) -> None:
+    # As a cancellation leaves the rows until the bulk worker has done the work.
+    RunGroup.objects.filter(pk=january.group_id).update(paused=True)
+    Backfill.objects.filter(pk=january.pk).update(state="canceling")
+    text = words_of(page_of(browser, january))
+    assert "The backfill is being canceled: no run starts." in text
+    assert "Resume the backfill" not in text
+    assert "paused" not in words_of(page_at(browser, "/backfills/"))
+
+
+def test_the_start_of_a_backfill_that_begins_later_is_told(
+    browser: Client, january: Backfill
+) -> None:
+    later = datetime(2999, 1, 2, 3, 4, tzinfo=UTC)
+    assert "Runs start when" in words_of(page_of(browser, january))
+    Backfill.objects.filter(pk=january.pk).update(scheduled_date=later)
+    text = words_of(page_of(browser, january))
+    assert "No runs yet. Runs start from 2999-01-02 03:04" in text
 
 
 def test_actions_that_do_not_fit_the_state_are_refused_in_words(

@@ -33,7 +33,8 @@ def test_settings_are_those_of_the_code_in_force(browser: Client) -> None:
     asset("raw_flights", DAILY_2013, options=options, params={"password": "hunter2"})
     page = compact(page_at(browser, "/assets/raw_flights/?tab=settings"))
     for label, text in {
-        "Retries": "3, after 1 min 30 s", "Timeout": "1 h", "Memory limit": "1,024 MiB",
+        "Retries": "3, after 1 min 30 s, doubled each time",
+        "Timeout": "1 h", "Memory limit": "1,024 MiB",
         "Max active runs": "2", "Depends on past": "yes", "Engine": "connect",
         "Spark": "spark.sql.shuffle.partitions=7",
     }.items():  # fmt: skip

@@ -38,3 +38,17 @@ def test_the_count_of_partitions_stands_once_and_is_not_cut(browser: Client) -> 
         assert f"{first} … {last}<" in page, address
         assert "(35 partit" not in page.replace(f'title="{run.selection}"', ""), address
         assert "(35)" in page, address
+
+
+def test_partitions_that_another_run_holds_are_named(browser: Client) -> None:
+    asset("flights", DAILY_2013)
+    address = "/assets/flights/materialize/"
+    browser.post(address, {"selection": "2013-01-02..2013-01-06"})
+    answer = browser.post(address, {"selection": "2013-01-01..2013-01-07"}, follow=True)
+    text = compact(answer.content.decode())
+    assert (
+        "Left out, in progress in another run: 2013-01-02, 2013-01-03, 2013-01-04 and 2 more."
+        in text
+    )
+    answer = browser.post(address, {"selection": "2013-01-08"}, follow=True)
+    assert "Left out, in progress in another run" not in answer.content.decode()

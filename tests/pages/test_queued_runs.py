@@ -48,7 +48,7 @@ def test_a_queued_run_tells_the_first_reason_that_holds(browser: Client, flights
     Run.objects.filter(pk=run.pk).update(group=other.group_id)
     assert wait_of(run) == "The backfill has 1 active run, its limit."
     RunGroup.objects.update(paused=True)
-    assert wait_of(run) == "The backfill is paused."
+    assert wait_of(run) == "The backfill is paused, or is being canceled."
 
 
 def test_slots_that_are_kept_closed_are_not_free(flights: Asset) -> None:

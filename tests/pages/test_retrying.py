@@ -12,14 +12,14 @@ from django.utils import timezone
 from accounts_app.policy import Role
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, Gateway, Run, RunState
+from assets_app.models import Asset, Gateway, Run, RunGroup, RunState
 from backfills_app.services import cancel_backfill, request_from_text
 from backfills_app.services.advance.advancing import advance
 from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset, person
 from tests.gateways import record_attempt, record_gateway
 from tests.pages.markup import compact, page_at, polled_address
-from tests.pages.run_records import renewed_code
+from tests.pages.run_records import recorded_run, renewed_code
 
 pytestmark = pytest.mark.django_db
 
@@ -38,6 +38,20 @@ def canceled(flights: Asset, selection: str = "2013-01-01") -> list[Run]:
 
 def follow(browser: Client, address: str, data: dict[str, Any] | None = None) -> str:
     return browser.post(address, data or {}, follow=True).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "paused", "is_told"),
+    [("queued", False, True), ("running", False, True), ("canceling", False, False),
+     ("queued", True, False)],
+)  # fmt: skip
+def test_a_further_attempt_is_told_only_if_one_follows(
+    state: str, paused: bool, is_told: bool, browser: Client, flights: Asset
+) -> None:
+    run = recorded_run(flights, RunState(state), error="no rows", error_kind="code")
+    RunGroup.objects.update(paused=paused)
+    told = "Slicewise retries the run automatically" in page_at(browser, f"/runs/{run.pk}/")
+    assert told is is_told
 
 
 def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: Asset) -> None:

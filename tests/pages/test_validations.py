@@ -166,7 +166,7 @@ def test_the_definition_lists_what_is_declared(browser: Client, sales: Asset) ->
     page = page_at(browser, "/assets/sales/?tab=definition")
     assert page.count("No row has a null in &#x27;shop&#x27;.") == 2
     assert "Input, before a run:" in page
-    assert "Output, after a run:" in page
+    assert "Output, before publication:" in page
 
 
 def test_an_asset_whose_last_run_warned_says_so_in_the_list(browser: Client, sales: Asset) -> None:

@@ -19,6 +19,7 @@ from assets_app.execution.request.patience import patient_transaction
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Target, Trigger
 from assets_app.queries.clock import database_now
 from assets_app.queries.lookups import not_partitioned_sentence
+from partitions_app.rules import has_time
 from slicewise.partitions import PartitionRow, partition_rows
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
@@ -116,12 +117,13 @@ def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
 
 
 def selected_rows(
-    asset: Asset, selection: str, *, now: datetime, instead: str = "Start a backfill instead."
+    asset: Asset, selection: str, *, now: datetime, instead: str = ""
 ) -> list[PartitionRow]:
     """Return the selected partitions in order.
 
     Raises InvalidRequest for a selection with no partitions, with too many (the message ends
-    with ``instead``), or with partitions that are not over yet.
+    with ``instead``, or else advises a backfill where one is possible), or with partitions that are
+    not over yet.
     """
     if asset.definition is None:
         if selection.strip():
@@ -130,10 +132,12 @@ def selected_rows(
     chosen = preview_selection(asset, selection)
     most = settings.MAX_PARTITIONS_PER_REQUEST
     if len(chosen) > most:
+        can_backfill = has_time(asset.definition)
+        advice = "Start a backfill instead." if can_backfill else "Name fewer in each request."
         raise InvalidRequest(
             {
                 "selection": f"{len(chosen):,} partitions are more than one request may name"
-                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST). {instead}"
+                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST). {instead or advice}"
             }
         )
     rows = list(partition_rows(asset.definition, chosen))
@@ -176,7 +180,7 @@ def require_producer(asset: Asset) -> ProducerVersion:
         raise InvalidRequest(
             {
                 "asset": f"{version.producer.name} no longer materializes {asset.name}, and the"
-                " file that declared {asset.name} has errors."
+                f" file that declared {asset.name} has errors."
             }
         )
     return version

@@ -82,8 +82,8 @@ def reachable_storage(asset: Asset) -> Storage:
         if not storage.is_reachable():
             raise InvalidRequest(
                 {
-                    "asset": f"{asset.canonical_uri} is not reachable from this host: verify on a"
-                    " host that reaches the data, or restore the data."
+                    "asset": f"{asset.canonical_uri} is not reachable from this host: use a host"
+                    " that reaches the data, or restore the data."
                 }
             )
     except (NoStorageError, ConnectionsError, OSError, StorageError) as error:

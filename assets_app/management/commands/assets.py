@@ -110,7 +110,7 @@ class Command(SlicewiseCommand):
         make.add_argument(
             "--wait",
             action="store_true",
-            help="wait for the end; exit with 1 if any partition failed",
+            help="wait for the end; exit with 1 unless all runs succeed",
         )
 
     def list(self) -> None:

@@ -83,9 +83,7 @@ class Command(SlicewiseCommand):
         orphans.add_argument(
             "--remove", action="store_true", help="remove the data after a question"
         )
-        orphans.add_argument(
-            "--yes", action="store_true", help="remove the data without a question"
-        )
+        orphans.add_argument("--yes", action="store_true", help="with --remove: ask no question")
 
     def list(self, asset: str, selection: str, state: str, limit: int) -> None:
         all_lines = lines(asset_named(asset), selection, state)
@@ -125,7 +123,7 @@ class Command(SlicewiseCommand):
                 ),
             )
         if limit and next(all_lines, None) is not None:
-            self.note(f"There are more: --limit 0 shows all, --limit {10 * limit} the next ones.")
+            self.note(f"There are more: --limit 0 shows all, --limit {10 * limit} more.")
 
     def verify(self, asset: str, selection: str) -> None:
         verification = verify_partitions(asset_named(asset), selection, user=self.actor)

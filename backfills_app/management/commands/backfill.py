@@ -60,7 +60,10 @@ _ASSET_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--group", {"dest": "asset_group", "metavar": "GROUP", "help": "all assets of a group"}),
     ("--tag", {"dest": "asset_tag", "metavar": "TAG", "help": "all assets with a tag"}),
 )
-_WAIT = "wait for the end; exit with 1 unless all partitions are materialized"
+_WAIT = (
+    "wait for the end; exit with 1 unless the backfill succeeds, for which existing partitions and"
+    " partitions in other runs count as done"
+)
 # The service fills in options that are left out.
 _REQUEST_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--selection", {"help": "text of the selection grammar, in place of START and END"}),
@@ -97,7 +100,10 @@ class Command(SlicewiseCommand):
         verbs = self.add_verbs(parser)
         create = self.add_verb(verbs, "create", self.create, "Create a backfill.")
         preview = self.add_verb(
-            verbs, "preview", self.preview, "Preview the backfill that create would create."
+            verbs,
+            "preview",
+            self.preview,
+            "Preview a backfill, and create none.",
         )
         for subparser in (create, preview):
             subparser.add_argument(
@@ -135,7 +141,9 @@ class Command(SlicewiseCommand):
         retry.add_argument(
             "--canceled", action="store_true", help="retry canceled partitions as well"
         )
-        change = self.add_verb(verbs, "change", self.change, "Change an active backfill.")
+        change = self.add_verb(
+            verbs, "change", self.change, "Change a backfill; of an ended one, the description."
+        )
         _add_number(change)
         change.add_argument("--max-active-runs", type=int, metavar="N")
         change.add_argument(
@@ -323,11 +331,7 @@ class Command(SlicewiseCommand):
                 f" {failed_count_text(end.failed + missing_count, end.total)}."
             )
         succeeded = counts_of(assets).succeeded
-        existing = (
-            f", {existing_count:,} {'was' if existing_count == 1 else 'were'} materialized before"
-            if existing_count
-            else ""
-        )
+        existing = f", {existing_count:,} skipped as existing" if existing_count else ""
         elsewhere = f", {elsewhere_count:,} left to other runs" if elsewhere_count else ""
         self.note(
             f"Backfill {backfill.pk} has ended, {end.state}:"

@@ -19,12 +19,12 @@ from slicewise_server.stack.stack import ADMIN, Stack
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo; return 0 only if all data of the source is materialized."""
+    """Run the demo; return 1 if the work has ended and data of the source is missing."""
     parser = argparse.ArgumentParser(prog="slicewise demo", description=main.__doc__)
     parser.add_argument("--once", action="store_true", help="end after the table is printed")
     options = parser.parse_args(arguments)
     console = Console()
-    stack = up.embedded()
+    stack, complete = up.embedded(), True
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -36,11 +36,11 @@ def main(arguments: Sequence[str]) -> int:
         if not options.once:
             up.announce(stack)
             threading.Event().wait()
-        return 0 if complete else 1
     except KeyboardInterrupt:
-        return 0
+        pass
     finally:
         stack.stop()
+    return 0 if complete else 1
 
 
 def _work(console: Console, stack: Stack) -> bool:

@@ -29,8 +29,9 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
     OpenApiParameter.HEADER,
-    description="Any text that the client chooses. Within 24 hours, a repeated request with"
-    " the same key gets the first answer and has no further effect.",
+    description="Any text of 1 to 255 printable ASCII characters. Within 24 hours of a success, a"
+    " repeated request with the same key gets the same answer and has no further effect; a refused"
+    " request may be repeated with the same key.",
 )
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",

@@ -7,13 +7,10 @@ from places import DAILY, HERE
 
 from slicewise import asset, partition_column
 
-BRIEF = {
-    "spark.driver.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
-    "spark.driver.memory": "512m",
-}
+SMALL = {"spark.driver.memory": "512m"}
 
 
-@asset(uri=HERE / "alone", partition=DAILY, strategy="range", engine="submit", spark_conf=BRIEF)
+@asset(uri=HERE / "alone", partition=DAILY, strategy="range", engine="submit", spark_conf=SMALL)
 def alone(self, spark):
     """Two rows for each day, by way of an RDD."""
     days = [(key.start, number) for key in self.partitions for number in (1, 2)]
@@ -22,7 +19,7 @@ def alone(self, spark):
     return frame.withColumn("partition", partition_column("at", self))
 
 
-@asset(engine="submit", spark_conf=BRIEF)
+@asset(engine="submit", spark_conf=SMALL)
 def idles(spark):
     """Never ends."""
     print("driver", os.getpid(), "of", spark.sparkContext.appName, flush=True)
