@@ -132,6 +132,12 @@ def reach(user: AnyUser, action: Action) -> Reach:
     )
 
 
+def granted_names(user: User) -> list[str]:
+    """Return the assets and groups of assets that grants let the user backfill, sorted."""
+    within = reach(user, Action.BACKFILL)
+    return sorted(within.assets) + [f"group {name}" for name in sorted(within.groups)]
+
+
 def may_for_assets(user: AnyUser, action: Action, assets: Iterable[NamedAsset]) -> bool:
     """Return whether the user may perform the action on every one of the assets."""
     within = reach(user, action)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts_app.forms import NewTokenForm, OwnPasswordForm, SignInForm
 from accounts_app.models import AuditEntry, User
 from accounts_app.page_policy import person_of
-from accounts_app.policy import opens_admin
+from accounts_app.policy import granted_names, opens_admin
 from accounts_app.services.passwords import change_own_password
 from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
 from accounts_app.services.tokens import IssuedToken, issue_token, revoke_token, tokens_of
@@ -103,6 +103,7 @@ def _account_page(
         "issued": issued,
         "tokens": tokens_of(person),
         "roles": person.groups.order_by("name"),
+        "backfilled": granted_names(person),
     }
     return render(request, "accounts_app/account.html", context)
 
