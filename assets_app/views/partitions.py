@@ -49,7 +49,7 @@ from assets_app.views.partition_hint import partition_hint
 from assets_app.views.partition_looks import look_of, window_of
 from partitions_app.labels import example_selection, key_named, label_of, label_of_key
 from slicewise.partitions import is_runtime
-from slicewise.texts import masked_text
+from slicewise.texts import listed, masked_text
 from slicewise_server.web.live_fragments import is_poll, render_live
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -201,9 +201,8 @@ def _redirect_to_runs(request: HttpRequest, asset: Asset, group: RunGroup) -> Ht
         missing_keys = ", ".join(group.earlier_missing[:3])
         messages.warning(request, f"Previous partition not materialized yet: {missing_keys}.")
     if group.in_flight:
-        keys, number = ", ".join(group.in_flight[:3]), len(group.in_flight)
-        more = f" and {number - 3:,} more" if number > 3 else ""
-        messages.warning(request, f"Left out, in progress in another run: {keys}{more}.")
+        held_keys = listed(group.in_flight, 3)
+        messages.warning(request, f"Left out, in progress in another run: {held_keys}.")
     if len(runs) == 1:
         messages.success(request, f"Run {runs[0]} queued.")
         return redirect("assets:run", runs[0])

@@ -26,7 +26,7 @@ _MOST_NAMED = 10
 def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Pause the asset: the schedule queues nothing any more."""
     asset = asset_for_page(name)
-    names = ", ".join(set_paused(asset, True, user=person_of(request))) or name
+    names = listed(set_paused(asset, True, user=person_of(request)) or [name], _MOST_NAMED)
     messages.success(request, f"{names} paused. Manual runs and backfills still work.")
     return _back(name)
 
@@ -37,7 +37,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
     """Unpause the asset from now on; the tab offers a backfill for missed partitions."""
     asset = asset_for_page(name)
-    names = ", ".join(set_paused(asset, False, user=person_of(request))) or name
+    names = listed(set_paused(asset, False, user=person_of(request)) or [name], _MOST_NAMED)
     messages.success(request, f"{names} unpaused. Missed partitions do not run automatically.")
     return _back(name)
 

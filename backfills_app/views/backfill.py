@@ -126,12 +126,11 @@ def _progress_context(
 
 
 def _details_context(backfill_row: Backfill, progress: Progress) -> dict[str, Any]:
-    asset_rows, now = list(backfill_row.assets.all()), database_now()
+    asset_rows = list(backfill_row.assets.all())
     return {
         "backfill": backfill_row,
         "progress": progress,
-        "now": now,
-        "timeline": timeline_of(backfill_row, now),
+        "timeline": timeline_of(backfill_row, database_now()),
         "most_runs_drawn": MOST_RUNS_DRAWN,
         "failures": failures_of(backfill_row) if progress.counts.failed else [],
         "skipped": skips_of(backfill_row) if progress.counts.skipped else [],

@@ -155,15 +155,7 @@ def _forget_modules(root: Path) -> None:
     for name, module in list(sys.modules.items()):
         # Not by getattr, which would make lazy modules of other packages import more modules.
         facts = getattr(module, "__dict__", {})
-        file, folders = facts.get("__file__"), facts.get("__path__")
-        if _is_inside(file, inside) or (
-            # Most modules are no packages.
-            folders is not None
-            and isinstance(folders, Iterable)
-            and any(_is_inside(folder, inside) for folder in folders)
-        ):
+        folders = facts.get("__path__", ())
+        paths = [facts.get("__file__"), *(folders if isinstance(folders, Iterable) else ())]
+        if any(path.startswith(inside) for path in paths if isinstance(path, str)):
             del sys.modules[name]
-
-
-def _is_inside(path: object, folder: str) -> bool:
-    return isinstance(path, str) and path.startswith(folder)

@@ -100,10 +100,7 @@ class Command(SlicewiseCommand):
         verbs = self.add_verbs(parser)
         create = self.add_verb(verbs, "create", self.create, "Create a backfill.")
         preview = self.add_verb(
-            verbs,
-            "preview",
-            self.preview,
-            "Preview a backfill, and create none.",
+            verbs, "preview", self.preview, "Preview a backfill, and create none."
         )
         for subparser in (create, preview):
             subparser.add_argument(

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
             up.announce(stack)
             threading.Event().wait()
     except KeyboardInterrupt:
-        pass
+        pass  # a person ends the demo in this way
     finally:
         stack.stop()
     return 0 if complete else 1
