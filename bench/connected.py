@@ -13,42 +13,29 @@ shows half of a difference, the processor time shows the difference.
 """
 
 import argparse
-import asyncio
 import json
 import os
-import re
 import sys
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
 from bench import layers, trivial
+from bench.connected_stack import ALL_PARTS, PARTS, Switched, started_stack, switched_on
 from bench.figures import duration
 from bench.paired_turns import answers_of_both, meet
 from bench.processes import processor_seconds_by_kind
-from bench.running import BUNDLES, data_folder, sign_in, with_lake
+from bench.running import BUNDLES
 from bench.served import prepared_database
-from slicewise_server.stack.stack import Stack
 
 _QUEUED_RUNS = 200_000
 _LOOKS = 15
 _TICKS = 5
-# As the guide of metrics and Prometheus' own documentation scrape.
-_SCRAPE_SECONDS = 15.0
 # Events, messages and spans of the last runs are sent after these have ended.
 _SENT_WITHIN = 10.0
-_HOOK = "/hook"
-_CONTENT_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _PROCESSOR_TIME_OF = "row 4, processor time of a trivial run in "
 _MOST_KINDS = 4
-# The parts that a trivial run meets, each with the path at which the receiver hears of the part.
-_PARTS = {"lineage": "/api/v1/lineage", "traces": "/v1/traces", "alerts": _HOOK, "metrics": ""}
-_ALL = frozenset(_PARTS)
 
 
 def main() -> None:
@@ -63,9 +50,9 @@ def main() -> None:
     if options.turn is not None:
         _print_turn(options)
         return
-    kinds = {"on": ",".join(sorted(_ALL))}
+    kinds = {"on": ",".join(sorted(ALL_PARTS))}
     if options.parts:
-        kinds = {**{part: part for part in _PARTS}, **kinds}
+        kinds = {**{part: part for part in PARTS}, **kinds}
     pairs: dict[str, list[_Pair]] = {kind: [] for kind in kinds}
     for number in range(options.pairs):
         for kind, names in kinds.items():
@@ -120,131 +107,36 @@ def _command_of_turn(parts: str, options: argparse.Namespace) -> list[str]:
 def _measured(
     runs: int, parts: frozenset[str], meet_other: Callable[[], None], *, has_more: bool
 ) -> dict[str, float]:
-    received: set[str] = set()
-    with _receiver(received) as address:
-        settings = {
-            "lineage": {"OPENLINEAGE_URL": address},
-            "traces": {"OTEL_EXPORTER_OTLP_ENDPOINT": address},
-            "alerts": {"ALERT_ALLOWED_NETWORKS": "127.0.0.1"},
-        }
-        env = {name: value for part in parts for name, value in settings.get(part, {}).items()}
-        if parts == _ALL:
-            env |= {"CONNECTED": "1", "LOG_JSON": "true"}
-        figures = _on_a_stack(runs, env, address, parts, meet_other, has_more=has_more)
+    with switched_on(parts) as switched:
+        figures = _on_a_stack(runs, switched, meet_other, has_more=has_more)
         if has_more:
             meet_other()
-            figures |= _in_a_database(env)
-    if received != {_PARTS[part] for part in parts} - {""}:
-        raise ValueError(f"the receiver got {received}: there is nothing to compare")
+            figures |= _in_a_database(switched.settings)
     return figures
-
-
-@contextmanager
-def _receiver(received: set[str]) -> Iterator[str]:
-    """Take events, messages and spans, and keep the paths of the requests alone.
-
-    The receiver parses lengths and paths alone: a real receiver is on another host.
-    """
-    loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(
-        asyncio.start_server(partial(_answer_all, received), "127.0.0.1", 0)
-    )
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        open_connections = asyncio.all_tasks(loop)
-        for connection in open_connections:
-            connection.cancel()
-        if open_connections:
-            loop.run_until_complete(asyncio.wait(open_connections))
-        loop.close()
-
-
-async def _answer_all(
-    received: set[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            received.add(head.split(b" ", 2)[1].decode())
-            length = _CONTENT_LENGTH.search(head)
-            if length is None:
-                raise ValueError(f"a request without a length: {head!r}")
-            await reader.readexactly(int(length[1]))
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-    writer.close()
 
 
 def _on_a_stack(
-    runs: int,
-    settings: dict[str, str],
-    receiver: str,
-    parts: frozenset[str],
-    meet_other: Callable[[], None],
-    *,
-    has_more: bool,
+    runs: int, switched: Switched, meet_other: Callable[[], None], *, has_more: bool
 ) -> dict[str, float]:
     """Measure row 4, and rows 8 and 9 if ``has_more``, on a whole stack with these parts."""
-    with data_folder() as folder:
-        bundles = {name: BUNDLES / name for name in ("trivial", "beat")}
-        env = with_lake(folder) | settings | {"SLICEWISE_RUNNER_ENV": "LAKE,CONNECTED"}
-        whole = Stack(folder, bundles=bundles, env=env, slots=4)
-        try:
-            whole.start()
-            if "alerts" in parts:
-                _send_alerts(whole, receiver)
-            with _scrapes(whole, is_on="metrics" in parts):
-                trivial.timed_runs(whole, 20)  # the first forks of a parent are slower
-                meet_other()
-                before = processor_seconds_by_kind(os.getpid())
-                figures = {"row 4, a trivial run": trivial.timed_runs(whole, runs) / runs}
-                layers.wait_for_calm(whole)
-                time.sleep(_SENT_WITHIN)
-                after = processor_seconds_by_kind(os.getpid())
-                used = {kind: (after[kind] - before.get(kind, 0.0)) / runs for kind in after}
-                figures["row 4, processor time of a trivial run"] = sum(used.values())
-                for kind in sorted(used, key=used.__getitem__, reverse=True)[:_MOST_KINDS]:
-                    figures[f"{_PROCESSOR_TIME_OF}{kind}"] = used[kind]
-                if has_more:
-                    meet_other()
-                    due, next_layer = layers.waits_by_row(whole)
-                    figures["row 8, from due to running"] = median(due)
-                    figures["row 9, the next layer"] = median(next_layer)
-        finally:
-            whole.stop()
+    with started_stack(switched) as whole:
+        trivial.timed_runs(whole, 20)  # the first forks of a parent are slower
+        meet_other()
+        before = processor_seconds_by_kind(os.getpid())
+        figures = {"row 4, a trivial run": trivial.timed_runs(whole, runs) / runs}
+        layers.wait_for_calm(whole)
+        time.sleep(_SENT_WITHIN)
+        after = processor_seconds_by_kind(os.getpid())
+        used = {kind: (after[kind] - before.get(kind, 0.0)) / runs for kind in after}
+        figures["row 4, processor time of a trivial run"] = sum(used.values())
+        for kind in sorted(used, key=used.__getitem__, reverse=True)[:_MOST_KINDS]:
+            figures[f"{_PROCESSOR_TIME_OF}{kind}"] = used[kind]
+        if has_more:
+            meet_other()
+            due, next_layer = layers.waits_by_row(whole)
+            figures["row 8, from due to running"] = median(due)
+            figures["row 9, the next layer"] = median(next_layer)
     return figures
-
-
-def _send_alerts(whole: Stack, receiver: str) -> None:
-    """Create a channel, and a rule for all events."""
-    client = sign_in(whole)
-    client.post("/channels/", name="connected", kind="webhook", address=receiver + _HOOK)
-    client.post("/alert-rules/", name="all", channel="connected", backfill_runs=True)
-
-
-@contextmanager
-def _scrapes(whole: Stack, *, is_on: bool) -> Iterator[None]:
-    """Scrape the metrics as often as Prometheus does, if at all."""
-    may_end = threading.Event()
-
-    def scrape() -> None:
-        while not may_end.wait(_SCRAPE_SECONDS):
-            with suppress(OSError), urllib.request.urlopen(f"{whole.web_url}/metrics") as answer:
-                answer.read()
-
-    thread = threading.Thread(target=scrape)
-    if is_on:
-        thread.start()
-    try:
-        yield
-    finally:
-        may_end.set()
-        if thread.is_alive():
-            thread.join()
 
 
 def _in_a_database(env: dict[str, str]) -> dict[str, float]:

@@ -81,11 +81,11 @@ def wait_for_calm(whole: Stack) -> None:
     raise TimeoutError(f"what is due still waits after {_LONGEST_BACKLOG} s")
 
 
-def waits_by_row(whole: Stack) -> list[list[float]]:
-    """Return the waits of the runs of the next seconds, by both rows."""
+def waits_by_row(whole: Stack, seconds: int = _WATCHED) -> list[list[float]]:
+    """Return the waits of the runs of so many seconds, by both rows; the first runs warm up."""
     with psycopg.connect(whole.environment()["DATABASE_URL"], autocommit=True) as connection:
         seen = [len(connection.execute(query).fetchall()) for query in (DUE, _LAYER)]
-        time.sleep(_WARM_UP + _WATCHED)
+        time.sleep(_WARM_UP + seconds)
         return [
             [float(row[0]) for row in connection.execute(query).fetchall()][count + _WARM_UP :]
             for query, count in zip((DUE, _LAYER), seen, strict=True)
