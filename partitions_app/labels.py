@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from slicewise import PartitionAtRuntime, PartitionByTime, PartitionDefinition, PartitionKey
 from slicewise.keys import ProductKey
+from slicewise.texts import listed
 
 # The author of a key class may write any text as a label.
 LONGEST_LABEL = 1000
@@ -43,6 +44,12 @@ def _label(definition: PartitionDefinition, text: str) -> str:
 def _remembered_label(definition: PartitionDefinition, text: str, _object: int) -> str:
     # Cached by the object as well: definitions that differ only in labels of keys are equal.
     return _label(definition, text)
+
+
+def listed_labels(definition: PartitionDefinition | None, texts: Sequence[str], most: int) -> str:
+    """Return the labels of the first keys with commas, and the number of the others."""
+    labels = [label_of(definition, text) for text in texts[:most]]
+    return listed([*labels, *texts[most:]], most)
 
 
 def label_of_key(key: PartitionKey) -> str:

@@ -35,7 +35,7 @@ SKIPPED = StateBadge(
     "Skipped",
     "player-skip-forward",
     "neutral",
-    "Left out by a run, or by a tick that queues the latest only.",
+    "Left out by a run, a backfill, or a tick that queues the latest only.",
 )
 
 # Of a backfill, which has no missing partitions.

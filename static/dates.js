@@ -11,6 +11,7 @@ function focusDay(picker) {
 }
 
 export function datePickers(root) {
+  if (!window.flatpickr) return;
   // A picker that is there already has shown its button.
   for (const button of root.querySelectorAll("button[data-picks][hidden]")) {
     const field = button.form.elements[button.dataset.picks];

@@ -98,7 +98,9 @@ def _settled_reason(row: AssetPartition, stale_text: str) -> Reason:
             return Reason("failed", f"{name} failed{_error_text(run)}", number)
         case PartitionState.CANCELED:
             return Reason("canceled", f"{name} was canceled.", number)
-    if run is None:
+    # A tick marks a missing partition; a run that has materialized the partition before its data
+    # was forgotten is the last run still.
+    if run is None or run.state != RunState.SKIPPED:
         return Reason("skipped", "A tick left the partition out: it queued the latest only.", None)
     label = dict(SkipReason.choices).get(run.skip_reason, "")
     return Reason(

@@ -220,7 +220,7 @@ def mark_due_no_more(
 
 
 def mark_skipped(rows: Sequence[tuple[Target, PartitionRow]]) -> None:
-    """Skip partitions without any history: the schedule asks for the latest partition alone."""
+    """Skip missing partitions that no run holds: the schedule asks for the latest alone."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_SKIP, _row_columns(rows))

@@ -9,7 +9,7 @@ from assets_app.models import Asset, FreshnessWatch, ProducerVersion, Validation
 from assets_app.queries.code_versions import difference, versions_of
 from assets_app.views.declared_limits import declared_limits, pairs_text
 from partitions_app.templatetags.slicewise_pages import duration
-from slicewise.declaring import ProducerSpec
+from slicewise.declaring import LONGEST_RETRY_DELAY, ProducerSpec
 from slicewise.texts import masked_text, masked_uri
 from slicewise_server.web.listing import page_of_rows
 
@@ -48,8 +48,10 @@ def _retries(spec: ProducerSpec) -> str:
     """Return the number of retries of a failure of the code, with the first pause."""
     if not spec.retries:
         return "0"
-    pause = duration(spec.retry_delay)
-    return f"{spec.retries:,}, after {pause}" + (", doubled each time" if spec.retries > 1 else "")
+    longest = LONGEST_RETRY_DELAY.total_seconds()
+    grows = spec.retries > 1 and 0 < spec.retry_delay < longest
+    text = f"{spec.retries:,}, after {duration(spec.retry_delay)}"
+    return f"{text}, doubled each time, up to {duration(longest)}" if grows else text
 
 
 def _settings(spec: ProducerSpec) -> list[tuple[str, str]]:

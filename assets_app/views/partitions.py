@@ -47,9 +47,15 @@ from assets_app.views.assets import (
 )
 from assets_app.views.partition_hint import partition_hint
 from assets_app.views.partition_looks import look_of, window_of
-from partitions_app.labels import example_selection, key_named, label_of, label_of_key
+from partitions_app.labels import (
+    example_selection,
+    key_named,
+    label_of,
+    label_of_key,
+    listed_labels,
+)
 from slicewise.partitions import is_runtime
-from slicewise.texts import listed, masked_text
+from slicewise.texts import masked_text
 from slicewise_server.web.live_fragments import is_poll, render_live
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -198,10 +204,10 @@ def _request(asset: Asset, form: MaterializeForm) -> MaterializeRequest:
 def _redirect_to_runs(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRedirect:
     runs = list(group.runs.values_list("pk", flat=True)[:2])
     if group.earlier_missing:
-        missing_keys = ", ".join(group.earlier_missing[:3])
+        missing_keys = listed_labels(asset.definition, group.earlier_missing, 3)
         messages.warning(request, f"Previous partition not materialized yet: {missing_keys}.")
     if group.in_flight:
-        held_keys = listed(group.in_flight, 3)
+        held_keys = listed_labels(asset.definition, group.in_flight, 3)
         messages.warning(request, f"Left out, in progress in another run: {held_keys}.")
     if len(runs) == 1:
         messages.success(request, f"Run {runs[0]} queued.")

@@ -18,6 +18,7 @@ from assets_app.models import Run, RunState
 from assets_app.queries.code_choices import code_choice_of_runs
 from assets_app.queries.error_groups import runs_failed_alike, unresolved_failures
 from assets_app.views.run_filters import read_instant
+from partitions_app.labels import listed_labels
 from slicewise.texts import counted
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.typed_ids import ids_of, is_id
@@ -59,8 +60,8 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
     new_run = group.runs.get()
     messages.success(request, f"Started run {new_run.pk} (re-run of {pk}).")
     if group.in_flight:
-        skipped_keys = ", ".join(group.in_flight[:MOST_SAID])
-        messages.warning(request, f"Skipped, already in progress: {skipped_keys}.")
+        held_keys = listed_labels(run.asset.definition, group.in_flight, MOST_SAID)
+        messages.warning(request, f"Left out, in progress in another run: {held_keys}.")
     return redirect("assets:run", new_run.pk)
 
 

@@ -146,6 +146,7 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         run.attempt_count,
         len(attempts),
         application.number if application else 0,
+        is_retried := _is_retried(run),
     ]
     queue_wait = queue_wait_of(run, database_now())
     awaited = awaited_by_run([run])
@@ -165,14 +166,23 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "application_link": _link(application),
         "limits": declared_limits(run.producer_version.spec),
         "ended": run.state in TERMINAL_STATES,
-        "is_retried": run.state not in (*TERMINAL_STATES, RunState.CANCELING)
-        and not run.group.paused,
+        "is_retried": is_retried,
         "queue_wait": queue_wait,
         "awaited": awaited.get(run.pk),
         "version": version_of(marks),
         "may_cancel": may(request.user, Action.CANCEL) and run.state in CANCELABLE_STATES,
         **_retry_context(request, run),
     }
+
+
+def _is_retried(run: Run) -> bool:
+    """Return whether an attempt follows a failed attempt of the run, or is active already.
+
+    A paused backfill lets active runs go on, and starts no run.
+    """
+    if run.state in (*TERMINAL_STATES, RunState.CANCELING):
+        return False
+    return not (run.group.paused and run.state in (RunState.WAITING, RunState.QUEUED))
 
 
 def _more(run: Run) -> dict[str, Any]:

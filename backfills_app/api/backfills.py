@@ -142,8 +142,11 @@ class BackfillPreviewView(ApiView):
         examples=[REQUEST_EXAMPLE, PLAN_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        """Check a request as creation would, and return the plan; nothing is written. Creation also
-        refuses a request with nothing to run (409), whose plan has `to_materialize` 0.
+        """Check a request as creation would, and return the plan; nothing is written.
+
+        If the plan has `to_materialize` 0, creation refuses the request (409), unless the request
+        is large (more than 5,000 partitions, upstream included, or more than 10,000 upstream
+        partitions that these need), or starts later and may find partitions to run.
         """
         user = signed_in(request)
         policy.require_for_some(user, Action.BACKFILL)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 
 from assets_app.models import Asset
 from slicewise_server.alerts.messages import message, unlisted_message
@@ -34,7 +35,12 @@ def match_events(now: datetime) -> None:
     feed = FeedReader()
     # Paused channels lose no event: their deliveries wait, and are given up after a day.
     behind = AlertRule.objects.filter(active=True, position__lt=end_of_feed())
-    for rule_id in list(behind.values_list("pk", flat=True)):
+    rule_ids = list(behind.values_list("pk", flat=True))
+    if rule_ids:
+        # Links need the addresses of all pages, which a worker imports with the first link: not
+        # while a rule is locked.
+        reverse("assets:gateways")
+    for rule_id in rule_ids:
         _attempt(rule_id, partial(read_on, feed=feed, now=now))
     due = Delivery.objects.filter(state=DeliveryState.GATHERING, send_at__lte=now)
     for rule_id in list(due.exclude(rule=None).values_list("rule_id", flat=True)):

@@ -10,6 +10,7 @@ from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.outputs import Output, stored_outlets
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.retrying import rerun, retry_run
+from assets_app.management.request_progress import request_progress
 from assets_app.models import (
     AssetPartition,
     Gateway,
@@ -106,6 +107,9 @@ def test_complete_partitions_of_a_failed_run_are_published_and_recorded(
     ]  # fmt: skip
     assert not list(root.glob("_slicewise*"))
     assert counts_agree_with_partitions()
+    assert three.group is not None
+    progress = request_progress(three.group)
+    assert (progress.done, progress.failed, progress.total) == (3, 1, 3)
 
 
 def test_a_retry_makes_the_rest_only(
