@@ -50,7 +50,8 @@ def _retries(spec: ProducerSpec) -> str:
         return "0"
     longest = LONGEST_RETRY_DELAY.total_seconds()
     grows = spec.retries > 1 and 0 < spec.retry_delay < longest
-    text = f"{spec.retries:,}, after {duration(spec.retry_delay)}"
+    first_pause = f"after {duration(spec.retry_delay)}" if spec.retry_delay else "at once"
+    text = f"{spec.retries:,}, {first_pause}"
     return f"{text}, doubled each time, up to {duration(longest)}" if grows else text
 
 

@@ -112,6 +112,20 @@ def test_complete_partitions_of_a_failed_run_are_published_and_recorded(
     assert (progress.done, progress.failed, progress.total) == (3, 1, 3)
 
 
+def test_a_command_that_waits_counts_a_partition_of_several_assets_once(
+    three: Run, worker: Worker, root: Path
+) -> None:
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    other = asset("airlines", DAILY_2013)
+    for position, key in enumerate(("2013-01-01", "2013-01-02", "2013-01-03"), start=3):
+        row = AssetPartition.objects.create(asset=other, identity=other.identity, key=key)
+        RunPartition.objects.create(run=three, partition=row, position=position, state="succeeded")
+    execute(three)
+    assert three.group is not None
+    progress = request_progress(three.group)
+    assert (progress.done, progress.failed, progress.total) == (3, 1, 3)
+
+
 def test_a_retry_makes_the_rest_only(
     three: Run, worker: Worker, root: Path, alice: User, gateway: Gateway
 ) -> None:

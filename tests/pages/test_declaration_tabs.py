@@ -33,7 +33,7 @@ def test_settings_are_those_of_the_code_in_force(browser: Client) -> None:
     asset("raw_flights", DAILY_2013, options=options, params={"password": "hunter2"})
     page = compact(page_at(browser, "/assets/raw_flights/?tab=settings"))
     for label, text in {
-        "Retries": "3, after 1 min 30 s, doubled each time",
+        "Retries": "3, after 1 min 30 s, doubled each time, up to 1 h",
         "Timeout": "1 h", "Memory limit": "1,024 MiB",
         "Max active runs": "2", "Depends on past": "yes", "Engine": "connect",
         "Spark": "spark.sql.shuffle.partitions=7",
@@ -42,6 +42,19 @@ def test_settings_are_those_of_the_code_in_force(browser: Client) -> None:
     assert "hunter2" not in page
     external("told", DAILY_2013)
     assert "No settings" in page_at(browser, "/assets/told/?tab=settings")
+
+
+@pytest.mark.parametrize(
+    ("retries", "seconds", "text"),
+    [(0, 60.0, "0"), (1, 60.0, "1, after 1 min"), (5, 3600.0, "5, after 1 h"),
+     (2, 0.0, "2, at once")],
+)  # fmt: skip
+def test_pauses_that_do_not_grow_are_not_said_to_double(
+    retries: int, seconds: float, text: str, browser: Client
+) -> None:
+    asset("raw_flights", DAILY_2013, options={"retries": retries, "retry_delay": seconds})
+    page = compact(page_at(browser, "/assets/raw_flights/?tab=settings"))
+    assert re.search(rf"<dt>Retries</dt><dd[^>]*>{text}</dd>", page)
 
 
 def test_settings_tell_when_a_partition_is_late_and_overdue(browser: Client) -> None:

@@ -43,7 +43,7 @@ def follow(browser: Client, address: str, data: dict[str, Any] | None = None) ->
 @pytest.mark.parametrize(
     ("state", "paused", "is_told"),
     [("queued", False, True), ("running", False, True), ("canceling", False, False),
-     ("queued", True, False)],
+     ("queued", True, False), ("running", True, True)],
 )  # fmt: skip
 def test_a_further_attempt_is_told_only_if_one_follows(
     state: str, paused: bool, is_told: bool, browser: Client, flights: Asset
@@ -52,6 +52,15 @@ def test_a_further_attempt_is_told_only_if_one_follows(
     RunGroup.objects.update(paused=paused)
     told = "Slicewise retries the run automatically" in page_at(browser, f"/runs/{run.pk}/")
     assert told is is_told
+
+
+def test_an_open_page_follows_a_pause_of_the_backfill(browser: Client, flights: Asset) -> None:
+    run = recorded_run(flights, RunState.QUEUED, error="no rows", error_kind="code")
+    polled = polled_address(page_at(browser, f"/runs/{run.pk}/"))
+    RunGroup.objects.update(paused=True)
+    answer = browser.get(polled)
+    assert answer.status_code == 200
+    assert "Slicewise retries the run automatically" not in answer.content.decode()
 
 
 def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: Asset) -> None:

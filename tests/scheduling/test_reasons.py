@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule
+from assets_app.execution.request.forgetting import forget_partitions
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -28,7 +29,7 @@ from assets_app.queries import upstream_needs
 from assets_app.queries.reason_texts import moment_text
 from assets_app.queries.reasons import reason_of, reasons_of
 from assets_app.scheduling.affected import NewPartition, affected
-from assets_app.scheduling.partition_marks import mark_due_later
+from assets_app.scheduling.partition_marks import mark_due_later, mark_skipped
 from slicewise import (
     All,
     PartitionByInterval,
@@ -783,3 +784,19 @@ def test_a_window_that_no_write_concerns_waits_for_no_write() -> None:
     assert "makes due only time windows that ended since the schedule began at 2024-07-01" in text
     Asset.objects.filter(pk=days.pk).update(paused=True)
     assert "Unpausing does not make the partition due" in why(days, "2024-07-03")[1]
+
+
+def test_a_tick_that_leaves_a_forgotten_partition_out_is_no_skip_by_its_last_run(
+    alice: User, gateway: Gateway
+) -> None:
+    days = asset("days", DAILY)
+    run = materialize(MaterializeRequest(asset=days, selection="2024-07-02"), user=alice).runs.get()
+    make(run, gateway)
+    forget_partitions(days, "2024-07-02", user=alice)
+    row = AssetPartition.objects.get(key="2024-07-02")
+    assert (row.state, row.last_run) == ("missing", run)
+    requested = partition_rows(DAILY, DAILY.select("2024-07-02"))
+    mark_skipped([(Target(days), one) for one in requested])
+    assert why(days, "2024-07-02") == (
+        "skipped", "A tick left the partition out: it queued the latest only.",
+    )  # fmt: skip
