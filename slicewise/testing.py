@@ -52,12 +52,13 @@ def materialize(
     - ``asset``: an asset under ``@asset``; or the assets under ``@asset.multi``, or one of them, to
       materialize all of them: the result is a mapping of names to frames.
     - ``partition``: a selection (``"2013-01-01"``, ``"2013-01"``), a key, a list of keys or a
-      PartitionSet; needed for a partitioned asset. Without it, an asset of a `PartitionAtRuntime`
-      is run to discover partitions; with ``self.write(frame, partition=key)`` the result is a
-      mapping of keys to frames.
-    - ``upstream``: for each upstream asset, or its name, a DataFrame or a stand-in for one. The
-      upstream partitions of this run are computed if the upstream asset itself is known: as a key
-      here, among the globals of the function, or in the asset's ``upstream=`` or ``schedule=``.
+      PartitionSet; needed for a partitioned asset. For a `PartitionAtRuntime` a string is one key;
+      without ``partition`` the function is run to discover partitions. With
+      ``self.write(frame, partition=key)`` the result is a mapping of keys to frames.
+    - ``upstream``: for each asset that the function reads, or for the name of the asset, a
+      DataFrame or a stand-in for one. The upstream partitions of this run are computed if the
+      upstream asset itself is known: as a key here, among the globals of the function, or in the
+      asset's ``upstream=`` or ``schedule=``.
     - ``spark``: the session for a function with the parameter ``spark``.
     - ``params``: values that override the declared params.
     - ``past``: keys that were materialized before, of which `iter_past_partitions` yields the keys

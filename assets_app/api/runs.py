@@ -179,9 +179,9 @@ class RunCancelView(ApiView):
         responses={200: RunDetailSerializer} | problems(401, 403, 404, 409),
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Cancel a run. A queued run ends at once, unless a lost attempt may still be at work; such
-        a run and a running run are `canceling` until the work has stopped. A publishing run is
-        refused with 409.
+        """Cancel a run. A waiting, queued or dispatched run ends at once, unless a lost attempt may
+        still be at work; such a run and a running run are `canceling` until the work has stopped.
+        409 for a publishing run, and for a run that is `canceling` or has ended.
         """
         cancel_run(run_numbered(pk), user=signed_in(request))
         return Response(RunDetailSerializer(run_numbered(pk)).data)

@@ -26,8 +26,9 @@ class RuntimePartitionsView(ApiView):
         examples=[OpenApiExample("Two carriers", {"keys": ["AA", "UA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Add keys for all assets that share the runtime partitions. The new partitions are
-        missing, and adding a key makes nothing due. A removed key is restored, with its history.
+        """Add keys for all assets that share the runtime partitions. The partitions of new keys are
+        missing, and adding a key makes nothing due. A removed key is restored with its history: the
+        partition may be materialized already.
         """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)
@@ -53,8 +54,9 @@ class RuntimePartitionsRemoveView(ApiView):
         examples=[OpenApiExample("A carrier", {"keys": ["AA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Remove keys: their partitions no longer exist and make nothing due; existing data and
-        its record stay. 409 while a run is materializing one of the partitions.
+        """Remove keys for all assets that share the runtime partitions. The partitions no longer
+        exist and make nothing due; existing data and its record stay. A run that finds a removed
+        key adds the key again. 409 while a run is materializing one of the partitions.
         """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)

@@ -67,9 +67,10 @@ class TicksView(ApiView):
         ],
     )  # fmt: skip
     def get(self, request: Request, name: str) -> Response:
-        """List ticks, newest first. A row may stand for many consecutive ticks that queued nothing,
-        since no window had ended, or since upstream partitions were missing or not newer. A
-        schedule by assets alone has no ticks.
+        """List ticks, newest first. A row with `count` above 1 stands for consecutive ticks that
+        queued nothing, since no window had ended, or since upstream partitions were missing or not
+        newer; or for all ticks since the last handled tick, for example after the server was down.
+        A schedule by assets alone has no ticks.
         """
         refuse_unknown_parameters(request, {"cursor", "page_size"})
         position, size = read_cursor(request), read_page_size(request)
@@ -130,8 +131,8 @@ class PauseView(_SettingPaused):
         responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Pause the asset: the schedule queues nothing any more. Manual runs and backfills still
-        work.
+        """Pause the asset, and all assets of the same function: the schedule queues nothing any
+        more. Manual runs and backfills still work.
         """
         return self._set(request, name)
 
@@ -149,5 +150,7 @@ class UnpauseView(_SettingPaused):
         responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Unpause the asset: the schedule goes on from now. Missed partitions need a backfill."""
+        """Unpause the asset, and all assets of the same function: the schedule goes on from now.
+        Missed partitions need a backfill.
+        """
         return self._set(request, name)

@@ -43,12 +43,17 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
         )
         return
     if words is None:
-        command.say(f"{asset.name} has no schedule: only requests and backfills materialize it.")
+        reason = (
+            "another program writes the asset, and Slicewise starts no runs"
+            if asset.producer_id is None
+            else "only requests and backfills materialize the asset"
+        )
+        command.say(f"{asset.name} has no schedule: {reason}.")
         return
     _print_facts(command, words)
     if under_way:
         command.print_table(
-            ("in progress", "upstream partitions"),
+            ("waiting for upstream", "upstream ready"),
             ((partition.row.key, partition.text) for partition in under_way),
         )
     _print_ticks(command, words, ticks)
@@ -56,8 +61,8 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
         command.say(_missed_line(missed))
     for truncation in truncations:
         command.say(
-            f"Not queued at {truncation.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
-            f" tick may queue: {truncation.count:,} partitions, {truncation.first} to"
+            f"Not examined at {truncation.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
+            f" tick examines: {truncation.count:,} partitions, {truncation.first} to"
             f" {truncation.last}."
         )
 
@@ -74,7 +79,7 @@ def _print_facts(command: SlicewiseCommand, words: ScheduleDescription) -> None:
             "start": words.start,
             "end": words.end,
             "next tick": words.local(row.next_at) or "none",
-            "handled until": words.local(row.handled_until),
+            "evaluated until": words.local(row.handled_until),
         }
     if row.failures and row.retry_at is not None:
         facts["error"] = f"{masked_text(row.error)} (tried again at {words.local(row.retry_at)})"
@@ -85,7 +90,7 @@ def _print_ticks(
     command: SlicewiseCommand, words: ScheduleDescription, ticks: Sequence[ScheduleTick]
 ) -> None:
     if ticks:
-        columns = ("ticks", "queued", "materialized", "in flight", "left out", "")
+        columns = ("ticks", "queued", "already materialized", "in progress", "skipped", "")
         lines = (_tick_line(words, tick) for tick in ticks)
         command.print_table((f"tick ({words.timezone})", *columns), lines)
 

@@ -1,5 +1,6 @@
 """Serializers of assets, schedules and partitions, and of requests to materialize."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.urls import reverse
@@ -82,8 +83,9 @@ class ScheduleSerializer(serializers.Serializer[Any]):
     )
     handled_until = serializers.DateTimeField(
         source="row.handled_until",
-        help_text="Partitions whose window ended before this time are not due by themselves,"
-        " except partitions that `refresh` materializes again.",
+        help_text="For a schedule by time: partitions whose window ended before this time are not"
+        " due, except partitions that `refresh` materializes again. With any other"
+        " schedule, `After` and upstream writes may still make such partitions due.",
     )
     paused = serializers.BooleanField(source="asset.paused")
     failure = serializers.SerializerMethodField(
@@ -97,7 +99,11 @@ class ScheduleSerializer(serializers.Serializer[Any]):
 
 
 class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
-    """A tick of a schedule with a time, or consecutive ticks that queued nothing for one reason."""
+    """A tick of a schedule with a time.
+
+    A row with `count` above 1 stands for consecutive ticks that queued nothing for one reason, or
+    for all ticks since the last handled tick, for example after the server was down.
+    """
 
     runs_url = serializers.SerializerMethodField(
         help_text="Address of the runs that the tick queued."
@@ -116,18 +122,21 @@ class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
 
 
 class ScheduleTruncationSerializer(serializers.ModelSerializer[ScheduleTruncation]):
-    """Due partitions of one upstream write or one tick that were not queued: the oldest of too
-    many.
+    """Partitions of one upstream write or one tick that were not examined: the oldest of too many.
 
-    Slicewise does not materialize these partitions by itself; a backfill from `start` to `end`
-    does, with `existing` `stale` or `all` for partitions that are materialized already. `start` and
-    `end` are empty for an asset without time.
+    The schedule does not queue these partitions later. A backfill from `start` to `end`
+    materializes the partitions, with `existing` `stale`, or `all` after a truncation of `refresh`.
+    `start` and `end` are empty for an asset without time.
     """
 
     class Meta:
         model = ScheduleTruncation
         fields: tuple[str, ...] = ("at", "count", "queued", "first", "last", "start", "end")
         read_only_fields: tuple[str, ...] = fields
+        extra_kwargs: Mapping[str, dict[str, str]] = {
+            "count": {"help_text": "Number of partitions that were not examined."},
+            "queued": {"help_text": "Number of the newest partitions, which were examined."},
+        }
 
 
 class MissedSerializer(serializers.Serializer[Any]):
@@ -140,7 +149,9 @@ class MissedSerializer(serializers.Serializer[Any]):
     last = serializers.CharField()
     selection = serializers.CharField(
         help_text="Selection of exactly the missed partitions, for a backfill, with `existing`"
-        " `stale` if the schedule has assets; empty if the text would be too long."
+        " `stale` if the schedule has assets. Empty for an asset without partitions, if the text"
+        " would be too long, and for a schedule by time with more than 20,000 partitions of that"
+        " span materialized or in progress."
     )
     is_all = serializers.BooleanField(
         help_text="False if older partitions, which were not examined, may have been missed as"
@@ -354,7 +365,8 @@ class MaterializeSerializer(StrictSerializer):
         default="",
         allow_blank=True,
         max_length=LONGEST_SELECTION,
-        help_text="Text of the selection grammar; empty for an asset that is not partitioned.",
+        help_text="Text of the selection grammar; empty for an asset that is not partitioned, or"
+        " to discover runtime partitions.",
     )
     params = JSONObject(required=False, default=dict)
     strategy = StrategyField(required=False, allow_null=True, default=None)

@@ -153,8 +153,8 @@ class BackfillCloneView(ApiView):
     )
     def post(self, request: Request, pk: int) -> Response:
         """Create a backfill from the same request, except for the fields that are given; with the
-        newest code and at once, unless the fields say otherwise. `start` and `end`, or `selection`,
-        replace the whole period.
+        newest code and at once, unless the fields say otherwise. A group or a tag means the present
+        assets. `start` and `end`, or `selection`, replace the whole period.
         """
         backfill = backfill_numbered(pk)
         policy.require_for_some(signed_in(request), Action.BACKFILL)

@@ -175,8 +175,8 @@ class BackfillPlanSerializer(serializers.Serializer[Any]):
     runs = serializers.IntegerField(help_text="Number of runs that the backfill would create.")
     estimate = EstimateSerializer(
         allow_null=True,
-        help_text="Estimated duration; null unless each asset has three succeeded runs"
-        " of about as many partitions.",
+        help_text="Estimated duration; null unless each asset with runs to create has three"
+        " succeeded runs of about as many partitions.",
     )
     first_key = serializers.CharField()
     last_key = serializers.CharField()

@@ -132,9 +132,15 @@ class AlertRuleForm(ServiceForm):
         required=False,
         label="Also alert on each run of a backfill",
         help_text="Otherwise the events Backfill failed and Backfill canceled report the failures"
-        " at the end of a backfill.",
+        " at the end of a backfill, and no message reports validation warnings.",
     )
-    active = forms.BooleanField(required=False, initial=True, label="Active")
+    active = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Active",
+        help_text="A rule that is not active never sends the events of that time. Deliveries of a"
+        " channel that is not active wait for up to a day.",
+    )
 
     def __init__(self, *args: Any, alert_rule: AlertRule | None = None, **kwargs: Any) -> None:
         self._alert_rule = alert_rule

@@ -36,7 +36,10 @@ _COUNTED = {
     EventKind.BACKFILL_CANCELED: ("backfill canceled", "backfills canceled"),
     EventKind.WORKER_LOST: ("worker offline", "workers offline"),
     EventKind.BUNDLE_BROKEN: ("bundle with import errors", "bundles with import errors"),
-    EventKind.BUNDLE_MENDED: ("bundle loads again", "bundles load again"),
+    EventKind.BUNDLE_MENDED: (
+        "bundle has no import errors any more",
+        "bundles have no import errors any more",
+    ),
     EventKind.SCHEDULE_TRUNCATED: ("schedule left out partitions", "schedules left out partitions"),
 }
 
@@ -143,7 +146,7 @@ def _facts(event: Event) -> list[str]:
         return _backfill_facts(event)
     if event.kind == EventKind.SCHEDULE_TRUNCATED:
         partitions = f"{detail['partitions']:,} partitions, {detail['first']} to {detail['last']}"
-        return [f"  {partitions}, were due and not queued; {detail['queued']:,} were queued."]
+        return [f"  {partitions}, not examined; the newest {detail['queued']:,} were examined."]
     if event.kind == EventKind.PARTITION_OVERDUE:
         return [f"  {detail['partition']}, expected by {detail['overdue_at']}"]
     lines = []

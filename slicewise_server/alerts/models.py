@@ -82,7 +82,7 @@ class AlertRule(models.Model):
     # Events of so many seconds become one message; 0 sends each event alone.
     gather_seconds = models.PositiveIntegerField(default=30)
     # Whether failed runs and validations of backfills count, and the ends of these failures;
-    # otherwise the event of the backfill's end stands for them.
+    # otherwise the event of the backfill's end reports the failures, and no event the warnings.
     backfill_runs = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
     # Whether definition files declare the rule; then no person changes or deletes it.

@@ -125,10 +125,14 @@ class AlertRuleChangeSerializer(StrictSerializer):
     )
     backfill_runs = serializers.BooleanField(
         required=False,
-        help_text="Whether failed runs and failed validations of backfills cause messages; else"
-        " `backfill_failed` reports these failures.",
+        help_text="Whether failed runs, failed validations and validation warnings of backfills"
+        " cause messages; else `backfill_failed` reports the failures, and no message reports the"
+        " warnings.",
     )
-    active = serializers.BooleanField(required=False)
+    active = serializers.BooleanField(
+        required=False,
+        help_text="False pauses the rule. The rule never sends the events of the pause.",
+    )
 
     def validate_kinds(self, kinds: list[str]) -> list[str]:
         """Refuse a kind that is there twice."""

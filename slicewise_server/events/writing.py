@@ -122,7 +122,7 @@ def write_ended_backfill(backfill: Backfill) -> None:
 
 
 def write_bundle(name: str, *, errors: Sequence[str]) -> None:
-    """Write that a bundle has new import errors or, without errors, that the bundle loads again."""
+    """Write that a bundle has new import errors or, without errors, no more errors."""
     kind = EventKind.BUNDLE_BROKEN if errors else EventKind.BUNDLE_MENDED
     text = shortened("\n".join(errors))
     Event.objects.create(kind=kind, bundle=name, error=text, detail={"errors": len(errors)})

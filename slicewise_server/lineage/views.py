@@ -24,7 +24,7 @@ from slicewise_server.lineage.models import (
     TruncatedJob,
 )
 from slicewise_server.lineage.outbox import UnwrittenStarts, unwritten_starts
-from slicewise_server.lineage.transport_settings import receiver_name
+from slicewise_server.lineage.transport_settings import is_disabled, receiver_name
 from slicewise_server.web.listing import page_of_rows, unchanged, version_of
 
 _TABS = (("sent", "Events"), ("received", "Received writes"), ("edges", "Edges"))
@@ -100,6 +100,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "most_edges": MOST_EDGES,
         "receiver": receiver,
         "sends_events": sends_events(),
+        "is_disabled": is_disabled(os.environ),
         "receiver_name": receiver_name(os.environ),
         "waiting_count": waiting_count,
         "oldest_at": oldest_at,

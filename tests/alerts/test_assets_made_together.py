@@ -13,6 +13,7 @@ from assets_app.models import Asset, Gateway
 from assets_app.scheduling.recording import record_truncation
 from slicewise_server.alerts import services
 from slicewise_server.alerts.matching import match_events
+from slicewise_server.alerts.messages import message
 from slicewise_server.alerts.models import Delivery
 from slicewise_server.events.feed import publish_events
 from slicewise_server.events.models import Event
@@ -76,3 +77,5 @@ def test_an_asset_that_is_made_alone_has_no_list(alice: User, gateway: Gateway) 
 def test_a_truncated_schedule_names_all_assets(outlets: list[Asset]) -> None:
     record_truncation(outlets[0], DAILY_2013.select("2013-01"), queued=5, now=timezone.now())
     assert Event.objects.get().detail["assets"] == ["train", "validate"]
+    facts = "31 partitions, 2013-01-01 to 2013-01-31, not examined; the newest 5 were examined."
+    assert facts in message(Event.objects.all())["text"]

@@ -54,6 +54,13 @@ def test_an_asset_is_paused_and_unpaused() -> None:
     assert [entry.action for entry in AuditEntry.objects.all()] == ["unpause", "pause"]
 
 
+def test_a_pause_names_all_assets_of_the_function() -> None:
+    factories.together("split", ["train", "test"])
+    assert output_of("assets", "pause", "train") == "Paused: test, train.\n"
+    assert output_of("assets", "pause", "train") == "Paused: train.\n"  # nothing changes
+    assert output_of("assets", "unpause", "test") == "Unpaused: test, train.\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,5 +1,6 @@
 """`assets schedule`: its text and its JSON."""
 
+import re
 from io import StringIO
 from typing import Any
 
@@ -13,7 +14,7 @@ from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from tests.cli.commands import json_of, output_of
 from tests.execution.conftest import make_gateway
-from tests.factories import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset, external
 from tests.scheduling.scheduled_assets import DAILY, HOURLY, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.usefixtures("ada")
@@ -37,6 +38,8 @@ def test_a_schedule_by_time_is_shown_with_its_ticks() -> None:
     assert "@daily (every day at 00:00)" in text
     assert "Wed 2024-07-03 00:00" in text
     assert "tick (America/New_York)" in text
+    assert "evaluated until" in text
+    assert re.search("already materialized +in progress +skipped", text)
     assert schedule_json("daily")["ticks"][0]["queued"] == 1
     assert schedule_json("daily", "--limit", "0")["schedule"]["by_time"] is True
 
@@ -71,7 +74,9 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
     hourly = asset("hourly", HOURLY)
     scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", make_gateway("scheduled"), ada)
-    assert "hourly 23 of 24" in schedule_text("daily")
+    text = schedule_text("daily")
+    assert "hourly 23 of 24" in text
+    assert "waiting for upstream" in text
     hours = {
         "needed": 24,
         "materialized": 23,
@@ -86,7 +91,7 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
 
 def test_an_asset_without_a_schedule_says_so() -> None:
     asset("by_hand", DAILY_2013)
-    assert "only requests and backfills materialize it" in schedule_text("by_hand")
+    assert "only requests and backfills materialize the asset" in schedule_text("by_hand")
     assert schedule_json("by_hand") == {
         "schedule": None,
         "on_their_way": [],
@@ -94,6 +99,11 @@ def test_an_asset_without_a_schedule_says_so() -> None:
         "truncations": [],
         "missed": None,
     }
+
+
+def test_an_asset_of_another_program_says_why_no_schedule_is_possible() -> None:
+    external("outside", DAILY_2013)
+    assert "another program writes the asset" in schedule_text("outside")
 
 
 def test_missed_partitions_of_a_paused_asset_are_shown(ada: User) -> None:

@@ -57,11 +57,21 @@ def add_edge(upstream: Asset | None, downstream: Asset | None) -> None:
 
 
 def test_an_empty_page_says_how_to_begin(browser: Client) -> None:
-    assert "OPENLINEAGE_URL" in text_of(browser)
+    for name in ("OPENLINEAGE_URL", "OPENLINEAGE__TRANSPORT", "OPENLINEAGE_CONFIG"):
+        assert name in text_of(browser)
     assert "No events are recorded until a receiver is set." in text_of(browser)
     for tab in ("received", "edges"):
         assert "POST /api/v1/lineage/" in text_of(browser, f"{PAGE}?tab={tab}")
     assert text_of(browser, f"{PAGE}?tab=nonsense&state=nonsense&page=-1")
+
+
+def test_a_page_of_disabled_lineage_names_the_variable(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
+    text = text_of(browser)
+    assert "OPENLINEAGE_DISABLED is true." in text
+    assert "OPENLINEAGE_URL" not in text
 
 
 @pytest.mark.usefixtures("lineage")

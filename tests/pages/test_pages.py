@@ -73,7 +73,7 @@ def test_an_empty_list_says_what_to_do_next(browser: Client, address: str) -> No
 def test_without_assets_pages_name_the_setting_in_its_form(browser: Client, address: str) -> None:
     page = page_at(browser, address)
     assert "Set SLICEWISE_BUNDLES to name=/folder," in page
-    assert "then run slicewise sync." in page
+    assert "then restart the bulk worker." in page
 
 
 def test_no_page_has_script_or_style_of_its_own(browser: Client) -> None:

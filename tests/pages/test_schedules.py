@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -137,6 +138,13 @@ def test_an_asset_without_a_schedule_says_how_it_gets_one(browser: Client) -> No
     assert "/pause/" not in text
 
 
+def test_an_asset_of_another_program_says_why_no_schedule_is_possible(browser: Client) -> None:
+    external("years", YEARLY)
+    text = shown(browser, "years")
+    assert "Another program writes this asset. Slicewise starts no runs." in text
+    assert "schedule=" not in text
+
+
 def test_materialized_upstream_partitions_are_counted_and_missing_ones_are_named(
     browser: Client, alice: User, gateway: Gateway
 ) -> None:
@@ -243,13 +251,28 @@ def test_a_truncation_is_shown_with_a_way_to_materialize_its_partitions(
     report_write(ReportedWrite(asset=Asset.objects.get(name="years"), selection="2023"), user=vera)
     process_outbox(at(2024, 8, 1))
     text = shown(browser, "months")
-    assert "7 not queued" in text
-    assert "?asset=months&amp;start=2023-01-01&amp;end=2023-07-01" in text
+    assert "7 not examined" in text
+    assert "the newest 5 examined" in text
+    query = "?asset=months&amp;start=2023-01-01&amp;end=2023-07-01&amp;existing=stale"
+    assert query in text
+    form = browser.get(f"/backfills/new/{unescape(query)}").content.decode()
+    assert re.search(r'value="stale"[^>]* checked', form)
     assert "7 not queued" not in browser.get("/").content.decode()  # that was long ago
     ScheduleTruncation.objects.update(at=timezone.now())
     first_page = browser.get("/").content.decode()
     assert "7 not queued" in first_page
     assert "/assets/months/?tab=schedule" in first_page
+
+
+def test_a_truncation_of_refresh_leads_to_a_backfill_of_materialized_partitions_too(
+    browser: Client, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 5
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN, refresh=7)
+    handle_ticks(at(2024, 7, 2))
+    text = shown(browser, "daily")
+    assert "2 not examined" in text
+    assert "?asset=daily&amp;start=2024-06-24&amp;end=2024-06-25&amp;existing=all" in text
 
 
 def test_many_ticks_come_in_pages(browser: Client) -> None:

@@ -59,29 +59,41 @@ class Command(SlicewiseCommand):
             help="number of edges from ASSET; 1 by default",
         )
         make = self.add_verb(verbs, "materialize", self.materialize, "Materialize partitions now.")
-        pause = self.add_verb(verbs, "pause", self.pause, "Pause the schedule of an asset.")
-        unpause = self.add_verb(verbs, "unpause", self.unpause, "Unpause the schedule of an asset.")
+        pause = self.add_verb(
+            verbs, "pause", self.pause, "Pause an asset, and all assets of the same function."
+        )
+        unpause = self.add_verb(
+            verbs, "unpause", self.unpause, "Unpause an asset, and all assets of the same function."
+        )
         report = self.add_verb(
             verbs, "report-write", self.report_write, "Report a write by another program."
         )
         add = self.add_verb(
-            verbs, "add-partitions", self.add_partitions, "Add runtime partitions, by key."
+            verbs,
+            "add-partitions",
+            self.add_partitions,
+            "Add runtime partitions by key, for all assets that share the partitions. The partition"
+            " of a restored key may be materialized already.",
         )
         remove = self.add_verb(
-            verbs, "remove-partitions", self.remove_partitions, "Remove runtime partitions, by key."
+            verbs,
+            "remove-partitions",
+            self.remove_partitions,
+            "Remove runtime partitions by key, for all assets that share the partitions. A run that"
+            " finds a removed key adds the key again.",
         )
         for verb_parser in (show, schedule, make, pause, unpause, report, add, remove):
             verb_parser.add_argument("asset", metavar="ASSET")
         for verb_parser in (add, remove):
             verb_parser.add_argument("keys", nargs="+", metavar="KEY")
-        for verb_parser in (make, report):
+        for verb_parser, discovery in ((make, ", or to discover runtime partitions"), (report, "")):
             verb_parser.add_argument(
                 "--partition",
                 dest="selection",
                 metavar="SELECTION",
                 default="",
                 help="partitions: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*'; omit"
-                " SELECTION for an asset that is not partitioned",
+                f" --partition for an asset that is not partitioned{discovery}",
             )
         for name, quantity in (("rows", "number of rows"), ("bytes", "size in bytes")):
             report.add_argument(
@@ -262,13 +274,13 @@ class Command(SlicewiseCommand):
     def _set_paused(self, name: str, paused: bool) -> None:
         from assets_app.catalogue.pausing import set_paused
 
-        set_paused(_asset(name), paused, user=self.actor)
+        names = set_paused(_asset(name), paused, user=self.actor) or [name]
         if self.json:
             from assets_app.api.assets import asset_detail
 
             self.print_json(asset_detail(asset_named(name)))
         else:
-            self.say(f"{name} is {'paused' if paused else 'not paused any more'}.")
+            self.say(f"{'Paused' if paused else 'Unpaused'}: {', '.join(names)}.")
 
 
 def _asset(name: str) -> Asset:

@@ -40,7 +40,9 @@ class Command(SlicewiseCommand):
             "-f", "--follow", action="store_true", help="follow the output until the run ends"
         )
         cancel = self.add_verb(verbs, "cancel", self.cancel, "Cancel a run.")
-        retry = self.add_verb(verbs, "retry", self.retry, "Queue ended runs again.")
+        retry = self.add_verb(
+            verbs, "retry", self.retry, "Queue failed, canceled or skipped runs again."
+        )
         retry.add_argument("runs", type=int, nargs="*", metavar="RUN")
         retry.add_argument(
             "--group", type=int, help="number of a run group: retry all failed runs of the group"

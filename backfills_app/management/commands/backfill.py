@@ -61,8 +61,9 @@ _ASSET_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--tag", {"dest": "asset_tag", "metavar": "TAG", "help": "all assets with a tag"}),
 )
 _WAIT = (
-    "wait for the end; exit with 1 unless the backfill succeeds, for which existing partitions and"
-    " partitions in other runs count as done"
+    "wait for the end; exit with 1 unless the backfill succeeds, for which existing partitions,"
+    " partitions in other runs and, with --existing missing, partitions that failed before count as"
+    " done"
 )
 # The service fills in options that are left out.
 _REQUEST_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -131,10 +132,20 @@ class Command(SlicewiseCommand):
             subparser = self.add_verb(verbs, name, act, help_text)
             subparser.add_argument("backfills", type=int, nargs="+", metavar="BACKFILL")
         retry = self.add_verb(
-            verbs, "retry", self.retry, "Retry the failed partitions of a backfill."
+            verbs,
+            "retry",
+            self.retry,
+            "Retry the failed partitions of a backfill, and partitions skipped for missing upstream"
+            " data or a wait timeout.",
         )
         _add_number(retry)
-        retry.add_argument("--code", choices=[code.value for code in Code], default=Code.SAME.value)
+        retry.add_argument(
+            "--code",
+            choices=[code.value for code in Code],
+            default=Code.SAME.value,
+            help="code version: the version of the backfill (same, the default), or the newest"
+            " version",
+        )
         retry.add_argument(
             "--canceled", action="store_true", help="retry canceled partitions as well"
         )
@@ -152,7 +163,11 @@ class Command(SlicewiseCommand):
         change.add_argument("--order", choices=BackfillOrder.values)
         change.add_argument("--description")
         clone = self.add_verb(
-            verbs, "clone", self.clone, "Create a backfill with the same request again."
+            verbs,
+            "clone",
+            self.clone,
+            "Create a backfill with the same request again, with the newest code and at once unless"
+            " options say otherwise. A group or a tag means the present assets.",
         )
         _add_number(clone)
         _add_request_options(clone)
