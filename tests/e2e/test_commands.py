@@ -80,7 +80,7 @@ def test_partitions_are_made_and_looked_at(shell: Shell) -> None:
     assert partition["state"] == "materialized"
     assert "told" in shell.output("assets", "list")
     assert shell.json("assets", "show", "told")["name"] == "told"
-    assert "only requests and backfills materialize it" in shell.output(
+    assert "only requests and backfills materialize the asset" in shell.output(
         "assets", "schedule", "told"
     )
 
