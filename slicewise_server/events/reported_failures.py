@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import Exists, OuterRef
 
+from assets_app.queries.prepared_statements import prepared_cursor
 from slicewise_server.events.models import FailedPartition, ReportedFailure
 from slicewise_server.events.outlets import JOIN_OUTLETS
 from slicewise_server.web.deletion import delete_oldest
@@ -97,7 +98,7 @@ def write_recoveries(run_ids: Sequence[int]) -> None:
     """Write that failed runs are over whose last partitions these ended runs have materialized: one
     event for each of the ended runs, and for the failures of each backfill.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_CLOSE, {"runs": list(run_ids), "most_named": _MOST_NAMED})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from django.db import connection
 
 from assets_app.models import Asset, ScheduleTruncation
+from assets_app.queries.prepared_statements import prepared_cursor
 from backfills_app.models import Backfill, BackfillState
 from slicewise_server.events.models import Event, EventKind
 from slicewise_server.events.outlets import JOIN_OUTLETS
@@ -90,7 +91,7 @@ def shortened(text: str) -> str:
 
 def write_ended_runs(run_ids: Sequence[int]) -> None:
     """Write the events of runs that have just ended: two or three statements for all runs."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_ENDED_RUNS, {"runs": list(run_ids), "length": ERROR_LENGTH})
         has_events = cursor.rowcount > 0
     if has_events:

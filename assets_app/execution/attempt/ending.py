@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q
 
 from assets_app.catalogue.texts import storable
@@ -36,6 +36,7 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now, database_time
+from assets_app.queries.prepared_statements import prepared_cursor
 from assets_app.signals import attempt_ended
 
 # The pause of a run with other runs in its way: as long as the run has been tried, within bounds.
@@ -192,8 +193,7 @@ def cancel(attempt: RunAttempt) -> bool:
 @transaction.atomic
 def cancel_cleared(run_id: int) -> bool:
     """End a run that was canceled in the queue, once no attempt at the run goes on."""
-    # By its id alone: a transaction that cancels the run holds the row; the state is read
-    # afterwards.
+    # By its id alone: who cancels the run holds the row, and the state is read afterwards.
     run = Run.objects.select_for_update().filter(pk=run_id).first()
     attempts = RunAttempt.objects.filter(run=run_id)
     if run is None or attempts.filter(Q(ended_at__isnull=True) | Q(may_go_on=True)).exists():
@@ -291,7 +291,7 @@ def _record_end(attempt: RunAttempt, end: _End, run_state: RunState) -> None:
         "peak_memory": attempt.peak_memory,
         "may_go_on": end.may_go_on,
     }
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_RECORD_END, values)
         ended_at: datetime = cursor.fetchone()[0]
     settle_steps(attempt, failure.error if end.outcome == AttemptOutcome.LOST else "")

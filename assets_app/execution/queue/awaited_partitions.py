@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from assets_app.models import TERMINAL_STATES, AwaitedPartition, RunState
+from assets_app.queries.prepared_statements import prepared_cursor
 
 # A run is checked at least this often, even without a message; and so soon after a check or the
 # creation of the run that the end of another run was not yet visible.
@@ -71,7 +72,7 @@ def wake_dependents(run_ids: Sequence[int]) -> None:
 
     The last statement of a transaction that locks rows which other transactions may want.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_SCHEDULE_CHECKS, {"runs": list(run_ids)})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from assets_app.execution.queue import messages
@@ -13,6 +13,7 @@ from assets_app.execution.queue.transitions import move_all
 from assets_app.models import ACTIVE_STATES, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
 from assets_app.queries.clock import database_now
+from assets_app.queries.prepared_statements import prepared_cursor
 from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
 
 RESEND_AFTER = timedelta(seconds=10)
@@ -218,7 +219,7 @@ def _choose(
         "locked": list(locked_groups),
         "spark": any(gateway.spark_away_since is None for gateway in live_gateways(queue)),
     }
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_CHOOSE, values)
         chosen: list[tuple[int, int]] = cursor.fetchall()
         return chosen
@@ -274,7 +275,7 @@ def live_gateways(queue: str) -> list[Gateway]:
 
 def _queues_to_look_at() -> list[str]:
     """Return the queues in which a run may be ready."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_QUEUES_TO_LOOK_AT, {"queues": Queue.values})
         return [row[0] for row in cursor.fetchall()]
 

@@ -8,6 +8,8 @@ from datetime import datetime
 
 from django.db import connection
 
+from assets_app.queries.prepared_statements import prepared_cursor
+
 # Delayed runs that become ready in one dispatch: more runs wait for the next dispatch.
 _READY_AT_ONCE = 1_000
 
@@ -140,7 +142,7 @@ def refresh_heads(now: datetime) -> None:
 
     Must be called in a transaction that holds the lock of dispatch.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_READY, {"now": now, "most": _READY_AT_ONCE})
         cursor.execute(_REFRESH)
 

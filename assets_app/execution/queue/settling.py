@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from assets_app.execution.queue.awaited_partitions import wake_dependents
 from assets_app.execution.queue.messages import nudge_process_outbox
 from assets_app.models import PartitionState, RunPartition, Trigger
+from assets_app.queries.prepared_statements import prepared_cursor
 from assets_app.signals import runs_ended
 
 # Comes after a query "held" of locked partitions, with their old and new state.
@@ -137,7 +137,7 @@ def _write_outbox(run_id: int) -> None:
 
     A backfill makes nothing due: only partitions that the backfill includes follow its runs.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_WRITE_OUTBOX, {"run": run_id, "backfill": Trigger.BACKFILL})
         is_evaluated = bool(cursor.fetchone()[0])
     if is_evaluated:
@@ -189,5 +189,5 @@ def _settle(
     state: PartitionState,
     **more: int,
 ) -> None:
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(statement, {"runs": list(run_ids), "outcome": outcome, "new": state, **more})

@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from django.db import connection
-
+from assets_app.queries.prepared_statements import prepared_cursor
 from backfills_app.services.bookkeeping.counting import (
     check_references,
     derive_states,
@@ -78,7 +77,7 @@ def follow(run_ids: Sequence[int]) -> None:
     """Update the partitions, counts and states of backfills, in the transaction that
     ends the runs.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_FOLLOW, {"runs": list(run_ids)})
         ended = cursor.fetchall()
         cursor.execute(_NOTE, {"runs": list(run_ids)})
@@ -105,6 +104,6 @@ def _is_short_of_runs(backfill_ids: Collection[int]) -> bool:
 
     Otherwise the next beat is soon enough.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_SHORT, {"backfills": list(backfill_ids)})
         return bool(cursor.fetchone()[0])
