@@ -132,11 +132,11 @@ class PostgreSQL:
         if not copy.exists():
             half = self.folder / "server.new"
             shutil.rmtree(half, ignore_errors=True)
-            shutil.copytree(carried, half / package.name / carried.name, symlinks=True)
+            _copy(carried, half / package.name / carried.name)
             # The binaries look for their libraries by a path relative to their own.
             libraries = package.with_name(f"{package.name}.libs")
             if libraries.exists():
-                shutil.copytree(libraries, half / libraries.name, symlinks=True)
+                _copy(libraries, half / libraries.name)
             half.rename(copy)
         return copy / package.name / carried.name
 
@@ -214,6 +214,18 @@ class PostgreSQL:
                     f"whom it runs instead, cannot enter {parent}. Set SLICEWISE_DATA to a folder "
                     f"that others may enter, run `chmod o+x {parent}`, or do not run as root."
                 )
+
+
+def _copy(folder: Path, to: Path) -> None:
+    """Copy a folder; the files are hard links where `to` is on the same file system."""
+    shutil.copytree(folder, to, symlinks=True, copy_function=_link_or_copy)
+
+
+def _link_or_copy(file: str, to: str) -> None:
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copy2(file, to)
 
 
 def _exists(connection: psycopg.Connection, catalogue: str, column: str) -> bool:
