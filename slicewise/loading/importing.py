@@ -155,7 +155,12 @@ def _forget_modules(root: Path) -> None:
     for name, module in list(sys.modules.items()):
         # Not by getattr, which would make lazy modules of other packages import more modules.
         facts = getattr(module, "__dict__", {})
-        folders = facts.get("__path__", ())
-        paths = [facts.get("__file__"), *(folders if isinstance(folders, Iterable) else ())]
-        if any(path.startswith(inside) for path in paths if isinstance(path, str)):
-            del sys.modules[name]
+        paths = [facts.get("__file__")]
+        # Spark brings thousands of modules, of which few are packages.
+        folders = facts.get("__path__")
+        if folders is not None and isinstance(folders, Iterable):
+            paths.extend(folders)
+        for path in paths:
+            if isinstance(path, str) and path.startswith(inside):
+                del sys.modules[name]
+                break
