@@ -307,6 +307,8 @@ def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
     thread, results = in_the_background(lambda: storage.publish(staging, partitions, first))
     await_that(lambda: (lake / "asset" / "day=3").exists())
     before = hasty_helper.pid
+    # The process of the request before may still be ending.
+    await_that(lambda: len(children(hasty_helper)) == 1)
     (hanging,) = children(hasty_helper)
     os.kill(hanging, signal.SIGSTOP)
     assert storage.is_reachable()

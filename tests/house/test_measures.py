@@ -3,11 +3,19 @@
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from tests.house import docstrings, help_texts, imports, names, sizes
 from tests.house.checkout import Checkout
 from tests.house.measure import Measure
 
 PROJECT_FILE = '[tool.importlinter]\nroot_packages = ["slicewise", "shop_app"]\n'
+
+
+@pytest.fixture(scope="module")
+def project() -> Checkout:
+    """Return the checkout of the tests: its modules are parsed once."""
+    return Checkout()
 
 
 def checkout(folder: Path, files: dict[str, str]) -> Checkout:
@@ -191,8 +199,8 @@ def test_a_test_module_that_another_module_imports_is_counted_once(tmp_path: Pat
     ]
 
 
-def test_no_circle_of_imports_has_a_module_of_the_sdk() -> None:
-    measured = by_name(imports.measures(Checkout()))
+def test_no_circle_of_imports_has_a_module_of_the_sdk(project: Checkout) -> None:
+    measured = by_name(imports.measures(project))
     assert [place for place in measured["circle_typing"].places if " slicewise." in place] == []
 
 
@@ -209,12 +217,12 @@ def test_late_imports_with_a_reason_are_counted_apart(tmp_path: Path) -> None:
     assert place == "shop_app/management/commands/sell.py:2 shop_app.bags"
 
 
-def test_each_reason_for_late_imports_is_that_of_a_module() -> None:
-    assert imports.patterns_in_use(Checkout()) == set(imports.late_import_reasons("modules"))
+def test_each_reason_for_late_imports_is_that_of_a_module(project: Checkout) -> None:
+    assert imports.patterns_in_use(project) == set(imports.late_import_reasons("modules"))
 
 
-def test_each_reason_for_a_late_package_is_that_of_an_import() -> None:
-    late = {line.imported for line in imports.late_packages(Checkout())}
+def test_each_reason_for_a_late_package_is_that_of_an_import(project: Checkout) -> None:
+    late = {line.imported for line in imports.late_packages(project)}
     assert late == set(imports.late_import_reasons("packages"))
 
 
