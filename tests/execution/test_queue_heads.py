@@ -150,18 +150,15 @@ class Scene:
         """Compare the choice of dispatch with the choice of the rules."""
         for name in Queue.values:
             free, has_spark = self.random.randint(1, 8), self.random.random() < 0.8
-            Gateway.objects.update(spark_away_since=None if has_spark else NOW)
             locked = {group.pk for group in self.groups if self.random.random() < 0.05}
             order = expected_order(name, NOW, has_spark=has_spark, locked_groups=locked)
             refresh_heads(NOW)
-            chosen = dispatching._choose(name, free, NOW, locked)
+            chosen = dispatching._choose(name, free, locked, has_spark=has_spark)
             assert [run_id for run_id, _ in chosen] == order[:free]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_runs_that_are_chosen_are_those_that_the_rules_name(db: None, seed: int) -> None:
-    for name in Queue.values:
-        make_gateway(name)
     scene = Scene(seed)
     scene.check()
     for _ in range(5):
@@ -169,6 +166,21 @@ def test_the_runs_that_are_chosen_are_those_that_the_rules_name(db: None, seed: 
             scene.change()
         scene.check()
     assert check_heads() == 0
+
+
+def test_without_spark_only_runs_with_a_spark_of_their_own_are_sent(db: None) -> None:
+    for name in ("first", "second"):
+        make_gateway("scheduled", name=name, slots=2)
+    needing, own = queue_runs(asset("needing"), 1), queue_runs(asset("own"), 1)
+    version = own.runs.get().producer_version
+    version.definition |= {"engine": "submit"}
+    version.save()
+    Gateway.objects.update(spark_away_since=timezone.now())
+    assert dispatch() == 1
+    assert own.runs.get().state == RunState.DISPATCHED
+    Gateway.objects.filter(name="second").update(spark_away_since=None)
+    assert dispatch() == 1
+    assert needing.runs.get().state == RunState.DISPATCHED
 
 
 def head_runs() -> list[int]:

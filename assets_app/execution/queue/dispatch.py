@@ -1,6 +1,6 @@
 """The choice of queued runs for the free slots, and the messages to the workers."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -171,24 +171,26 @@ def _dispatch_of(queue: str) -> int:
             return 0
         now = database_now()
         refresh_heads(now)
-        run_ids = _fill(queue, _room(queue), now)
+        run_ids = _fill(queue, live_gateways(queue, now), now)
     for run_id in run_ids:
         messages.send(messages.EXECUTE, run_id, queue=queue)
     return len(run_ids)
 
 
-def _fill(queue: str, free: int, now: datetime) -> list[int]:
-    """Move runs to ``dispatched``; return the ids in the order of dispatch.
+def _fill(queue: str, gateways: Sequence[Gateway], now: datetime) -> list[int]:
+    """Move runs to ``dispatched``, as many as the gateways of the queue have room for; return the
+    ids in the order of dispatch.
 
     Runs that another transaction holds (of a backfill that is being canceled, say) are not waited
     for: the slots go to other groups.
     """
+    free, has_spark = _room(queue, gateways), any(not row.spark_away_since for row in gateways)
     filled: list[int] = []
     locked_groups: set[int] = set()
     for _ in range(_MOST_CHOICES):
         if len(filled) >= free:
             break
-        chosen = _choose(queue, free - len(filled), now, locked_groups)
+        chosen = _choose(queue, free - len(filled), locked_groups, has_spark=has_spark)
         moved = set(
             move_all(
                 [run_id for run_id, _ in chosen],
@@ -206,7 +208,7 @@ def _fill(queue: str, free: int, now: datetime) -> list[int]:
 
 
 def _choose(
-    queue: str, free: int, now: datetime, locked_groups: Collection[int]
+    queue: str, free: int, locked_groups: Collection[int], *, has_spark: bool
 ) -> list[tuple[int, int]]:
     """Return the ids of the next runs, each with the id of its group.
 
@@ -215,9 +217,8 @@ def _choose(
     values: dict[str, Any] = {
         "queue": queue,
         "free": free,
-        "now": now,
         "locked": list(locked_groups),
-        "spark": any(gateway.spark_away_since is None for gateway in live_gateways(queue)),
+        "spark": has_spark,
     }
     with prepared_cursor() as cursor:
         cursor.execute(_CHOOSE, values)
@@ -243,7 +244,7 @@ def resend_dispatched() -> None:
         run_ids = [run_id for run_id, run_queue in unheard if run_queue == queue]
         if not run_ids:
             continue
-        slots = _slots(queue)
+        slots = sum(gateway.slots for gateway in live_gateways(queue, now))
         if not slots:
             move_all(
                 run_ids,
@@ -266,9 +267,11 @@ def _dispatched_again(run_ids: Sequence[int], now: datetime) -> list[int]:
     return again
 
 
-def live_gateways(queue: str) -> list[Gateway]:
-    """Return the workers of a queue that have a recent heartbeat and take work."""
-    now = database_now()
+def live_gateways(queue: str, now: datetime | None = None) -> list[Gateway]:
+    """Return the workers of a queue that have a recent heartbeat and take work, at the present
+    unless the caller has read the clock.
+    """
+    now = now or database_now()
     lately = (now - GATEWAY_SILENCE, now + GATEWAY_SILENCE)
     return list(Gateway.objects.filter(queue=queue, draining=False, last_seen__range=lately))
 
@@ -280,12 +283,8 @@ def _queues_to_look_at() -> list[str]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def _slots(queue: str) -> int:
-    return sum(gateway.slots for gateway in live_gateways(queue))
-
-
-def _room(queue: str) -> int:
-    room = sum(map(_room_of, live_gateways(queue)))
+def _room(queue: str, gateways: Iterable[Gateway]) -> int:
+    room = sum(map(_room_of, gateways))
     active_count = Run.objects.filter(state__in=ACTIVE_STATES, queue=queue).count() if room else 0
     return room - active_count
 
