@@ -4,7 +4,7 @@ import asyncio
 import re
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
@@ -51,10 +51,12 @@ def switched_on(parts: frozenset[str]) -> Iterator[Switched]:
 
 
 @contextmanager
-def started_stack(switched: Switched) -> Iterator[Stack]:
-    """Start a whole stack with these parts, for trivial runs and runs each second."""
+def started_stack(
+    switched: Switched, names: Sequence[str] = ("trivial", "beat")
+) -> Iterator[Stack]:
+    """Start a whole stack with these parts, for trivial runs and runs each second (`beat`)."""
     with data_folder() as folder:
-        bundles = {name: BUNDLES / name for name in ("trivial", "beat")}
+        bundles = {name: BUNDLES / name for name in names}
         env = with_lake(folder) | switched.settings | {"SLICEWISE_RUNNER_ENV": "LAKE,CONNECTED"}
         whole = Stack(folder, bundles=bundles, env=env, slots=4)
         try:
