@@ -60,6 +60,7 @@ lint: $(DEV_STAMP) ## ruff, mypy, import-linter, the limits of tests/house, and 
 
 # mypy takes as long as all the rest: each has one core.
 .PHONY: lint-types lint-structure
+lint-types lint-structure: $(DEV_STAMP)
 lint-types:
 	$(LINT_ENV) $(BIN)/mypy
 

@@ -217,8 +217,6 @@ DATABASES["default"].setdefault("OPTIONS", {}).update(
         "keepalives_interval": 10,
         "keepalives_count": 3,
         "tcp_user_timeout": 30_000,
-        # Statements of `prepared_cursor` are prepared at once; Django's own cursors prepare none.
-        "prepare_threshold": 0,
     }
 )
 DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=max(16, SLOTS + 4, WEB_THREADS + 4))

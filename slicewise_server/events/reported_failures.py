@@ -23,7 +23,7 @@ WITH opened AS (
     SELECT failed.partition_id, failed.run_id
     FROM assets_app_run AS run
     JOIN assets_app_runpartition AS failed ON failed.run_id = run.id AND failed.state = 'failed'
-    WHERE run.id = ANY(%(runs)s) AND run.state = 'failed'
+    WHERE run.id = ANY(%(runs)s::bigint[]) AND run.state = 'failed'
     ON CONFLICT (partition_id, run_id) DO NOTHING
     RETURNING run_id
 )
@@ -32,7 +32,7 @@ SELECT run.id, backfill.id, count(opened.run_id), now()
 FROM assets_app_run AS run
 LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = run.group_id
 LEFT JOIN opened ON opened.run_id = run.id
-WHERE run.id = ANY(%(runs)s) AND run.state = 'failed'
+WHERE run.id = ANY(%(runs)s::bigint[]) AND run.state = 'failed'
 GROUP BY run.id, backfill.id ORDER BY run.id
 ON CONFLICT (run_id) DO UPDATE
     SET open_partitions = failure.open_partitions + EXCLUDED.open_partitions, at = EXCLUDED.at
@@ -48,7 +48,7 @@ WITH written AS MATERIALIZED (
     JOIN assets_app_assetpartition AS partition
         ON partition.id = own.partition_id AND partition.last_run_id = own.run_id
             AND partition.state = 'materialized'
-    WHERE own.run_id = ANY(%(runs)s) AND own.state = 'succeeded'
+    WHERE own.run_id = ANY(%(runs)s::bigint[]) AND own.state = 'succeeded'
       AND EXISTS (SELECT FROM events_failedpartition)
 ), closed AS (
     DELETE FROM events_failedpartition AS failed USING written
@@ -98,7 +98,7 @@ def write_recoveries(run_ids: Sequence[int]) -> None:
     """Write that failed runs are over whose last partitions these ended runs have materialized: one
     event for each of the ended runs, and for the failures of each backfill.
     """
-    with prepared_cursor() as cursor:
+    with prepared_cursor(len(run_ids)) as cursor:
         cursor.execute(_CLOSE, {"runs": list(run_ids), "most_named": _MOST_NAMED})
 
 

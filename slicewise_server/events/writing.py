@@ -35,7 +35,7 @@ WITH ended AS MATERIALIZED (
     JOIN assets_app_asset AS asset ON asset.id = run.asset_id
     {JOIN_OUTLETS}
     LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = run.group_id
-    WHERE run.id = ANY(%(runs)s) AND run.state IN ('failed', 'succeeded')
+    WHERE run.id = ANY(%(runs)s::bigint[]) AND run.state IN ('failed', 'succeeded')
 ), failed_validations AS (
     SELECT attempt.run_id, result.severity, jsonb_agg(DISTINCT result.name) AS names,
            min(result.message) AS message
@@ -91,7 +91,7 @@ def shortened(text: str) -> str:
 
 def write_ended_runs(run_ids: Sequence[int]) -> None:
     """Write the events of runs that have just ended: two or three statements for all runs."""
-    with prepared_cursor() as cursor:
+    with prepared_cursor(len(run_ids)) as cursor:
         cursor.execute(_ENDED_RUNS, {"runs": list(run_ids), "length": ERROR_LENGTH})
         has_events = cursor.rowcount > 0
     if has_events:

@@ -217,7 +217,9 @@ class PostgreSQL:
 
 
 def _copy(folder: Path, to: Path) -> None:
-    """Copy a folder; the files are hard links where `to` is on the same file system."""
+    """Copy a folder; the files are hard links where `to` is on the same file system, so that a
+    change of an owner or a mode changes the original, too.
+    """
     shutil.copytree(folder, to, symlinks=True, copy_function=_link_or_copy)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from assets_app.queries import prepared_statements
@@ -19,16 +20,13 @@ WHERE %(name)s <> 'nobody' AND %(at)s <= now() ORDER BY number
 """
 
 
+VALUES: dict[str, Any] = {"more": 1, "name": "somebody", "at": datetime(2013, 1, 1, tzinfo=UTC)}
+
+
 def executed(numbers: list[int], *, name: str = "somebody") -> list[int]:
     """Execute the statement of the tests with these values."""
-    values: dict[str, Any] = {
-        "more": 1,
-        "numbers": numbers,
-        "name": name,
-        "at": datetime(2013, 1, 1, tzinfo=UTC),
-    }
     with prepared_cursor() as cursor:
-        cursor.execute(STATEMENT, values)
+        cursor.execute(STATEMENT, VALUES | {"numbers": numbers, "name": name})
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -44,12 +42,31 @@ def prepared() -> list[dict[str, Any]]:
 
 def test_one_statement_is_prepared_once_for_all_values() -> None:
     assert executed([5, 4]) == [5, 6]
-    assert executed([]) == []
-    assert executed([7, 70_000], name="nobody") == []
-    assert executed([2]) == [3]
-    # PostgreSQL sees lists of small, of no, and of larger numbers, each with a type of its own.
-    assert sum(row["executions"] for row in prepared()) == 4
-    assert max(row["executions"] for row in prepared()) == 2
+    assert executed([7], name="nobody") == []
+    assert prepared() == []
+    for number in range(4):
+        assert executed([number]) == [number + 1]
+    (row,) = prepared()
+    assert row["executions"] == 4
+
+
+def test_a_statement_about_many_rows_is_planned_for_these_rows() -> None:
+    for _ in range(4):
+        with prepared_cursor(11) as cursor:
+            cursor.execute(STATEMENT, VALUES | {"numbers": [1] * 11})
+    assert prepared() == []
+
+
+def test_other_cursors_prepare_nothing_and_leave_what_is_prepared() -> None:
+    for _ in range(4):
+        executed([1])
+    with transaction.atomic(), connection.cursor() as cursor:
+        for _ in range(4):
+            cursor.execute(STATEMENT, VALUES | {"numbers": [1]})
+        cursor.execute(f"ROLLBACK TO SAVEPOINT {connection.savepoint_ids[-1]}")
+    assert connection.connection.prepare_threshold is None
+    assert executed([1]) == [2]
+    assert [row["executions"] for row in prepared()] == [3]
 
 
 def test_statements_are_logged_as_those_of_other_cursors() -> None:
@@ -65,7 +82,8 @@ def test_plans_are_made_anew_after_some_seconds(monkeypatch: pytest.MonkeyPatch)
 
     def executed_after(seconds: int) -> None:
         monkeypatch.setattr(prepared_statements, "monotonic", lambda: then + seconds)
-        executed([1])
+        for _ in range(3):
+            executed([1])
 
     executed_after(0)
     (before,) = prepared()
@@ -79,16 +97,25 @@ def test_plans_are_made_anew_after_some_seconds(monkeypatch: pytest.MonkeyPatch)
         before = after
 
 
-def test_a_statement_works_after_what_was_rolled_back() -> None:
-    executed([1])
+def test_a_statement_works_after_what_was_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(4):
+        executed([1])
     with pytest.raises(DatabaseError), transaction.atomic(), prepared_cursor() as cursor:
         cursor.execute("SELECT 1 / %(number)s", {"number": 0})
+    assert executed([1]) == [2]
+    monkeypatch.setattr(prepared_statements, "monotonic", lambda: monotonic() + 100)
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            executed([1])
     assert executed([1]) == [2]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_that_was_lost_is_opened_again() -> None:
-    assert executed([1]) == [2]
+    for _ in range(4):
+        assert executed([1]) == [2]
     connection.close()
-    assert executed([1]) == [2]
-    assert len(prepared()) == 1
+    for _ in range(4):
+        assert executed([1]) == [2]
+    assert prepared()

@@ -21,24 +21,24 @@ _LONGEST_PAUSE, _SHORTEST_PAUSE = timedelta(minutes=15), timedelta(seconds=1)
 _SCHEDULE_CHECKS = """
 WITH forgotten AS (
     DELETE FROM assets_app_awaitedpartition WHERE id IN (
-        SELECT id FROM assets_app_awaitedpartition WHERE run_id = ANY(%(runs)s)
+        SELECT id FROM assets_app_awaitedpartition WHERE run_id = ANY(%(runs)s::bigint[])
         ORDER BY id FOR UPDATE SKIP LOCKED
     )
 )
 UPDATE assets_app_awaitedpartition AS awaited SET look_at = clock_timestamp()
 FROM assets_app_runpartition AS run_partition
 JOIN assets_app_assetpartition AS partition ON partition.id = run_partition.partition_id
-WHERE run_partition.run_id = ANY(%(runs)s) AND awaited.run_id <> ALL(%(runs)s)
+WHERE run_partition.run_id = ANY(%(runs)s::bigint[]) AND awaited.run_id <> ALL(%(runs)s::bigint[])
   AND awaited.look_at IS NOT NULL AND awaited.asset_id = partition.asset_id
   AND awaited.identity = partition.identity AND awaited.key = partition.key
   AND EXISTS (
     SELECT FROM (
-        SELECT run.asset_id FROM assets_app_run AS run WHERE run.id = ANY(%(runs)s)
+        SELECT run.asset_id FROM assets_app_run AS run WHERE run.id = ANY(%(runs)s::bigint[])
         UNION ALL
         SELECT outlet.id FROM assets_app_run AS run
         JOIN assets_app_producerversion AS version ON version.id = run.producer_version_id
         JOIN assets_app_asset AS outlet ON outlet.producer_id = version.producer_id
-        WHERE run.id = ANY(%(runs)s)
+        WHERE run.id = ANY(%(runs)s::bigint[])
     ) AS held
     JOIN assets_app_awaitedpartition AS awaited_partition
         ON awaited_partition.asset_id = held.asset_id AND awaited_partition.look_at IS NOT NULL
@@ -72,7 +72,7 @@ def wake_dependents(run_ids: Sequence[int]) -> None:
 
     The last statement of a transaction that locks rows which other transactions may want.
     """
-    with prepared_cursor() as cursor:
+    with prepared_cursor(len(run_ids)) as cursor:
         cursor.execute(_SCHEDULE_CHECKS, {"runs": list(run_ids)})
 
 

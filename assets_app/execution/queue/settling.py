@@ -45,7 +45,7 @@ WITH held AS MATERIALIZED (
     JOIN assets_app_runpartition AS run_partition
         ON run_partition.run_id = partition.held_by_id AND run_partition.partition_id = partition.id
             AND run_partition.state = %(outcome)s
-    WHERE partition.held_by_id = ANY(%(runs)s)
+    WHERE partition.held_by_id = ANY(%(runs)s::bigint[])
     ORDER BY partition.asset_id, partition.identity, partition.key
     FOR UPDATE OF partition
 ), settled AS (
@@ -73,7 +73,7 @@ _RECORD = _SETTLE.format(
         " materialized_at = now()"
     ),
     conclusion=""", maker AS MATERIALIZED (
-    SELECT id, producer_version_id FROM assets_app_run WHERE id = ANY(%(runs)s)
+    SELECT id, producer_version_id FROM assets_app_run WHERE id = ANY(%(runs)s::bigint[])
 )
 INSERT INTO assets_app_materialization
     (partition_id, version, run_id, attempt_id, producer_version_id, rows, bytes, metadata,
@@ -189,5 +189,5 @@ def _settle(
     state: PartitionState,
     **more: int,
 ) -> None:
-    with prepared_cursor() as cursor:
+    with prepared_cursor(len(run_ids)) as cursor:
         cursor.execute(statement, {"runs": list(run_ids), "outcome": outcome, "new": state, **more})

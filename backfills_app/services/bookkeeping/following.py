@@ -21,7 +21,8 @@ WITH active AS MATERIALIZED (
           AND run_partition.partition_id = backfill_partition.partition_id
     ) AS state
     FROM backfills_app_backfillpartition AS backfill_partition
-    WHERE backfill_partition.run_id = ANY(%(runs)s) AND backfill_partition.state = 'active'
+    WHERE backfill_partition.run_id = ANY(%(runs)s::bigint[])
+      AND backfill_partition.state = 'active'
 ), ended AS (
     UPDATE backfills_app_backfillpartition AS backfill_partition
     SET state = active.state,
@@ -46,7 +47,7 @@ _SHORT = """
 SELECT EXISTS (
     SELECT 1 FROM backfills_app_backfill AS backfill
     JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.backfill_id = backfill.id
-    WHERE backfill.id = ANY(%(backfills)s) AND backfill_asset.waiting > 0
+    WHERE backfill.id = ANY(%(backfills)s::bigint[]) AND backfill_asset.waiting > 0
       AND backfill.max_active_runs > (
         SELECT count(*) FROM assets_app_run AS run
         WHERE run.group_id = backfill.group_id AND run.queue = 'backfill' AND run.state = 'queued'
@@ -64,7 +65,7 @@ SELECT DISTINCT backfill_asset.backfill_id, backfill_partition.run_id
 FROM backfills_app_backfillpartition AS backfill_partition
 JOIN backfills_app_backfillasset AS backfill_asset
     ON backfill_asset.id = backfill_partition.backfill_asset_id
-WHERE backfill_partition.run_id = ANY(%(runs)s) AND EXISTS (
+WHERE backfill_partition.run_id = ANY(%(runs)s::bigint[]) AND EXISTS (
     SELECT FROM backfills_app_backfillasset AS later_asset
     WHERE later_asset.backfill_id = backfill_asset.backfill_id
         AND later_asset.position > backfill_asset.position
@@ -77,7 +78,7 @@ def follow(run_ids: Sequence[int]) -> None:
     """Update the partitions, counts and states of backfills, in the transaction that
     ends the runs.
     """
-    with prepared_cursor() as cursor:
+    with prepared_cursor(len(run_ids)) as cursor:
         cursor.execute(_FOLLOW, {"runs": list(run_ids)})
         ended = cursor.fetchall()
         cursor.execute(_NOTE, {"runs": list(run_ids)})
@@ -104,6 +105,6 @@ def _is_short_of_runs(backfill_ids: Collection[int]) -> bool:
 
     Otherwise the next beat is soon enough.
     """
-    with prepared_cursor() as cursor:
+    with prepared_cursor(len(backfill_ids)) as cursor:
         cursor.execute(_SHORT, {"backfills": list(backfill_ids)})
         return bool(cursor.fetchone()[0])
