@@ -224,7 +224,7 @@ def _by_row(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
     for _ in range(CHUNKS_PER_PAGE):
         rows = list(_after(last, _in_state(_rows(query.asset), query.state))[:CHUNK])
         for last in rows:
-            if chosen is None or _is_chosen(query.asset, last, chosen):
+            if _is_chosen(query.asset, last, chosen):
                 lines.append(_line_of_row(query.asset, last))
             if len(lines) == query.size:
                 return lines, last.pk
@@ -242,13 +242,18 @@ def _row_at(query: PartitionQuery) -> AssetPartition | None:
     return row
 
 
-def _is_chosen(asset: Asset, row: AssetPartition, chosen: Sequence[Any] | PartitionSet) -> bool:
+def _is_chosen(
+    asset: Asset, row: AssetPartition, chosen: Sequence[Any] | PartitionSet | None
+) -> bool:
     definition = asset.definition
+    if definition is None:
+        return chosen is None
     try:
-        return definition is not None and definition.parse(row.key) in chosen
+        key = definition.parse(row.key)
     except ValueError:
-        # Materialized under earlier bounds of the definition: no selection names this key any more.
+        # Materialized under earlier bounds of the definition: an orphan, which is listed elsewhere.
         return False
+    return chosen is None or key in chosen
 
 
 def _in_state(rows: QuerySet[AssetPartition], state: str) -> QuerySet[AssetPartition]:

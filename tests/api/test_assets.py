@@ -9,9 +9,11 @@ from rest_framework.test import APIClient
 
 import slicewise
 from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState, Run
+from partitions_app.models import PartitionDefinition
 from slicewise import Interval
 from tests import factories
 from tests.factories import definition_of
+from tests.partition_records import record
 
 
 def keys(response: Any) -> list[str]:
@@ -157,6 +159,19 @@ def test_materializing_makes_runs(api: APIClient, raw_flights: Asset) -> None:
     assert {run["state"] for run in runs} == {"queued"}
     queued = api.get("/api/v1/assets/raw_flights/partitions/?state=queued")
     assert keys(queued) == ["2013-01-01", "2013-01-02", "2013-01-03"]
+
+
+@pytest.mark.parametrize("query", ["?state=materialized", "?state=materialized&selection=*"])
+def test_partitions_that_the_definition_no_longer_has_are_not_listed_by_state(
+    api: APIClient, raw_flights: Asset, query: str
+) -> None:
+    record(raw_flights, "2013-01-01..2013-01-03")
+    address = f"/api/v1/assets/raw_flights/partitions/{query}"
+    assert keys(api.get(address)) == ["2013-01-01", "2013-01-02", "2013-01-03"]
+    later = definition_of(raw_flights).to_json() | {"start": "2013-01-03"}
+    raw_flights.partition_definition = PartitionDefinition.of(later)
+    raw_flights.save()
+    assert keys(api.get(address)) == ["2013-01-03"]
 
 
 def test_partitions_held_by_another_run_are_a_conflict(api: APIClient, raw_flights: Asset) -> None:
