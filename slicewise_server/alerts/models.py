@@ -175,6 +175,11 @@ class Delivery(models.Model):
             models.Index(
                 fields=("send_at",), condition=Q(state="gathering"), name="delivery_to_close"
             ),
+            models.Index(
+                fields=("channel", "created_at"),
+                condition=Q(state="failed", first_position__isnull=False),
+                name="delivery_given_up",
+            ),
         )
 
     def __str__(self) -> str:

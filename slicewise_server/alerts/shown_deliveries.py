@@ -4,16 +4,32 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db.models import Count
+from django.db import connection
 from django.db.models.fields.json import KT
 
-from slicewise_server.alerts.models import Channel, Delivery, DeliveryState
+from slicewise_server.alerts.models import Channel, Delivery
 from slicewise_server.events.models import Event
 
 RECENT = timedelta(days=7)
 """How long the page counts a message that was given up."""
-# A webhook has a delivery for each event: millions may be younger than seven days.
-_MOST_COUNTED = 1_000
+MOST_COUNTED = 1_000
+"""The number of messages up to which the messages of a channel that were given up are counted."""
+# A webhook has a delivery for each event: a day without a receiver may lose a million. The index
+# `delivery_given_up` has these deliveries of a channel in the order of time.
+_GIVEN_UP = """
+SELECT channel.id, least(lost.number, %(counted)s), lost.number > %(counted)s
+FROM alerts_channel AS channel
+CROSS JOIN LATERAL (
+    SELECT count(*) AS number
+    FROM (
+        SELECT FROM alerts_delivery
+        WHERE channel_id = channel.id AND state = 'failed' AND first_position IS NOT NULL
+          AND created_at >= %(since)s
+        LIMIT %(counted)s + 1
+    ) AS recent_messages
+) AS lost
+WHERE lost.number > 0
+"""
 
 
 class MessageSubject(NamedTuple):
@@ -28,10 +44,13 @@ class MessageSubject(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """A channel, and the number of its messages that were given up."""
+    """A channel, the number of its messages that were given up, and whether more than the counted
+    ones were.
+    """
 
     channel: Channel
-    given_up_count: int
+    given_up_count: int = 0
+    more_given_up: bool = False
 
 
 def subjects_of(deliveries: Sequence[Delivery]) -> dict[int, MessageSubject]:
@@ -54,15 +73,10 @@ def subjects_of(deliveries: Sequence[Delivery]) -> dict[int, MessageSubject]:
 
 
 def with_given_up(channels: Iterable[Channel], now: datetime) -> list[GivenUp]:
-    """Return each channel with the number of its recent messages that were given up, of the newest
-    deliveries of all channels: one statement. Test messages do not count: nothing is lost.
+    """Return each channel with the number of its recent messages that were given up: one statement.
+    Test messages do not count: nothing is lost.
     """
-    newest = Delivery.objects.order_by("-id").values("pk")[:_MOST_COUNTED]
-    lost = Delivery.objects.filter(
-        pk__in=newest,
-        state=DeliveryState.FAILED,
-        created_at__gte=now - RECENT,
-        first_position__isnull=False,
-    )
-    counts = dict(lost.order_by().values_list("channel").annotate(Count("pk")))
-    return [GivenUp(channel, counts.get(channel.pk, 0)) for channel in channels]
+    with connection.cursor() as cursor:
+        cursor.execute(_GIVEN_UP, {"counted": MOST_COUNTED, "since": now - RECENT})
+        counts = {channel_id: (number, is_more) for channel_id, number, is_more in cursor}
+    return [GivenUp(channel, *counts.get(channel.pk, ())) for channel in channels]

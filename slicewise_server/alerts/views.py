@@ -74,7 +74,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     if request.GET.get("state") in DeliveryState.values:
         deliveries = deliveries.filter(state=request.GET["state"])
     channels = with_given_up(Channel.objects.all(), database_now())
-    ids = {channel.name: channel.pk for channel, _ in channels}
+    ids = {row.channel.name: row.channel.pk for row in channels}
     if request.GET.get("channel") in ids:
         deliveries = deliveries.filter(channel=ids[request.GET["channel"]])
     page = page_of_rows(request, deliveries, size=25)
@@ -84,9 +84,10 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     unknown = unknown_assets(alert_rules)
     polled_values = [
         [
-            (channel.pk, channel.active, channel.failures, channel.error, channel.retry_at, count)
-            for channel, count in channels
+            (channel.pk, channel.active, channel.failures, channel.error, channel.retry_at)
+            for channel, *_ in channels
         ],
+        [(row.given_up_count, row.more_given_up) for row in channels],
         [(alert_rule.pk, alert_rule.active, alert_rule.assets) for alert_rule in alert_rules],
         [without_channel, unknown],
         [

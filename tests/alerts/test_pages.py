@@ -13,10 +13,12 @@ from accounts_app.policy import Role
 from slicewise_server.alerts import services
 from slicewise_server.alerts.matching import match_events
 from slicewise_server.alerts.models import AlertRule, Channel, Delivery
+from slicewise_server.alerts.shown_deliveries import MOST_COUNTED
 from slicewise_server.events.feed import publish_events
 from slicewise_server.events.models import Event
 from tests.clients import browser_of
 from tests.factories import person
+from tests.pages.markup import compact, page_at
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://hooks.example/T0/s3cret"
@@ -190,7 +192,30 @@ def test_a_channel_shows_its_recent_messages_that_were_given_up(
     narrowed = browser.get("/alerts/", {"state": "failed", "channel": "hook"}).content.decode()
     assert narrowed.count("Given up</span>") == 3
     Delivery.objects.update(created_at=timezone.now() - timedelta(days=8))
-    assert "2 given up" not in browser.get("/alerts/").content.decode()
+    assert "given up<" not in browser.get("/alerts/").content.decode()
+
+
+def test_messages_that_were_given_up_are_counted_behind_newer_ones_and_up_to_a_bound(
+    channel: Channel, admin: User
+) -> None:
+    AlertRule.objects.update(tags=[])
+    other, _ = services.create_channel("other", "webhook", address=ADDRESS, user=admin)
+    failed_runs("2013-01-01")
+    (lost,) = Delivery.objects.all()
+    for number, state, of_channel in ((MOST_COUNTED, "failed", channel), (1, "delivered", other)):
+        Delivery.objects.bulk_create(
+            Delivery(
+                channel=of_channel, state=state, first_position=1, body={},
+                send_at=lost.send_at, give_up_at=lost.give_up_at,
+            )
+            for _ in range(number)
+        )  # fmt: skip
+    browser = browser_of(admin)
+    assert "1,000 given up<" in compact(page_at(browser, "/alerts/"))
+    Delivery.objects.filter(pk=lost.pk).update(state="failed")
+    assert "1,000+ given up<" in compact(page_at(browser, "/alerts/"))
+    Delivery.objects.exclude(pk=lost.pk).update(state="delivered")
+    assert "1 given up<" in compact(page_at(browser, "/alerts/"))
 
 
 def test_deliveries_are_narrowed_by_channel(channel: Channel, admin: User) -> None:
