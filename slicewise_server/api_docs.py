@@ -66,6 +66,8 @@ def operations(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
                     {"status": status, "description": answer.get("description", "")}
                     | _media(answer)
                     for status, answer in operation["responses"].items()
+                    # The page says once which errors any operation may have.
+                    if status != "default"
                 ],
             }
 

@@ -339,7 +339,7 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "slicewise_server.web.api.operations.OperationSchema",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 REST_KNOX = {
@@ -353,6 +353,8 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/api/v1",
+    # The labels are the words of pages, and repeat the values.
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     # Enumerations that share the name of a field with others, or have several such names. Without a
     # name of ours each gets part of a hash, which changes with the values. Settings of a view would
     # not do: the names of the first description that a process generates stay in force.

@@ -5,6 +5,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
+from tests.described_answers import DescribedClient
 
 
 def browser_of(user: User) -> Client:
@@ -19,7 +20,7 @@ def api_client_of(user: User) -> APIClient:
 
     An error of the server is an answer, not a traceback.
     """
-    client = APIClient(raise_request_exception=False)
+    client = DescribedClient(raise_request_exception=False)
     client.force_login(user)
     return client
 

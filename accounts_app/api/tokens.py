@@ -75,7 +75,7 @@ class TokensView(ApiView):
         operation_id="tokens_create",
         summary="Get a token",
         request=CredentialsSerializer,
-        responses={201: TokenSerializer} | problems(400, 401, 429),
+        responses={201: TokenSerializer} | problems(401, 429),
         auth=[],
         examples=[
             OpenApiExample("Sign in", {"username": "ada", "password": "…"}, request_only=True),
@@ -113,7 +113,7 @@ class TokensView(ApiView):
         operation_id="tokens_revoke",
         summary="Revoke the token in use",
         request=None,
-        responses={204: None} | problems(401, 409),
+        responses={204: None} | problems(409),
     )
     def delete(self, request: Request) -> Response:
         """Revoke the token of the request. Every program that uses the token is signed out."""

@@ -96,7 +96,7 @@ class AssetsView(ApiList[Asset]):
     @extend_schema(
         operation_id="assets_list",
         summary="List assets",
-        responses={200: AssetSerializer(many=True)} | problems(400, 401),
+        responses={200: AssetSerializer(many=True)},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List the assets that a loaded file declares now, by name."""
@@ -111,7 +111,7 @@ class AssetView(ApiView):
     @extend_schema(
         operation_id="assets_read",
         summary="Read an asset",
-        responses={200: AssetDetailSerializer} | problems(401, 404),
+        responses={200: AssetDetailSerializer},
         examples=[NOT_FOUND_EXAMPLE],
     )
     def get(self, request: Request, name: str) -> Response:
@@ -131,8 +131,8 @@ class PartitionsView(ApiView):
                 str,
                 description="Text of the selection grammar: `2024-01..2024-03`, `date=2024"
                 " airport=JFK,L*`. Without a selection: all partitions whose window has"
-                " ended; with a `state` other than `missing` and `overdue`, also partitions on"
-                " record that the definition no longer has.",
+                " ended. Partitions on record that the definition no longer has are listed by"
+                " `partitions/orphans/`.",
                 examples=[OpenApiExample("A month of days", "2013-01")],
             ),
             OpenApiParameter("state", str, enum=STATES),
@@ -141,7 +141,7 @@ class PartitionsView(ApiView):
                 for field in PARAMETERS
             ),
         ],
-        responses={200: page_of(PartitionSerializer)} | problems(400, 401, 404),
+        responses={200: page_of(PartitionSerializer)},
     )
     def get(self, request: Request, name: str) -> Response:
         """List partitions in window order, also partitions without any record. With `state` a page
@@ -168,7 +168,7 @@ class MaterializeView(ApiView):
         summary="Materialize partitions",
         parameters=[IDEMPOTENCY_KEY],
         request=MaterializeSerializer,
-        responses={201: RequestSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        responses={201: RequestSerializer} | problems(409),
         examples=[
             OpenApiExample(
                 "Three days", {"selection": "2013-01-01..2013-01-03"}, request_only=True

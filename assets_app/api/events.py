@@ -47,7 +47,7 @@ class AssetEventsView(ApiView):
         summary="Report a write by another program",
         parameters=[IDEMPOTENCY_KEY],
         request=ReportedWriteSerializer,
-        responses={201: WriteReportSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        responses={201: WriteReportSerializer} | problems(409),
         examples=[
             OpenApiExample(
                 "A day, with row count and size",

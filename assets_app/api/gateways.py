@@ -13,7 +13,6 @@ from assets_app.models import Gateway, Queue
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStatus, gateway_statuses
-from slicewise_server.web.api.schema import problems
 
 
 class GatewaySerializer(serializers.Serializer[Any]):
@@ -63,7 +62,7 @@ class GatewaysView(ApiList[Gateway]):
     @extend_schema(
         operation_id="gateways_list",
         summary="List gateways",
-        responses={200: GatewaySerializer(many=True)} | problems(400, 401),
+        responses={200: GatewaySerializer(many=True)},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List all gateways that have ever registered, by name."""

@@ -32,7 +32,7 @@ _PARAMETERS = [
     ),
     OpenApiParameter(
         "depth",
-        int,
+        {"type": "integer", "minimum": 1, "maximum": FARTHEST, "default": 1},
         description=f"With `asset`: the number of edges to follow upstream and downstream, 1 to"
         f" {FARTHEST}; 1 by default.",
     ),
@@ -47,7 +47,7 @@ class AssetGraphView(ApiView):
         operation_id="asset_graph_read",
         summary="Read the asset graph",
         parameters=_PARAMETERS,
-        responses={200: AssetGraphSerializer} | problems(400, 401, 404),
+        responses={200: AssetGraphSerializer} | problems(404),
     )
     def get(self, request: Request) -> Response:
         """Return the declared assets with the edges between the assets; 304 if the caller has
@@ -63,7 +63,7 @@ class AssetGraphStatesView(ApiView):
         operation_id="asset_graph_states",
         summary="Count partitions for the asset graph",
         parameters=_PARAMETERS,
-        responses={200: GraphStatesSerializer} | problems(400, 401, 404),
+        responses={200: GraphStatesSerializer} | problems(404),
     )
     def get(self, request: Request) -> Response:
         """Return the numbers of partitions by state, for each asset of the same graph; 304 if the

@@ -27,8 +27,6 @@ from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
 from slicewise_server.web.api.serializers import StrictSerializer, WholeNumberField
 from slicewise_server.web.request_errors import InvalidRequest
 
-_PROBLEMS = (400, 401, 403, 404, 409, 413, 422)
-
 
 class CodeSerializer(StrictSerializer):
     """The version of the code for the new attempt or run."""
@@ -78,7 +76,7 @@ class RunRetryView(ApiView):
         summary="Retry a run",
         parameters=[IDEMPOTENCY_KEY],
         request=CodeSerializer,
-        responses={200: RunDetailSerializer} | problems(*_PROBLEMS),
+        responses={200: RunDetailSerializer} | problems(409),
         examples=[OpenApiExample("By the newest code", {"code": "newest"}, request_only=True)],
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -102,7 +100,7 @@ class RunRerunView(ApiView):
         summary="Run an ended run again",
         parameters=[IDEMPOTENCY_KEY],
         request=CodeSerializer,
-        responses={201: RequestSerializer} | problems(*_PROBLEMS),
+        responses={201: RequestSerializer} | problems(409),
         examples=[OpenApiExample("By the newest code", {"code": "newest"}, request_only=True)],
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -127,7 +125,7 @@ class RunsRetryView(ApiView):
         summary="Retry several runs",
         parameters=[IDEMPOTENCY_KEY],
         request=RetrySerializer,
-        responses={200: RetriedSerializer} | problems(*_PROBLEMS),
+        responses={200: RetriedSerializer} | problems(409),
         examples=[
             OpenApiExample("By number", {"runs": [12, 13]}, request_only=True),
             OpenApiExample("All of a request", {"group": 7, "code": "newest"}, request_only=True),

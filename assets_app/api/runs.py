@@ -101,7 +101,7 @@ class RunsView(ApiList[Run]):
     @extend_schema(
         operation_id="runs_list",
         summary="List runs",
-        responses={200: RunSerializer(many=True)} | problems(400, 401),
+        responses={200: RunSerializer(many=True)},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List runs, newest first."""
@@ -115,7 +115,7 @@ class RunView(ApiView):
         operation_id="runs_read",
         summary="Read a run",
         parameters=[IF_NONE_MATCH],
-        responses={200: RunDetailSerializer, 304: None} | problems(401, 404),
+        responses={200: RunDetailSerializer},
     )
     def get(self, request: Request, pk: int) -> Response:
         """Return the run with attempts, and partitions by state. `partition_list` has the first
@@ -140,7 +140,7 @@ class RunPartitionsView(ApiList[RunPartition]):
     @extend_schema(
         operation_id="runs_partitions",
         summary="List partitions of a run",
-        responses={200: RunPartitionSerializer(many=True)} | problems(400, 401, 404),
+        responses={200: RunPartitionSerializer(many=True)},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List the partitions of a run, in the order in which the run materializes them. The
@@ -159,7 +159,7 @@ class RunLogView(ApiView):
             OpenApiParameter("cursor", str, description="`cursor` of the previous answer."),
             IF_NONE_MATCH,
         ],
-        responses={200: LogPageSerializer, 304: None} | problems(400, 401, 404),
+        responses={200: LogPageSerializer},
     )
     def get(self, request: Request, pk: int) -> Response:
         """Return the log of all attempts in order. Repeat with `cursor` until `ended` is true to
@@ -176,7 +176,7 @@ class RunCancelView(ApiView):
         operation_id="runs_cancel",
         summary="Cancel a run",
         request=None,
-        responses={200: RunDetailSerializer} | problems(401, 403, 404, 409),
+        responses={200: RunDetailSerializer} | problems(409),
     )
     def post(self, request: Request, pk: int) -> Response:
         """Cancel a run. A waiting, queued or dispatched run ends at once, unless a lost attempt may

@@ -22,7 +22,7 @@ class RuntimePartitionsView(ApiView):
         summary="Add runtime partitions",
         parameters=[IDEMPOTENCY_KEY],
         request=KeysSerializer,
-        responses={201: AddedKeysSerializer} | problems(400, 401, 403, 404, 413, 422),
+        responses={201: AddedKeysSerializer},
         examples=[OpenApiExample("Two carriers", {"keys": ["AA", "UA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
@@ -50,7 +50,7 @@ class RuntimePartitionsRemoveView(ApiView):
         summary="Remove runtime partitions",
         parameters=[IDEMPOTENCY_KEY],
         request=KeyTextsSerializer,
-        responses={200: AddedKeysSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        responses={200: AddedKeysSerializer} | problems(409),
         examples=[OpenApiExample("A carrier", {"keys": ["AA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:

@@ -44,7 +44,7 @@ class PartitionsVerifyView(ApiView):
         operation_id="assets_verify_partitions",
         summary="Compare data with the record",
         request=SelectionSerializer,
-        responses={200: VerificationSerializer} | problems(400, 401, 403, 404),
+        responses={200: VerificationSerializer},
         examples=[OpenApiExample("A month", {"selection": "2013-01"}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
@@ -73,7 +73,7 @@ class PartitionsForgetView(ApiView):
         summary="Make partitions missing again",
         parameters=[IDEMPOTENCY_KEY],
         request=SelectionSerializer,
-        responses={200: AddedKeysSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        responses={200: AddedKeysSerializer} | problems(409),
         examples=[OpenApiExample("A day", {"selection": "2013-01-01"}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:

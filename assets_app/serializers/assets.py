@@ -7,7 +7,14 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from assets_app.models import Asset, LateEffect, LateReason, ScheduleTick, ScheduleTruncation
+from assets_app.models import (
+    Asset,
+    LateEffect,
+    LateReason,
+    PartitionState,
+    ScheduleTick,
+    ScheduleTruncation,
+)
 from assets_app.queries.clock import database_now
 from assets_app.queries.overdue import NONE_LATE, LateCounts, freshness_of
 from assets_app.queries.ticks import truncations_of
@@ -24,13 +31,15 @@ from slicewise_server.web.api.serializers import (
     json_kind,
 )
 
+# The settled states, and the states of a partition that a run holds.
+_STATES = (*PartitionState.values, "queued", "running")
+
 
 @extend_schema_field(
     {
         "oneOf": [
             {"type": "string", "enum": ["partition", "range"]},
             {"type": "integer", "minimum": 1},
-            {"type": "null"},
         ],
         "description": "`partition`: one run per partition; `range`: one run for all partitions; a"
         " number: at most that many partitions per run; null: the strategy of the"
@@ -66,7 +75,7 @@ class ScheduleSerializer(serializers.Serializer[Any]):
     text = serializers.CharField(
         help_text="The schedule as text: `@daily`, `hourly & daily`, `raw | Cron('@daily')`."
     )
-    rule = serializers.JSONField(
+    rule = serializers.DictField(
         help_text="The declared `schedule`, with `timezone`, `start` and `end`; `start` and"
         " `end` may be null."
     )
@@ -164,7 +173,10 @@ class FreshnessSerializer(serializers.Serializer[Any]):
 
     within = serializers.IntegerField(help_text="Seconds until a partition is overdue.")
     warn = serializers.IntegerField(
-        allow_null=True, default=None, help_text="Seconds until a partition is late, if declared."
+        allow_null=True,
+        default=None,
+        read_only=True,
+        help_text="Seconds until a partition is late, if declared.",
     )
 
 
@@ -173,6 +185,8 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
     a partition in progress counts only if it is materialized."""
 
     bundle = serializers.CharField(source="bundle.name")
+    owners = serializers.ListField(child=serializers.CharField(), read_only=True)
+    tags = serializers.ListField(child=serializers.CharField(), read_only=True)
     uri = serializers.SerializerMethodField()
     canonical_uri = serializers.SerializerMethodField()
     partition = serializers.SerializerMethodField()
@@ -233,9 +247,30 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
         return late.get(asset.pk, NONE_LATE)
 
 
+class ColumnSerializer(serializers.Serializer[Any]):
+    """A declared column."""
+
+    name = serializers.CharField()
+    type = serializers.CharField(allow_null=True, help_text="As declared; null without a type.")
+
+
+class DeclaredAlertSerializer(serializers.Serializer[Any]):
+    """A declared alert: the kinds of events that a channel gets."""
+
+    kinds = serializers.ListField(
+        child=serializers.CharField(), help_text="All kinds of an asset's events if empty."
+    )
+    to = serializers.CharField(help_text="Name of the channel.")
+    gather_seconds = serializers.IntegerField()
+
+
 class AssetDetailSerializer(AssetSerializer):
     """An asset with columns, neighbours, and the number of partitions that should exist by now."""
 
+    columns = ColumnSerializer(
+        many=True, read_only=True, allow_null=True, help_text="Null without declared columns."
+    )
+    alerts = DeclaredAlertSerializer(many=True, read_only=True)
     expected = serializers.SerializerMethodField()
     upstream = serializers.SerializerMethodField()
     downstream = serializers.SerializerMethodField()
@@ -316,14 +351,14 @@ class LateInputSerializer(serializers.Serializer[Any]):
 
 
 class PartitionSerializer(serializers.Serializer[Any]):
-    """One partition that should exist, with or without a record, or that is on record."""
+    """One partition that the definition has, with or without a record."""
 
     key = serializers.CharField()
     label = serializers.CharField(help_text="The key as pages show the key: `2024-W05`.")  # type: ignore[assignment]
     start = UtcDateTimeField(allow_null=True, help_text="Start of the window, in UTC.")
     end = UtcDateTimeField(allow_null=True, help_text="End of the window, not included, in UTC.")
     segment = serializers.CharField(allow_blank=True)
-    state = serializers.CharField()
+    state = serializers.ChoiceField(choices=_STATES)
     version = serializers.IntegerField(
         help_text="Number of the present version; 0 for a partition that is missing."
     )

@@ -26,8 +26,8 @@ MOST_PARTITIONS = 1000
 
 
 class AttemptStepSerializer(serializers.ModelSerializer[AttemptStep]):
-    """A step of an attempt at an asset with a set-up or a tear-down. Its output are the log entries
-    of the attempt with this ``step``.
+    """A step of an attempt at an asset with a set-up or a tear-down. The log entries of the
+    attempt with this ``step`` are its output.
     """
 
     step = serializers.ChoiceField(source="kind", choices=StepKind.choices)
@@ -44,7 +44,9 @@ class AttemptStepSerializer(serializers.ModelSerializer[AttemptStep]):
 class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
     """One attempt of a run."""
 
-    gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
+    gateway = serializers.CharField(
+        source="gateway.name", allow_null=True, default=None, read_only=True
+    )
     error = MaskedText()
     traceback = MaskedText(trim_whitespace=False)
     cpu_seconds = serializers.FloatField(
@@ -82,7 +84,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         " the tick was deleted from the record.",
     )
     requested_by = serializers.CharField(
-        source="requested_by.username", allow_null=True, default=None
+        source="requested_by.username", allow_null=True, default=None, read_only=True
     )
     params = MaskedJSON()
     error = MaskedText()

@@ -103,7 +103,7 @@ class BackfillsView(ApiList[Backfill]):
     @extend_schema(
         operation_id="backfills_list",
         summary="List backfills",
-        responses={200: BackfillSerializer(many=True)} | problems(400, 401),
+        responses={200: BackfillSerializer(many=True)},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List backfills, newest first."""
@@ -114,7 +114,7 @@ class BackfillsView(ApiList[Backfill]):
         summary="Create a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=BackfillRequestSerializer,
-        responses={201: BackfillDetailSerializer} | problems(400, 401, 403, 409, 413, 422),
+        responses={201: BackfillDetailSerializer} | problems(409),
         examples=[REQUEST_EXAMPLE, WITH_DOWNSTREAM_EXAMPLE, SEVERAL_EXAMPLE, UPSTREAM_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
@@ -138,7 +138,7 @@ class BackfillPreviewView(ApiView):
         operation_id="backfills_preview",
         summary="Preview a backfill",
         request=BackfillRequestSerializer,
-        responses={200: BackfillPlanSerializer} | problems(400, 401, 403, 409, 413),
+        responses={200: BackfillPlanSerializer},
         examples=[REQUEST_EXAMPLE, PLAN_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
@@ -161,7 +161,7 @@ class BackfillView(ApiView):
         operation_id="backfills_read",
         summary="Read a backfill",
         parameters=[IF_NONE_MATCH],
-        responses={200: BackfillDetailSerializer, 304: None} | problems(401, 404),
+        responses={200: BackfillDetailSerializer},
     )
     def get(self, request: Request, pk: int) -> Response:
         """Return a backfill with its counts, its progress, and the code as frozen at submission. A
@@ -173,7 +173,7 @@ class BackfillView(ApiView):
         operation_id="backfills_change",
         summary="Change a backfill",
         request=ChangeSerializer,
-        responses={200: BackfillDetailSerializer} | problems(400, 401, 403, 404, 409, 413),
+        responses={200: BackfillDetailSerializer} | problems(409),
         examples=[CHANGE_EXAMPLE],
     )
     def patch(self, request: Request, pk: int) -> Response:
@@ -191,7 +191,7 @@ class BackfillView(ApiView):
     @extend_schema(
         operation_id="backfills_delete",
         summary="Delete a backfill",
-        responses={204: None} | problems(401, 403, 404, 409),
+        responses={204: None} | problems(409),
     )
     def delete(self, request: Request, pk: int) -> Response:
         """Remove an ended backfill from the lists. Its record and the data that it materialized
@@ -208,7 +208,7 @@ class BackfillOutcomeView(ApiView):
         operation_id="backfills_outcome",
         summary="Read failures and skips of a backfill",
         parameters=[IF_NONE_MATCH],
-        responses={200: OutcomeSerializer, 304: None} | problems(401, 404),
+        responses={200: OutcomeSerializer},
         examples=[OUTCOME_EXAMPLE],
     )
     def get(self, request: Request, pk: int) -> Response:

@@ -42,7 +42,6 @@ from backfills_app.services import (
 from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
 from slicewise_server.web.request_errors import ConflictingRequest
 
-_PROBLEMS = (400, 401, 403, 404, 409, 422)
 _MOST_SAID = 3
 
 
@@ -69,7 +68,7 @@ class BackfillCancelView(_ControlView):
         summary="Cancel a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=None,
-        responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS),
+        responses={200: BackfillDetailSerializer} | problems(409),
     )
     def post(self, request: Request, pk: int) -> Response:
         """Cancel a backfill: queued runs end at once, and the state is `canceling` until all active
@@ -86,7 +85,7 @@ class BackfillPauseView(_ControlView):
         summary="Pause a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=None,
-        responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS),
+        responses={200: BackfillDetailSerializer} | problems(409),
     )
     def post(self, request: Request, pk: int) -> Response:
         """Pause a backfill: no more runs start, and active runs go on to their end
@@ -103,7 +102,7 @@ class BackfillResumeView(_ControlView):
         summary="Resume a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=None,
-        responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS),
+        responses={200: BackfillDetailSerializer} | problems(409),
     )
     def post(self, request: Request, pk: int) -> Response:
         """Resume a backfill at once."""
@@ -126,7 +125,7 @@ class BackfillRetryFailedView(_ControlView):
         summary="Retry failed partitions of a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=RetryFailedSerializer,
-        responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS, 413),
+        responses={200: BackfillDetailSerializer} | problems(409),
         examples=[CODE_EXAMPLE],
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -148,7 +147,7 @@ class BackfillCloneView(ApiView):
         summary="Clone a backfill",
         parameters=[IDEMPOTENCY_KEY],
         request=BackfillCloneSerializer,
-        responses={201: BackfillDetailSerializer} | problems(*_PROBLEMS, 413),
+        responses={201: BackfillDetailSerializer} | problems(409),
         examples=[CLONE_EXAMPLE],
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -197,7 +196,7 @@ class BackfillsBulkView(ApiView):
         summary="Apply an action to several backfills",
         parameters=[IDEMPOTENCY_KEY],
         request=BulkSerializer,
-        responses={200: BulkResultSerializer} | problems(400, 401, 403, 409, 413, 422),
+        responses={200: BulkResultSerializer} | problems(409),
         examples=[BULK_EXAMPLE, BULK_RESULT_EXAMPLE],
     )
     def post(self, request: Request) -> Response:

@@ -20,7 +20,6 @@ from slicewise_server.web.api.pages import (
     read_cursor,
     read_page_size,
 )
-from slicewise_server.web.api.schema import problems
 
 
 class BackfillPartitionFilter(django_filters.FilterSet):
@@ -41,7 +40,7 @@ class BackfillPartitionsView(ApiList[BackfillPartition]):
     @extend_schema(
         operation_id="backfills_partitions",
         summary="List partitions of a backfill",
-        responses={200: BackfillPartitionSerializer(many=True)} | problems(400, 401, 404),
+        responses={200: BackfillPartitionSerializer(many=True)},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List partitions by asset, upstream before downstream, then by time; while the backfill is

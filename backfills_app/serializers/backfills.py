@@ -116,7 +116,7 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
         " b and 3 more`."
     )
     submitted_by = serializers.CharField(
-        source="submitted_by.username", allow_null=True, default=None
+        source="submitted_by.username", allow_null=True, default=None, read_only=True
     )
     strategy = StrategyField()
     group = serializers.IntegerField(source="group_id", help_text="The run group of the backfill.")

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from assets_app.models import SkipReason
 from backfills_app.models import Backfill
 from backfills_app.queries.failures import failures_of
 from backfills_app.serializers.plans import UpstreamGapSerializer
@@ -37,7 +38,7 @@ class SkippedSerializer(serializers.Serializer[Any]):
     """Partitions of an asset that were skipped for one reason."""
 
     asset = serializers.CharField()
-    reason = serializers.CharField()
+    reason = serializers.ChoiceField(choices=SkipReason.choices)
     partitions = serializers.IntegerField()
     others = OtherBackfillSerializer(
         many=True,

@@ -62,8 +62,7 @@ class NamesField(serializers.Field[Any, Any, Any, Any]):
         "oneOf": [
             {"type": "string", "enum": ["none", "all"]},
             {"type": "array", "items": {"type": "string"}},
-        ],
-        "default": "none",
+        ]
     }
 )
 class DownstreamField(serializers.Field[Any, Any, Any, Any]):
@@ -109,7 +108,8 @@ class BackfillTermsSerializer(StrictSerializer):
     description = TextField(required=False, allow_blank=True)
     params = JSONObject(required=False)
     max_active_runs = WholeNumberField(
-        required=False, help_text="Number of runs of the backfill at the same time."
+        required=False,
+        help_text="Number of runs of the backfill at the same time, 1 to 1,000; 3 by default.",
     )
     order = _choice_field(BackfillOrder.choices, required=False)
     strategy = StrategyField(required=False, allow_null=True)
@@ -124,7 +124,8 @@ class BackfillTermsSerializer(StrictSerializer):
     )
     downstream = DownstreamField(
         required=False,
-        help_text="Downstream assets to materialize as well: `none`, `all`, or a list of names.",
+        help_text="Downstream assets to materialize as well: `none`, `all`, or a list of names. By"
+        " default `none`, and for a clone the choice of the original.",
     )
     code_version = TextField(
         required=False,

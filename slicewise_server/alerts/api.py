@@ -38,7 +38,7 @@ class ChannelsView(ApiList[Channel]):
         operation_id="channels_create",
         summary="Create a channel",
         request=ChannelFieldsSerializer,
-        responses={201: NewChannelSerializer} | problems(400, 401, 403),
+        responses={201: NewChannelSerializer},
     )
     def post(self, request: Request) -> Response:
         """Create a channel: a webhook, which gets each event as signed JSON, or an address of
@@ -66,7 +66,7 @@ class ChannelView(ApiView):
         operation_id="channels_change",
         summary="Change a channel",
         request=ChannelChangeSerializer,
-        responses={200: ChannelSerializer} | problems(400, 401, 403, 404),
+        responses={200: ChannelSerializer},
     )
     def patch(self, request: Request, name: str) -> Response:
         """Change the address, or pause the channel. Deliveries of a paused channel wait for up to a
@@ -83,7 +83,7 @@ class ChannelView(ApiView):
         operation_id="channels_delete",
         summary="Delete a channel",
         request=None,
-        responses={204: None} | problems(401, 403, 404, 409),
+        responses={204: None} | problems(409),
     )
     def delete(self, request: Request, name: str) -> Response:
         """Delete a channel that no alert rule uses, and its deliveries."""
@@ -99,7 +99,7 @@ class ChannelTestView(ApiView):
         operation_id="channels_test",
         summary="Send a test message",
         request=None,
-        responses={202: DeliverySerializer} | problems(401, 403, 404, 409),
+        responses={202: DeliverySerializer} | problems(409),
     )
     def post(self, request: Request, name: str) -> Response:
         """Queue a test message. The list of deliveries shows the answer, some seconds later. A
@@ -122,7 +122,7 @@ class AlertRulesView(ApiList[AlertRule]):
         operation_id="alert_rules_create",
         summary="Create an alert rule",
         request=AlertRuleFieldsSerializer,
-        responses={201: AlertRuleSerializer} | problems(400, 401, 403),
+        responses={201: AlertRuleSerializer},
     )
     def post(self, request: Request) -> Response:
         """Create a rule, which begins with the next event."""
@@ -147,7 +147,7 @@ class AlertRuleView(ApiView):
         operation_id="alert_rules_change",
         summary="Change an alert rule",
         request=AlertRuleChangeSerializer,
-        responses={200: AlertRuleSerializer} | problems(400, 401, 403, 404, 409),
+        responses={200: AlertRuleSerializer} | problems(409),
     )
     def patch(self, request: Request, name: str) -> Response:
         """Change the given fields. A rule that is active again begins with the next event. Of
@@ -164,7 +164,7 @@ class AlertRuleView(ApiView):
         operation_id="alert_rules_delete",
         summary="Delete an alert rule",
         request=None,
-        responses={204: None} | problems(401, 403, 404, 409),
+        responses={204: None} | problems(409),
     )
     def delete(self, request: Request, name: str) -> Response:
         """Delete a rule. Deliveries that it has made stay, and are sent."""
@@ -198,7 +198,7 @@ class DeliveryResendView(ApiView):
         operation_id="deliveries_resend",
         summary="Send a delivery again",
         request=None,
-        responses={202: DeliverySerializer} | problems(401, 403, 404, 409),
+        responses={202: DeliverySerializer} | problems(409),
     )
     def post(self, request: Request, delivery_id: UUID) -> Response:
         """Send the message again, with the same id and the same body."""

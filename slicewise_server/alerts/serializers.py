@@ -65,8 +65,8 @@ class ChannelFieldsSerializer(StrictSerializer):
 
     name = TextField(max_length=100, validators=[named])
     kind = serializers.ChoiceField(choices=ChannelKind.choices)
-    address = TextField(max_length=LONGEST_ADDRESS, required=False, default="")
-    variable = TextField(max_length=100, required=False, default="", validators=[named_variable])
+    address = TextField(max_length=LONGEST_ADDRESS, required=False)
+    variable = TextField(max_length=100, required=False, validators=[named_variable])
 
 
 class ChannelChangeSerializer(StrictSerializer):
@@ -86,12 +86,22 @@ class NamesField(serializers.ListField):
         )
 
 
+def _listed(help_text: str) -> serializers.ListField:
+    """Return a field that shows a list of names."""
+    return serializers.ListField(child=serializers.CharField(), read_only=True, help_text=help_text)
+
+
 class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
     """An alert rule."""
 
     serializer_field_mapping = MODEL_FIELDS
 
     channel = serializers.CharField(source="channel.name")
+    kinds = _listed("Kinds of events; all kinds if empty.")
+    assets = _listed("Names of assets.")
+    groups = _listed("Groups of assets.")
+    tags = _listed("Tags of assets.")
+    owners = _listed("Owners of assets.")
 
     class Meta:
         model = AlertRule

@@ -12,7 +12,7 @@ from slicewise_server.events.models import EventKind, unknown_kind
 from slicewise_server.events.serializers import EventPageSerializer, EventSerializer
 from slicewise_server.serving.long_poll import ASK_AGAIN, POSITION
 from slicewise_server.web.api.filtering import refuse_unknown_parameters
-from slicewise_server.web.api.pages import MAX_PAGE_SIZE, PAGE_SIZE, read_page_size
+from slicewise_server.web.api.pages import PAGE_SIZE_SCHEMA, read_page_size
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.storable import is_storable
 
@@ -80,14 +80,14 @@ class EventsView(ApiView):
             ),
             OpenApiParameter(
                 "wait",
-                int,
+                {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_SECONDS, "default": 0},
                 description="Seconds to wait for an event if no event follows `after`"
                 f" (at most {LONGEST_WAIT_SECONDS}).",
             ),
             OpenApiParameter(
                 "page_size",
-                int,
-                description=f"Events per page, at most {MAX_PAGE_SIZE}; {PAGE_SIZE} by default.",
+                PAGE_SIZE_SCHEMA,
+                description="Events per page.",
             ),
         ],
         responses={200: EventPageSerializer},

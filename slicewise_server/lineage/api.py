@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,7 +19,7 @@ from slicewise_server.lineage.serializers import (
     received_run,
 )
 from slicewise_server.web.api.problems import field_errors
-from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, problems
+from slicewise_server.web.api.schema import IDEMPOTENCY_KEY
 from slicewise_server.web.api.serializers import json_kind
 from slicewise_server.web.request_errors import FieldErrors, InvalidRequest
 
@@ -39,6 +39,14 @@ _EXAMPLE = OpenApiExample(
 )
 
 
+_ONE_OR_SEVERAL = PolymorphicProxySerializer(
+    component_name="LineageEvents",
+    serializers=[LineageEventSerializer, LineageEventSerializer(many=True)],
+    resource_type_field_name=None,
+    many=False,
+)
+
+
 class LineageView(ApiView):
     """Events of OpenLineage, as clients of other tools send the events."""
 
@@ -46,8 +54,8 @@ class LineageView(ApiView):
         operation_id="lineage_receive",
         summary="Receive an event of OpenLineage",
         parameters=[IDEMPOTENCY_KEY],
-        request=LineageEventSerializer,
-        responses={200: LineageAnswerSerializer} | problems(400, 401, 403, 413, 422),
+        request=_ONE_OR_SEVERAL,
+        responses={200: LineageAnswerSerializer},
         examples=[_EXAMPLE],
     )
     def post(self, request: Request) -> Response:

@@ -7,13 +7,14 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry, User
 from slicewise_server.alerts.models import Channel, Delivery
+from tests.described_answers import DescribedClient
 
 HOOK = {"name": "hook", "kind": "webhook", "address": "https://hooks.example/T0/s3cret"}
 
 
 @pytest.fixture
 def admin_api(admin: User) -> APIClient:
-    client = APIClient(raise_request_exception=False)
+    client = DescribedClient(raise_request_exception=False)
     client.force_login(admin)
     return client
 

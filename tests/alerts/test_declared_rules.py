@@ -12,7 +12,6 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 import slicewise
 from accounts_app.models import User
@@ -32,6 +31,7 @@ from slicewise_server.alerts.models import AlertRule, Channel, Delivery
 from slicewise_server.events.feed import publish_events
 from slicewise_server.events.models import Event, EventKind
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
+from tests.described_answers import DescribedClient
 from tests.factories import asset
 
 pytestmark = pytest.mark.django_db
@@ -269,7 +269,7 @@ def test_people_pause_a_declared_rule_and_change_no_more(admin: User) -> None:
         services.delete_channel(rule.channel, user=admin)
     assert "come from definition files: name another channel in alerts= there" in str(refused.value)
     assert "Give these rules another channel" not in str(refused.value)
-    api = APIClient()
+    api = DescribedClient()
     api.force_authenticate(admin)
     address = f"/api/v1/alert-rules/{rule.name}/"
     assert api.get(address).json()["declared"] is True

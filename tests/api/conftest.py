@@ -8,6 +8,7 @@ from accounts_app.policy import Role
 from assets_app.models import Asset
 from tests import factories
 from tests.clients import api_client_of, forget_token_requests
+from tests.described_answers import DescribedClient
 from tests.kept_counts import no_kept_counts
 
 __all__ = ["no_kept_counts"]
@@ -46,7 +47,7 @@ def viewer_api(vera: User) -> APIClient:
 
 @pytest.fixture
 def stranger_api(db: None) -> APIClient:
-    return APIClient(raise_request_exception=False)
+    return DescribedClient(raise_request_exception=False)
 
 
 @pytest.fixture

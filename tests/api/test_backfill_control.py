@@ -18,6 +18,7 @@ from tests.backfills.backfill_states import Desk
 from tests.backfills.conftest import worker
 from tests.backfills.driven_backfills import run_all
 from tests.created_backfills import create_backfill
+from tests.described_answers import DescribedClient
 from tests.execution.conftest import sent
 
 __all__ = ["sent", "worker"]
@@ -283,7 +284,7 @@ def test_the_whole_matrix_of_addresses_and_people(
         request_from_text("raw_flights", "2013-01-01", "2013-01-02"), user=ada
     )
     address = f"{ADDRESS}{backfill.pk}/"
-    client = APIClient(raise_request_exception=False)
+    client = DescribedClient(raise_request_exception=False)
     if role != "nobody":
         user = factories.person("somebody", role)
         client.force_login(user)

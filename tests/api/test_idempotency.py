@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from rest_framework.test import APIClient
 
 from accounts_app.policy import Role
 from assets_app.models import RunGroup
 from tests import factories
+from tests.described_answers import DescribedClient
 
 
 @pytest.mark.django_db(transaction=True)
@@ -18,7 +18,7 @@ def test_requests_at_the_same_moment_with_one_key_make_one_thing() -> None:
     factories.asset("raw_flights", factories.DAILY_2013)
 
     def ask(_: int) -> Any:
-        client = APIClient(raise_request_exception=False)
+        client = DescribedClient(raise_request_exception=False)
         client.force_authenticate(olga)
         try:
             return client.post(

@@ -1,12 +1,14 @@
 """The API's description."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular.validation import validate_schema
+from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
@@ -76,6 +78,54 @@ def test_writes_have_examples(schema: dict) -> None:  # type: ignore[type-arg]
     ):  # fmt: skip
         content = schema["paths"][f"/api/v1/{path}"]["post"]["requestBody"]["content"]
         assert content["application/json"]["examples"]
+
+
+def test_examples_have_the_form_that_the_document_describes(schema: dict) -> None:  # type: ignore[type-arg]
+    components = {"components": schema["components"]}
+    for path, method, content in _contents(schema):
+        validator = Draft202012Validator(content["schema"] | components)
+        for name, example in content.get("examples", {}).items():
+            errors = [error.message for error in validator.iter_errors(example["value"])]
+            assert not errors, (path, method, name)
+
+
+def test_answers_that_follow_from_an_operation_are_described(schema: dict) -> None:  # type: ignore[type-arg]
+    def statuses(path: str, method: str) -> list[str]:
+        return list(schema["paths"][f"/api/v1/{path}"][method]["responses"])
+
+    of_any_write = ["400", "401", "403", "404", "409", "413", "415", "422"]
+    assert statuses("runs/{id}/rerun/", "post") == ["201", *of_any_write, "default"]
+    assert statuses("runs/{id}/", "get") == ["200", "304", "401", "404", "default"]
+    assert statuses("channels/", "get") == ["200", "400", "401", "default"]
+    assert statuses("health/", "get") == ["200", "503", "default"]
+    assert statuses("tokens/", "post") == ["201", "400", "401", "413", "415", "429", "default"]
+    answers = schema["paths"]["/api/v1/runs/{id}/"]["get"]["responses"]
+    assert "content" not in answers["304"]
+    assert list(answers["200"]["headers"]) == list(answers["304"]["headers"]) == ["ETag"]
+
+
+def test_an_unknown_field_is_refused_by_the_document_and_by_the_server(
+    schema: dict,  # type: ignore[type-arg]
+    api: APIClient,
+) -> None:
+    content = schema["paths"]["/api/v1/backfills/"]["post"]["requestBody"]["content"]
+    described = content["application/json"]["schema"] | {"components": schema["components"]}
+    validator = Draft202012Validator(described)
+    body: dict[str, object] = {"asset": "orders", "strategy": None}
+    assert validator.is_valid(body)
+    assert not validator.is_valid(body | {"strateggy": "range"})
+    answer = api.post("/api/v1/backfills/", body | {"strateggy": "range"}, format="json")
+    assert list(answer.json()["errors"]) == ["strateggy"]
+
+
+def _contents(schema: dict) -> Iterator[tuple[str, str, dict]]:  # type: ignore[type-arg]
+    """Yield the address, the method and the content of each body of a request or an answer."""
+    for path, operations_of_path in schema["paths"].items():
+        for method, operation in operations_of_path.items():
+            bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+            for body in bodies:
+                for content in body.get("content", {}).values():
+                    yield path, method, content
 
 
 def test_each_operation_is_in_one_group_of_the_page(schema: dict) -> None:  # type: ignore[type-arg]

@@ -6,7 +6,6 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from rest_framework.test import APIClient
 
 from accounts_app.models import User
 from assets_app.models import Asset, AssetDependency, Gateway, ProducerVersion
@@ -22,6 +21,7 @@ from slicewise import (
     PartitionSet,
 )
 from slicewise_server.web import kept_counts
+from tests.described_answers import DescribedClient
 from tests.execution.conftest import make_gateway
 from tests.factories import asset, person
 from tests.scheduling.scheduled_assets import at, by, scheduled, write
@@ -280,7 +280,7 @@ def test_the_api_says_which_partitions_are_stale(alice: User, gateway: Gateway) 
     write(hourly, "2024-07-01..2024-07-02", gateway, alice)
     write(daily, "2024-07-01..2024-07-02", gateway, alice)
     write(hourly, "2024-07-02T03:00Z", gateway, alice)
-    api = APIClient()
+    api = DescribedClient()
     api.force_login(alice)
     address = "/api/v1/assets/daily/partitions/?selection=2024-07-01..2024-07-03"
     for query in ("", "&state=materialized"):

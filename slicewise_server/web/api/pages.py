@@ -18,6 +18,9 @@ from slicewise_server.web.storable import read_json
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1000
 _LARGEST_NUMBER = 2**63 - 1
+PAGE_SIZE_SCHEMA: dict[str, Any] = {
+    "type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": PAGE_SIZE,
+}  # fmt: skip
 PARAMETERS: list[dict[str, Any]] = [
     {
         "name": "cursor",
@@ -31,7 +34,7 @@ PARAMETERS: list[dict[str, Any]] = [
         "in": "query",
         "required": False,
         "description": f"Results per page; {PAGE_SIZE} by default.",
-        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
+        "schema": PAGE_SIZE_SCHEMA,
     },
 ]
 

@@ -14,13 +14,16 @@ from rest_framework import serializers
 
 from slicewise_server.web.api.serializers import ProblemSerializer
 
+PROBLEM, PROBLEM_TYPE = ProblemSerializer, "application/problem+json"
 _MEANINGS = {
-    400: "The request is invalid; `errors` has sentences for each field.",
+    400: "The request is invalid; if fields or parameters are at fault, `errors` has sentences for"
+    " each.",
     401: "Not signed in, or the token is unknown or has expired.",
-    403: "Your role does not allow this.",
+    403: "Neither your role nor a grant allows this, or a session sent no CSRF token.",
     404: "The object does not exist.",
     409: "The request contradicts the present state.",
     413: "The body is too large.",
+    415: "The body is no JSON.",
     422: "The `Idempotency-Key` was used before, with another request.",
     429: "Too many requests; `Retry-After` has the seconds to wait.",
 }
@@ -41,11 +44,18 @@ IF_NONE_MATCH = OpenApiParameter(
 )
 
 
+def described(status: int) -> str:
+    """Return the meaning of a status of problem details."""
+    return _MEANINGS[status]
+
+
 def problems(*statuses: int) -> dict[Any, OpenApiResponse]:
-    """Return the descriptions of answers with these statuses, all problem details."""
+    """Return the descriptions of answers with these statuses, all problem details.
+
+    A view names only statuses that do not follow from its parameters, its body and its sign-in.
+    """
     return {
-        (status, "application/problem+json"): OpenApiResponse(ProblemSerializer, _MEANINGS[status])
-        for status in statuses
+        (status, PROBLEM_TYPE): OpenApiResponse(PROBLEM, described(status)) for status in statuses
     }
 
 
@@ -59,7 +69,7 @@ NOT_FOUND_EXAMPLE = OpenApiExample(
     },
     response_only=True,
     status_codes=["404"],
-    media_type="application/problem+json",
+    media_type=PROBLEM_TYPE,
 )
 
 

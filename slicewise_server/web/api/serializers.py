@@ -5,10 +5,13 @@ from datetime import UTC
 from typing import Any
 
 from django.db import models
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from slicewise.texts import masked_json, masked_text
 from slicewise_server.web.storable import require_storable
+
+_ANY_OBJECT = {"type": "object", "additionalProperties": {}}
 
 
 class MaskedText(serializers.CharField):
@@ -22,8 +25,9 @@ class MaskedText(serializers.CharField):
         return masked_text(super().to_representation(value))
 
 
+@extend_schema_field(_ANY_OBJECT)
 class MaskedJSON(serializers.JSONField):
-    """JSON of people, such as params, shown without values that are named like secrets."""
+    """A JSON object of people, such as params, shown without values that are named like secrets."""
 
     def to_representation(self, value: Any) -> Any:
         return masked_json(super().to_representation(value))
@@ -49,6 +53,7 @@ class WholeNumberField(serializers.IntegerField):
         return super().to_internal_value(data)
 
 
+@extend_schema_field(_ANY_OBJECT)
 class JSONObject(serializers.JSONField):
     """A JSON object whose names and values the database can hold."""
 
