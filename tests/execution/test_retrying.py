@@ -35,7 +35,7 @@ from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.attempts import begin_next, begun, publish
-from tests.factories import DAILY_2013, asset, person
+from tests.factories import DAILY_2013, asset, person, together
 from tests.partition_records import counts_agree_with_partitions
 
 THREE_DAYS = "2013-01-01..2013-01-03"
@@ -236,6 +236,37 @@ def test_params_that_the_newest_code_does_not_know_are_refused(
     with pytest.raises(ConflictingRequest, match="Unknown params: limit"):
         retry_run(run, code="newest", user=alice)
     assert retry_run(run, user=alice).state == RunState.QUEUED
+
+
+def test_a_retry_with_newer_code_that_no_longer_writes_an_asset_of_the_run_is_refused(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    train, test = together("split", ["train", "test"], DAILY_2013)
+    whole, of_train, of_flights = (
+        failed(train, alice, gateway, "2013-01-01"),
+        failed(train, alice, gateway, "2013-01-02"),
+        failed(flights, alice, gateway, "2013-01-01"),
+    )
+    # As if the asset had been written alone when the run was created.
+    of_train.partitions.filter(partition__asset=test).delete()
+    newest = new_version(train, outlets=[{"name": "train"}])
+    Asset.objects.filter(pk=test.pk).update(producer=flights.producer)
+    sentence = (
+        f"Run {whole.pk} materializes test too, and the newest code of train does not:"
+        " re-run the run instead."
+    )
+    with pytest.raises(ConflictingRequest, match=sentence):
+        retry_run(whole, code="newest", user=alice)
+    run_ids = [whole.pk, of_train.pk, of_flights.pk]
+    retried = retry_runs(run_ids, code="newest", user=alice)
+    assert (retried.runs, retried.refused) == (run_ids[1:], {whole.pk: sentence})
+    assert not AssetPartition.objects.filter(key="2013-01-01", asset=test).exclude(held_by=None)
+    again = rerun(whole, code="newest", user=alice).runs.get()
+    publish(begin_next(again, gateway))
+    assert Materialization.objects.get().partition.asset == train
+    assert again.producer_version == newest
+    # The code of the run writes both assets.
+    assert retry_run(whole, user=alice).state == RunState.QUEUED
 
 
 def test_runs_of_an_earlier_definition_are_neither_retried_nor_rerun(

@@ -1,11 +1,14 @@
 """The partitions of ended runs that are to be tried again: their holders, and a new claim."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 
-from assets_app.models import DISCOVERY, Run, RunPartition
+from assets_app.models import DISCOVERY, ProducerVersion, Run, RunPartition
+from slicewise.partitions import PartitionRow, partition_rows
+from slicewise.texts import listed
+from slicewise_server.web.request_errors import ConflictingRequest
 
 KEYS_NAMED = 3
 
@@ -59,6 +62,52 @@ def searches_among(run_ids: Iterable[int]) -> set[int]:
     """Return the runs that discover their partitions at run time."""
     first = RunPartition.objects.filter(run__in=list(run_ids), position=0)
     return set(first.filter(partition__identity=DISCOVERY).values_list("run_id", flat=True))
+
+
+def rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
+    """Return the run's partitions in order, and whether the run is to discover its partitions.
+
+    Raises ConflictingRequest if the run has no partitions, or none in the present definition.
+    """
+    if run.pk in searches_among([run.pk]):
+        return list(partition_rows(None, None)), True
+    run_partitions = run.partitions.filter(partition__asset=run.asset_id).order_by("position")
+    columns = ("key", "window_start", "window_end", "segment", "bucket", "identity")
+    rows = list(run_partitions.values_list(*(f"partition__{column}" for column in columns)))
+    if not rows:
+        raise ConflictingRequest({"": f"Run {run.pk} has no partitions any more."})
+    if any(identity != run.asset.identity for *_, identity in rows):
+        raise ConflictingRequest({"": repartitioned_sentence(run)})
+    return [PartitionRow(*row) for *row, _ in rows], False
+
+
+def refusals_of_unwritten(
+    runs: Mapping[int, Run], versions: Mapping[int, ProducerVersion]
+) -> dict[int, str]:
+    """Return, by run, why a version cannot retry the run: the run has claimed partitions of an
+    asset that the version does not write, and its success would record these as materialized.
+
+    One statement, and none where each version writes all assets of the run's own version.
+    """
+    unwritten_names = {
+        pk: names
+        for pk, version in versions.items()
+        if (names := set(runs[pk].producer_version.outlets) - set(version.outlets))
+    }
+    if not unwritten_names:
+        return {}
+    claimed = RunPartition.objects.filter(
+        run__in=unwritten_names, partition__asset__name__in=set().union(*unwritten_names.values())
+    )
+    refused_names: dict[int, list[str]] = {}
+    for pk, name in claimed.order_by().values_list("run", "partition__asset__name").distinct():
+        if name in unwritten_names[pk]:
+            refused_names.setdefault(pk, []).append(name)
+    return {
+        pk: f"Run {pk} materializes {listed(sorted(names), KEYS_NAMED)} too, and the newest code of"
+        f" {runs[pk].asset.name} does not: re-run the run instead."
+        for pk, names in refused_names.items()
+    }
 
 
 def refusals_of_held(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:

@@ -20,7 +20,8 @@ from assets_app.execution.request.reclaiming import (
     in_flight,
     reclaim,
     refusals_of_held,
-    repartitioned_sentence,
+    refusals_of_unwritten,
+    rows_of,
     searches_among,
 )
 from assets_app.execution.request.requests import refuse_unknown_params, require_producer
@@ -36,7 +37,6 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.signals import retry_requested, runs_retried
-from slicewise.partitions import PartitionRow, partition_rows
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
@@ -61,8 +61,8 @@ def retry_run(run: Run, *, code: str = Code.SAME, user: User) -> Run:
     """Queue a failed, canceled or skipped run for another attempt, with its history kept.
 
     All partitions that the run has not published are claimed again. Raises ConflictingRequest if
-    another run is materializing such a partition, or the run cannot be retried; InvalidRequest on
-    ``code``; PermissionDenied.
+    another run is materializing such a partition, the newest code no longer writes an asset of the
+    run, or the run cannot be retried; InvalidRequest on ``code``; PermissionDenied.
     """
     retried = retry_runs([run.pk], code=code, user=user, allow_none=True)
     if run.pk in retried.refused:
@@ -113,7 +113,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
     if not is_terminal(run.state):
         raise ConflictingRequest({"": _not_ended(run)})
     version, params = _version_and_params(run, code_choice)
-    rows, is_search = _rows_of(run)
+    rows, is_search = rows_of(run)
     with patient_transaction(""):
         group = RunGroup.objects.create(
             kind=GroupKind.REQUEST,
@@ -177,6 +177,8 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
             renewed[run.pk] = _version_for_retry(run, code)
         except InvalidRequest as refused:
             retried.refused[run.pk] = str(refused)
+    versions = {pk: version for pk, (version, _) in renewed.items()}
+    retried.refused |= refusals_of_unwritten(runs, versions)
     retried.refused |= _objections(renewed)
     searches = searches_among(renewed)
     unopposed = [runs[pk] for pk in renewed if pk not in retried.refused]
@@ -238,20 +240,6 @@ def _version_and_params(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[
     # The values of the run are no request: newer code may declare a default of another type.
     refuse_unknown_params(newest.spec.params, run.params)
     return newest, {**newest.spec.params, **run.params}
-
-
-def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
-    """Return the run's partitions in order, and whether the run is to discover its partitions."""
-    if run.pk in searches_among([run.pk]):
-        return list(partition_rows(None, None)), True
-    run_partitions = run.partitions.filter(partition__asset=run.asset_id).order_by("position")
-    columns = ("key", "window_start", "window_end", "segment", "bucket", "identity")
-    rows = list(run_partitions.values_list(*(f"partition__{column}" for column in columns)))
-    if not rows:
-        raise ConflictingRequest({"": f"Run {run.pk} has no partitions any more."})
-    if any(identity != run.asset.identity for *_, identity in rows):
-        raise ConflictingRequest({"": repartitioned_sentence(run)})
-    return [PartitionRow(*row) for *row, _ in rows], False
 
 
 def _queue(runs: Sequence[Run]) -> None:
