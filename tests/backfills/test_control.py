@@ -631,6 +631,38 @@ def test_a_grant_must_cover_all_outlets_of_the_function(alice: User) -> None:
     assert cancel_backfill(of_alice, user=vera).state == "canceled"
 
 
+def test_a_grant_must_cover_all_outlets_of_the_newest_code_for_a_retry_with_it(
+    alice: User, worker: Gateway
+) -> None:
+    one, _ = together("both", ["one", "two"], DAILY_2013)
+    vera = person("vera", Role.VIEWER)
+    Grant.objects.create(person=vera, asset="one")
+    producer = one.producer
+    assert producer is not None
+    newest = producer.current_version
+    assert newest is not None
+    outlets = newest.definition["outlets"]
+    newest.definition["outlets"] = outlets[:1]
+    newest.save()
+    backfill = create_backfill(request_from_text("one", "2013-01-01", "2013-01-02"), user=vera)
+    run_all(worker, failing=("2013-01-01",))
+    newest.pk, newest.digest = None, "f" * 64
+    newest.definition["outlets"] = outlets
+    newest.save()
+    producer.current_version = newest
+    producer.save()
+    with pytest.raises(PermissionDenied, match="vera may not backfill two"):
+        retry_failed(backfill, code="newest", user=vera)
+    assert state_of(backfill) == "partially_failed"
+    assert retry_failed(backfill, user=vera).state == "running"
+    run_all(worker, failing=("2013-01-01",))
+    Grant.objects.create(person=vera, asset="two")
+    assert retry_failed(backfill, code="newest", user=vera).state == "running"
+    run_all(worker)
+    assert state_of(backfill) == "succeeded"
+    assert Run.objects.latest("id").producer_version == newest
+
+
 def test_a_clone_leaves_the_same_params_to_each_asset(alice: User) -> None:
     asset("raw", DAILY_2013, params={"threshold": 10, "year": 2013})
     following("delays", DAILY_2013, of={"raw": None}, params={"threshold": 5})

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import Count, Q
 
-from accounts_app import audit
+from accounts_app import audit, policy
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.execution.request.retrying import Code, checked_code
@@ -30,6 +30,7 @@ from backfills_app.services.advance.carrying import (
 from backfills_app.services.advance.reopening import newest_version
 from backfills_app.services.bookkeeping.counting import derive_states, reopen, shift_counts
 from backfills_app.services.control.pausing_and_ending import locked_for_request, state_sentence
+from backfills_app.services.partitions.frozen_assets import outlets_of
 from backfills_app.services.partitions.stored import stored_scopes
 from slicewise_server.web.request_errors import ConflictingRequest
 
@@ -81,7 +82,8 @@ def retry_failed(
 
     ``code`` "newest" takes the version in force now for every asset with retried partitions. Raises
     ConflictingRequest if there is nothing to retry, or if the backfill is being canceled or cannot
-    go on, and InvalidRequest on ``code`` or where the newest code does not take the params.
+    go on, InvalidRequest on ``code`` or where the newest code does not take the params, and
+    PermissionDenied unless the user may backfill all assets that the code writes.
     """
     retry_code = checked_code(code)
     with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
@@ -94,7 +96,7 @@ def retry_failed(
             "code": retry_code.value,
         }
         if retry_code is Code.NEWEST:
-            detail["versions"] = _newest_digests(locked_backfill, is_canceled_too=canceled)
+            detail["versions"] = _newest_digests(locked_backfill, user, is_canceled_too=canceled)
         _require_readable(locked_backfill)
         record_request(
             locked_backfill,
@@ -159,21 +161,26 @@ def _nothing_to_retry(backfill: Backfill, counts: Retryable) -> str:
     return message
 
 
-def _newest_digests(backfill: Backfill, *, is_canceled_too: bool) -> dict[str, str]:
+def _newest_digests(backfill: Backfill, user: User, *, is_canceled_too: bool) -> dict[str, str]:
     """Return the digests of the newest code, by the names of the assets with partitions to retry;
-    refuse code that does not fit.
+    refuse code that does not fit, or that writes assets which the user may not backfill.
     """
     asset_rows = backfill.assets.select_related("asset", "producer_version")
-    retried_assets = [
-        asset_row
+    newest_versions = {
+        asset_row.asset: newest
         for asset_row, counts in _retryable_by_asset(asset_rows).items()
-        if counts.failed or (is_canceled_too and counts.canceled)
-    ]
-    return {
-        asset_row.asset.name: newest.digest[:12]
-        for asset_row in retried_assets
-        if (newest := newest_version(asset_row, backfill.order)).pk != asset_row.producer_version_id
+        if (counts.failed or (is_canceled_too and counts.canceled))
+        and (newest := newest_version(asset_row, backfill.order)).pk
+        != asset_row.producer_version_id
     }
+    # Newer code may write assets that the frozen code does not write.
+    outlets = [
+        outlet
+        for asset, version in newest_versions.items()
+        for outlet in outlets_of(asset, version)
+    ]
+    policy.require_for_assets(user, Action.BACKFILL, outlets)
+    return {asset.name: version.digest[:12] for asset, version in newest_versions.items()}
 
 
 def _require_readable(backfill: Backfill) -> None:
