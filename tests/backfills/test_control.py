@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.utils import timezone
 
 from accounts_app.models import AuditEntry, Grant, User
@@ -41,6 +42,7 @@ from tests.backfills.driven_backfills import counts_of, following, run_all, star
 from tests.created_backfills import create_backfill
 from tests.factories import DAILY_2013, asset, person, together
 from tests.partition_records import counts_agree_with_partitions
+from tests.threads import elsewhere, wait_for_end_or_lock
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,
@@ -673,6 +675,34 @@ def test_a_clone_leaves_the_same_params_to_each_asset(alice: User) -> None:
     assert dict(clone.assets.values_list("asset__name", "params")) == {
         "raw": {"threshold": 10, "year": 2014}, "delays": {"threshold": 5},
     }  # fmt: skip
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_that_waits_for_another_request_sees_the_change(desk: Desk, alice: User) -> None:
+    """The waiting pause, or the change of the priority, comes after the change of the other."""
+    pause_backfill(desk.backfill, user=alice)
+
+    def pause() -> None:
+        pause_backfill(desk.backfill, user=alice)
+
+    with transaction.atomic():
+        resume_backfill(Backfill.objects.get(pk=desk.backfill.pk), user=alice)
+        thread = elsewhere(pause)
+        wait_for_end_or_lock(thread)
+    thread.join()
+    assert state_of(desk.backfill) == "paused"
+    assert desk.backfill.group.paused
+
+    def reset() -> None:
+        change_backfill(desk.backfill, priority=0, user=alice)
+
+    with transaction.atomic():
+        change_backfill(Backfill.objects.get(pk=desk.backfill.pk), priority=5, user=alice)
+        thread = elsewhere(reset)
+        wait_for_end_or_lock(thread)
+    thread.join()
+    desk.backfill.refresh_from_db()
+    assert desk.backfill.group.priority == 0
 
 
 def test_no_partition_stays_claimed_by_a_run_that_is_gone(desk: Desk, alice: User) -> None:

@@ -39,7 +39,9 @@ def locked_for_request(backfill: Backfill, action: Action, user: User) -> Iterat
     """
     require_control(backfill, action, user)
     with transaction.atomic():
-        rows = Backfill.objects.select_related("group", "asset", "submitted_by")
+        # The group is read under the lock, not in the locking query: another request may have
+        # changed the group while the query waited for the lock.
+        rows = Backfill.objects.select_related("asset", "submitted_by")
         locked_backfill = rows.select_for_update(of=("self",), no_key=True).get(pk=backfill.pk)
         if locked_backfill.deleted:
             raise ConflictingRequest({"": f"{locked_backfill.name} was deleted."})
