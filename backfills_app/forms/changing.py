@@ -10,17 +10,29 @@ from slicewise_server.web.request_errors import InvalidRequest
 
 
 class ChangeForm(ServiceForm):
-    """The settings that can be changed from now on."""
+    """The settings that can be changed from now on.
+
+    Hidden fields hold the values that the form showed first.
+    """
 
     max_active_runs = forms.CharField(
-        label="Max active runs", help_text="Active runs are not affected."
+        label="Max active runs",
+        help_text="Active runs are not affected.",
+        show_hidden_initial=True,
     )
     priority = forms.CharField(
-        label="Priority", help_text="Backfills with a higher number go first. Default 0."
+        label="Priority",
+        help_text="Backfills with a higher number go first. Default 0.",
+        show_hidden_initial=True,
     )
-    order = forms.ChoiceField(choices=BackfillOrder.choices, label="Order")
+    order = forms.ChoiceField(
+        choices=BackfillOrder.choices, label="Order", show_hidden_initial=True
+    )
     description = forms.CharField(
-        required=False, label="Description", help_text="Optional. The reason for this backfill."
+        required=False,
+        label="Description",
+        help_text="Optional. The reason for this backfill.",
+        show_hidden_initial=True,
     )
 
     def add_fields(self) -> None:
@@ -39,10 +51,14 @@ class ChangeForm(ServiceForm):
         }
 
     def changes(self) -> dict[str, Any]:
-        """Return the typed values; raise InvalidRequest for text that is no number."""
-        typed = dict(self.cleaned_data)
+        """Return the values that differ from the shown values; raise InvalidRequest for text that
+        is no number.
+
+        Another person may have changed the other settings since the form was shown.
+        """
+        typed = {name: self.cleaned_data[name] for name in self.changed_data}
         errors = {}
-        for name in ("max_active_runs", "priority"):
+        for name in {"max_active_runs", "priority"} & set(typed):
             try:
                 typed[name] = _whole(typed[name])
             except ValueError:

@@ -159,8 +159,9 @@ def backfill_change(request: HttpRequest, pk: int) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            change_backfill(backfill, user=person_of(request), **form.changes())
-            messages.success(request, f"{backfill.name} updated.")
+            if changes := form.changes():
+                change_backfill(backfill, user=person_of(request), **changes)
+            messages.success(request, f"{backfill.name} {'updated' if changes else 'unchanged'}.")
             return redirect("backfills:backfill", pk)
         except InvalidRequest as refusal:
             form.refuse(refusal)

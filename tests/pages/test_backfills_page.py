@@ -19,7 +19,7 @@ from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
-from backfills_app.services import pause_backfill, resume_backfill
+from backfills_app.services import change_backfill, pause_backfill, resume_backfill
 from backfills_app.views.timeline import COLUMNS, timeline_of
 from partitions_app.templatetags.slicewise_pages import rounded_duration
 from slicewise import PartitionByInterval
@@ -419,6 +419,27 @@ def test_it_is_changed_while_it_runs(browser: Client, january: Backfill) -> None
     january = Backfill.objects.select_related("group").get(pk=january.pk)
     assert (january.max_active_runs, january.order, january.description) == (7, "newest", "faster")
     assert (january.group.max_active_runs, january.group.priority) == (7, -2)
+
+
+def test_a_change_leaves_fields_as_others_have_changed_these_since_the_form_was_shown(
+    browser: Client, january: Backfill, vera: User
+) -> None:
+    address = f"/backfills/{january.pk}/change/"
+    shown = browser.get(address)
+    hidden = re.findall(
+        r'<input type="hidden" name="(initial-[^"]*)"(?: value="([^"]*)")?', shown.content.decode()
+    )
+    form = {field.html_name: field.value() for field in shown.context["form"]} | dict(hidden)
+    change_backfill(january, priority=7, max_active_runs=9, description="late", user=vera)
+    refused = browser.post(address, form | {"priority": "many"})
+    assert 'name="initial-priority" value="0"' in refused.content.decode()
+    browser.post(address, form | {"order": "newest", "max_active_runs": "5"})
+    january = Backfill.objects.select_related("group").get(pk=january.pk)
+    assert (january.order, january.max_active_runs) == ("newest", 5)
+    assert (january.group.priority, january.description) == (7, "late")
+    answer = browser.post(address, form, follow=True)
+    assert f"{january.name} unchanged." in answer.content.decode()
+    assert AuditEntry.objects.filter(action="change").count() == 2
 
 
 @pytest.mark.parametrize(
