@@ -349,6 +349,22 @@ def test_a_single_run_is_retried_and_the_backfill_goes_with_it(desk: Desk, alice
     assert desk.backfill.group.runs.count() == 6
 
 
+def test_single_runs_retried_after_a_retry_that_failed_let_the_backfill_succeed(
+    desk: Desk, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.end_all("2013-01-03")
+    with monkeypatch.context() as patched:
+        patched.setattr(carrying, "retry_pending", Mock(side_effect=ValueError("no plug-in")))
+        retry_failed(desk.backfill, user=alice)
+    assert state_of(desk.backfill) == "failed"
+    assert desk.backfill.error == "It could not be retried: ValueError: no plug-in"
+    retry_run(desk.backfill.group.runs.get(state=RunState.FAILED), user=alice)
+    assert state_of(desk.backfill) == "running"
+    assert desk.backfill.error == ""
+    desk.end_all()
+    assert state_of(desk.backfill) == "succeeded"
+
+
 def test_a_retry_of_runs_is_in_the_audit_trail_of_the_backfill(desk: Desk, alice: User) -> None:
     desk.end_all("2013-01-03", "2013-01-04")
     failed = desk.backfill.group.runs.filter(state=RunState.FAILED).order_by("id")

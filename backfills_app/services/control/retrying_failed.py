@@ -267,6 +267,9 @@ def follow_retried(run_ids: Sequence[int], user: User) -> None:
     for asset_row_id, change in sorted(changes.items()):
         shift_counts(asset_row_id, change)
     backfill_ids = {backfill_id for _, backfill_id, *_ in reopened_rows}
+    # An earlier retry of the backfill may have failed; a backfill with an error has failed.
+    retryable = Backfill.objects.filter(error__startswith=COULD_NOT_BE_RETRIED)
+    retryable.filter(pk__in=backfill_ids).update(error="")
     reopen(backfill_ids)
     for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
         own_rows = [row for row in reopened_rows if row[1] == backfill.pk]
