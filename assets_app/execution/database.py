@@ -90,6 +90,12 @@ def limit_lock_waits(longest: str) -> None:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [longest])
 
 
+def lift_limit_of_lock_waits() -> None:
+    """Let later statements of the present transaction wait for a row as long as usual."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+
+
 def release_connection() -> None:
     """Release this thread's connection, which is checked before its next use.
 

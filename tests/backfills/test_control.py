@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts_app.models import AuditEntry, Grant, User
@@ -719,6 +719,19 @@ def test_a_request_that_waits_for_another_request_sees_the_change(desk: Desk, al
     thread.join()
     desk.backfill.refresh_from_db()
     assert desk.backfill.group.priority == 0
+
+
+def test_statements_after_a_request_within_a_transaction_wait_without_its_limit(
+    desk: Desk, alice: User
+) -> None:
+    """Under an idempotency key, an action on several backfills is one transaction."""
+    desk.run_some(1)
+    with transaction.atomic():
+        in_bulk("pause", [desk.backfill.pk], user=alice)
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            assert cursor.fetchone()[0] == "0"
+    assert not desk.backfill.pending.exists()
 
 
 def test_no_partition_stays_claimed_by_a_run_that_is_gone(desk: Desk, alice: User) -> None:

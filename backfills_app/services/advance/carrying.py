@@ -5,11 +5,15 @@ within the request itself if few partitions are concerned and no other transacti
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, Sum
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution.database import is_passing, limit_lock_waits
+from assets_app.execution.database import (
+    is_passing,
+    lift_limit_of_lock_waits,
+    limit_lock_waits,
+)
 from assets_app.execution.queue.control import cancel_some_runs_of
 from assets_app.models import TERMINAL_STATES, Run
 from backfills_app.models import (
@@ -88,13 +92,17 @@ def _run_step(backfill_id: int, step: Callable[[Backfill], bool], longest_wait: 
     """Run one step in a transaction that holds the backfill's lock; return whether more is left to
     do.
     """
+    is_within_another = connection.in_atomic_block
     with transaction.atomic():
         if longest_wait is not None:
             limit_lock_waits(longest_wait)
-        if not try_lock(backfill_id):
-            return False
-        is_more_left = step(Backfill.objects.select_related("group").get(pk=backfill_id))
-        derive_states([backfill_id])
+        is_more_left = False
+        if try_lock(backfill_id):
+            is_more_left = step(Backfill.objects.select_related("group").get(pk=backfill_id))
+            derive_states([backfill_id])
+        if longest_wait is not None and is_within_another:
+            # A request with an idempotency key is one transaction. Its other actions may wait.
+            lift_limit_of_lock_waits()
         return is_more_left
 
 
