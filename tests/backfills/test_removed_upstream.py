@@ -6,6 +6,7 @@ definitions in force.
 
 from datetime import date
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -17,8 +18,11 @@ from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset, AssetPartition, FrozenUpstream, Gateway, Run
 from backfills_app.models import Backfill
 from backfills_app.services import clone_backfill, retry_failed
+from backfills_app.services.advance import admission
 from backfills_app.services.advance.expansion import expand
+from backfills_app.services.partitions.decisions import BatchDecision, decide
 from backfills_app.services.partitions.skipped_partitions import skips_of
+from backfills_app.services.partitions.stored import StoredScope
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from tests.backfills.driven_backfills import (
     ask,
@@ -242,6 +246,27 @@ def test_of_a_set_found_at_run_time_the_keys_are_needed_that_there_are(
     drive(worker, failing=lacking_input)
     assert outcomes(backfill, "shops") == {"succeeded": 1, "no_such_partition": 1}
     assert outcomes(backfill, "prices") == {"succeeded": 14}
+
+
+def test_a_key_removed_between_decision_and_claim_gets_no_run(
+    alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asset("receipts", DAILY)
+    find_keys(AT_RUNTIME, "mitte", "wedding")
+    following("shops", AT_RUNTIME, of={"receipts": None})
+    backfill = ask(alice, "receipts", selection=DAYS, downstream="all")
+
+    def decide_and_remove(backfill: Backfill, scope: StoredScope, *arguments: Any) -> BatchDecision:
+        decision = decide(backfill, scope, *arguments)
+        if scope.asset.name == "shops":
+            RuntimePartition.objects.filter(key="wedding").update(removed_at=timezone.now())
+            PartitionDefinition.of(AT_RUNTIME.to_json()).revise()
+        return decision
+
+    monkeypatch.setattr(admission, "decide", decide_and_remove)
+    drive(worker, failing=lacking_input)
+    assert outcomes(backfill, "shops") == {"succeeded": 1, "no_such_partition": 1}
+    assert state_of(backfill) == "partially_failed"
 
 
 def test_a_backfill_that_has_no_frozen_definitions_goes_by_its_own(

@@ -18,10 +18,13 @@ from assets_app.execution.attempt.leases import end_lease, renew_all
 from assets_app.execution.queue import control, transitions
 from assets_app.execution.queue.control import cancel_group
 from assets_app.execution.queue.dispatch import dispatch
+from assets_app.execution.request import patience
 from assets_app.execution.request.forgetting import lock_partitions
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import rerun, retry_run
+from assets_app.execution.request.runtime_partitions import remove_partitions
 from assets_app.models import (
+    Asset,
     AssetPartition,
     FailureKind,
     FreshnessWatch,
@@ -31,11 +34,12 @@ from assets_app.models import (
     RunGroup,
     RunState,
 )
-from slicewise_server.web.request_errors import ConflictingRequest
+from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 from tests.attempts import begun
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, person
 from tests.partition_records import made
+from tests.runtime_keys import CUSTOMERS, find_keys, known
 from tests.threads import elsewhere, locked_partitions, wait_for_end_or_lock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -218,3 +222,54 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
     assert states == {ending.row.token: "running", other_attempt.row.token: "running"}
     renewed = Lease.objects.filter(until__gt=timezone.now() + timedelta(seconds=5))
     assert [lease.attempt_id for lease in renewed] == [other_attempt.row.pk]
+
+
+@pytest.mark.parametrize("is_run_first", [True, False])
+def test_a_key_is_not_removed_while_another_request_claims_the_key(
+    monkeypatch: pytest.MonkeyPatch, *, is_run_first: bool
+) -> None:
+    monkeypatch.setattr(patience, "_LONGEST_WAIT", "60s")
+    alice = person("alice", is_superuser=True)
+    find_keys(CUSTOMERS, "acme", "bolt")
+    models = asset("models", CUSTOMERS)
+    refusals: list[str] = []
+
+    def run() -> None:
+        of = Asset.objects.get(pk=models.pk)
+        materialize(MaterializeRequest(asset=of, selection="acme;bolt"), user=alice)
+
+    def remove() -> None:
+        remove_partitions(Asset.objects.get(pk=models.pk), ["acme"], user=alice)
+
+    def ask(request: Callable[[], None]) -> None:
+        try:
+            request()
+        except InvalidRequest as refusal:
+            refusals.append(str(refusal))
+
+    first, second = (run, remove) if is_run_first else (remove, run)
+    with transaction.atomic():
+        first()
+        thread = elsewhere(lambda: ask(second))
+        wait_for_end_or_lock(thread)
+    thread.join()
+    (refusal,) = refusals
+    if is_run_first:
+        assert "is materializing models acme: wait" in refusal
+        assert known(models) == ["acme", "bolt"]
+    else:
+        assert refusal == "models has no partition acme any more."
+        assert known(models) == ["bolt"]
+        assert not Run.objects.exists()
+
+
+def test_no_removed_key_is_run_again() -> None:
+    alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
+    find_keys(CUSTOMERS, "acme", "bolt")
+    models = asset("models", CUSTOMERS)
+    attempt = begun(models, alice, gateway, "acme;bolt", strategy="range")
+    ending.fail(attempt.row, Failure(error="no"))
+    remove_partitions(models, ["acme"], user=alice)
+    with pytest.raises(InvalidRequest, match="models has no partition acme any more"):
+        rerun(attempt.run, user=alice)
+    assert Run.objects.count() == 1

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from django.db import connection
 
 from accounts_app.models import User
 from assets_app.execution.queue.outlets import outlet_ids
+from assets_app.execution.queue.runtime_keys import key_set_of, locked_keys
 from assets_app.execution.queue.waiting import (
     EarlierPartition,
     awaited_by_run,
@@ -180,8 +181,10 @@ def claim_all(
     A new run is queued, or waiting where a partition before its own is missing. Partitions that
     another run holds are left out, and the rows stay locked until the transaction ends. A planned
     run without any partition left is not created. Assets that are materialized together are claimed
-    together: a partition that is held for one outlet is left out for all outlets.
+    together: a partition that is held for one outlet is left out for all outlets. A partition whose
+    key was removed is neither claimed nor held.
     """
+    planned = _without_removed(planned)
     if not planned:
         return [], []
     run_ids = reserve_ids(Run, len(planned))
@@ -217,6 +220,26 @@ def claim_all(
     _release_claims(partial_claims)
     _insert_runs(by_run, claimed_partitions, _awaited_partitions(by_run, claimed_partitions))
     return claimed_partitions, held_partitions
+
+
+def _without_removed(planned: Sequence[PlannedRun]) -> Sequence[PlannedRun]:
+    """Return the planned runs without keys that were removed from a set found at run time; lock the
+    other keys of such sets.
+    """
+    keys_by_set: dict[int, set[str]] = {}
+    for run in planned:
+        if (key_set := key_set_of(run.terms.target)) is not None:
+            keys_by_set.setdefault(key_set, set()).update(row.key for row in run.rows)
+    if not keys_by_set:
+        return planned
+    present_keys = locked_keys(keys_by_set)
+    runs: list[PlannedRun] = []
+    for run in planned:
+        key_set = key_set_of(run.terms.target)
+        rows = [row for row in run.rows if key_set is None or row.key in present_keys[key_set]]
+        if rows:
+            runs.append(replace(run, rows=rows))
+    return runs
 
 
 def _awaited_partitions(

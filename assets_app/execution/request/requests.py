@@ -11,7 +11,7 @@ from django.conf import settings
 import slicewise
 from accounts_app import audit, policy
 from accounts_app.models import User
-from assets_app.execution.queue.claims import RunSpec, claim
+from assets_app.execution.queue.claims import ClaimedPartition, RunSpec, claim
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.execution.queue.waiting import missing_before, waits_for_past
 from assets_app.execution.request.param_types import with_declared_types
@@ -21,6 +21,7 @@ from assets_app.queries.clock import database_now
 from assets_app.queries.lookups import not_partitioned_sentence
 from partitions_app.rules import has_time
 from slicewise.partitions import PartitionRow, partition_rows
+from slicewise.texts import listed
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
             requested_by=user,
         )
         claimed, held_rows = claim(run_terms, list(batches(rows, strategy)))
+        refuse_removed(asset, rows, claimed, held_rows, field="selection")
         if not claimed:
             raise ConflictingRequest({"selection": in_flight_sentence(asset, held_rows)})
         group.in_flight = [row.key for row in held_rows]
@@ -152,6 +154,22 @@ def refuse_unfinished(rows: Sequence[PartitionRow], *, now: datetime, field: str
         raise InvalidRequest(
             {field: f"{last.key} is not over yet: it ends at {last.end:%Y-%m-%d %H:%M} UTC."}
         )
+
+
+def refuse_removed(
+    asset: Asset,
+    rows: Sequence[PartitionRow],
+    claimed: Sequence[ClaimedPartition],
+    held_rows: Sequence[PartitionRow],
+    *,
+    field: str,
+) -> None:
+    """Raise InvalidRequest if a partition was neither claimed nor is held: its key was removed."""
+    present_keys = {row.key for row in (*held_rows, *(partition.row for partition in claimed))}
+    removed_keys = [row.key for row in rows if row.key not in present_keys]
+    if removed_keys:
+        names = listed(removed_keys, 3)
+        raise InvalidRequest({field: f"{asset.name} has no partition {names} any more."})
 
 
 def require_declared(asset: Asset) -> None:

@@ -24,7 +24,11 @@ from assets_app.execution.request.reclaiming import (
     rows_of,
     searches_among,
 )
-from assets_app.execution.request.requests import refuse_unknown_params, require_producer
+from assets_app.execution.request.requests import (
+    refuse_removed,
+    refuse_unknown_params,
+    require_producer,
+)
 from assets_app.models import (
     AwaitedPartition,
     GroupKind,
@@ -130,6 +134,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
             requested_by=user,
         )
         claimed, held_rows = claim(run_terms, [rows])
+        refuse_removed(run.asset, rows, claimed, held_rows, field="")
         if not claimed:
             raise ConflictingRequest({"": in_flight(run, [row.key for row in held_rows])})
         if held_rows:

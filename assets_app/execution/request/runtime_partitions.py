@@ -9,6 +9,7 @@ import slicewise
 from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.execution.attempt.outputs import refuse_another_of_its_text
+from assets_app.execution.request.patience import patient_transaction
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.clock import database_now
 from partitions_app.labels import label_of_key
@@ -50,7 +51,7 @@ def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[
     row, _ = _set_of(asset)
     _refuse_count(keys)
     requested_keys = sorted(set(keys))
-    with transaction.atomic():
+    with patient_transaction("keys"):
         set_keys = RuntimePartition.objects.select_for_update().filter(
             definition=row,
             key__in=[key for key in requested_keys if is_storable(key)],
