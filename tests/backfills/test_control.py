@@ -18,7 +18,14 @@ from assets_app.execution.queue import messages
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import retry_run, retry_runs
-from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
+from assets_app.models import (
+    AssetPartition,
+    Gateway,
+    Producer,
+    ProducerVersion,
+    Run,
+    RunState,
+)
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.queries.failures import failures_of
 from backfills_app.services import (
@@ -690,6 +697,34 @@ def test_a_clone_leaves_the_same_params_to_each_asset(alice: User) -> None:
     clone = clone_backfill(create_backfill(request, user=alice), {}, user=alice)
     assert dict(clone.assets.values_list("asset__name", "params")) == {
         "raw": {"threshold": 10, "year": 2014}, "delays": {"threshold": 5},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", [None, 2])
+def test_a_retry_with_the_newest_code_takes_its_strategy_unless_the_request_named_one(
+    alice: User, worker: Gateway, strategy: int | None
+) -> None:
+    raw = asset("raw", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw": None})
+    request = request_from_text(
+        "raw", "2013-01-01", "2013-01-04", downstream="all", strategy=strategy
+    )
+    backfill = create_backfill(request, user=alice)
+    run_all(worker, failing=("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04"))
+    newest = raw.producer and raw.producer.current_version
+    assert newest
+    newest.pk, newest.digest = None, "f" * 64
+    newest.definition["strategy"] = "range"
+    newest.save()
+    Producer.objects.filter(name="raw").update(current_version=newest)
+    retry_failed(Backfill.objects.get(pk=backfill.pk), code="newest", user=alice)
+    run_all(worker)
+    assert state_of(backfill) == "succeeded"
+    newest_runs = backfill.group.runs.filter(producer_version=newest)
+    clone = clone_backfill(backfill, {"existing": "all"}, user=alice)
+    assert set(newest_runs.values_list("partition_count", flat=True)) == {strategy or 4}
+    assert dict(clone.assets.values_list("asset__name", "strategy")) == {
+        "raw": strategy or "range", "delays": strategy or "partition",
     }  # fmt: skip
 
 

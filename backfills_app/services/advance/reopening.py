@@ -86,10 +86,14 @@ def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
 
 
 def renew_code(asset_rows: Sequence[BackfillAsset], order: str) -> None:
-    """Freeze the code in force now for these assets."""
+    """Freeze the code in force now for these assets, with its params and its strategy as far as the
+    request set no others.
+    """
     for asset_row in asset_rows:
         newest = newest_version(asset_row, order)
         if newest.pk != asset_row.producer_version_id:
             asset_row.params = checked_params(newest, requested_params(asset_row))
+            if asset_row.strategy == asset_row.producer_version.spec.strategy:
+                asset_row.strategy = newest.spec.strategy
             asset_row.producer_version = newest
-            asset_row.save(update_fields=["params", "producer_version"])
+            asset_row.save(update_fields=["params", "producer_version", "strategy"])
