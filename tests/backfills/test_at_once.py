@@ -1,15 +1,17 @@
 """Two backfills that want the same partitions at the same moment."""
 
+import re
 import threading
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.execution.queue.withdrawing import untried_runs_of, withdraw_runs
 from assets_app.models import AssetPartition, Run
-from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import pause_backfill
 from backfills_app.services.advance import admission
 from backfills_app.services.advance.admission import admit
@@ -50,6 +52,26 @@ def test_partitions_withdrawn_between_decision_and_record_are_not_skipped(
     assert len(decisions) == 2
     assert counts_of(backfill) == {"active": 2}
     assert set(Run.objects.values_list("group", flat=True)) == {backfill.group_id}
+
+
+def test_a_withdrawal_changes_counts_in_the_order_in_which_the_end_of_runs_does(
+    alice: User,
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    holder, backfill = written(alice), start(alice, end="2013-01-03")
+    expand(backfill.pk)
+    admit(holder.pk)
+    admit(backfill.pk)
+    assert counts_of(backfill) == {"active": 1, "skipped": 2}
+    with CaptureQueriesContext(connection) as statements:
+        pause_backfill(holder, user=alice)
+    assert (counts_of(holder), counts_of(backfill)) == ({"waiting": 2}, {"active": 1, "waiting": 2})
+    shifted = re.findall(
+        r'UPDATE "backfills_app_backfillasset" .* WHERE .*"id" = (\d+)',
+        "\n".join(statement["sql"] for statement in statements),
+    )
+    asset_rows = BackfillAsset.objects.order_by("pk").values_list("pk", flat=True)
+    assert shifted == [str(pk) for pk in asset_rows]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,7 +2,9 @@
 other runs may claim the partitions meanwhile.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
@@ -61,7 +63,7 @@ def withdraw_untried_runs(backfill: Backfill, most: int) -> bool:
     these partitions itself; the run stays for now where another transaction is changing that
     backfill or that run.
     """
-    _withdraw(backfill, untried_runs_of(backfill.group, most), set())
+    _withdraw(backfill, untried_runs_of(backfill.group, most))
     return has_untried_runs(backfill.group)
 
 
@@ -69,28 +71,45 @@ def withdraw_waiting_runs(backfill: Backfill) -> None:
     """Withdraw all runs that wait for an earlier partition: the earlier partition may be put back
     into the queue, and has to come first then.
     """
-    _withdraw(backfill, waiting_runs_of(backfill.group), set())
+    _withdraw(backfill, waiting_runs_of(backfill.group))
 
 
-def _withdraw(backfill: Backfill, run_ids: list[int], visited_ids: set[int]) -> None:
+@dataclass(slots=True)
+class _Withdrawal:
+    """A withdrawal of runs in one transaction: the backfills whose waiting runs are being withdrawn
+    already, the backfills that take partitions over, and the changes of counts by asset.
+    """
+
+    visited_ids: set[int] = field(default_factory=set)
+    continuing_ids: set[int] = field(default_factory=set)
+    changes: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def add_waiting(self, returned_rows: Iterable[tuple[int, int]], former_state: str) -> None:
+        """Count partitions, by asset, that wait again."""
+        for asset_row_id, number in returned_rows:
+            change = self.changes.setdefault(asset_row_id, Counter())
+            change["waiting"] += number
+            change[former_state] -= number
+
+
+def _withdraw(backfill: Backfill, run_ids: list[int]) -> None:
     """Withdraw runs of a backfill, and runs of other backfills that come after these runs. The
     states of the other backfills are derived last: a transaction keeps the rows of backfills locked
     until its end, and requests need these rows.
     """
-    continuing_ids: set[int] = set()
-    _withdraw_of(backfill, run_ids, visited_ids, continuing_ids)
-    if continuing_ids:
-        derive_states(continuing_ids)
+    withdrawal = _Withdrawal()
+    _withdraw_of(backfill, run_ids, withdrawal)
+    # In the order in which the end of runs of several backfills changes counts.
+    for asset_row_id, change in sorted(withdrawal.changes.items()):
+        shift_counts(asset_row_id, change)
+    if withdrawal.continuing_ids:
+        derive_states(withdrawal.continuing_ids)
         nudge_advance()
 
 
-def _withdraw_of(
-    backfill: Backfill, run_ids: list[int], visited_ids: set[int], continuing_ids: set[int]
-) -> None:
-    """Withdraw runs of one backfill; ``visited_ids`` are the backfills whose waiting runs are being
-    withdrawn already, ``continuing_ids`` collects the backfills that take partitions over.
-    """
-    visited_ids.add(backfill.pk)
+def _withdraw_of(backfill: Backfill, run_ids: list[int], withdrawal: _Withdrawal) -> None:
+    """Withdraw runs of one backfill, and add the effects to the withdrawal."""
+    withdrawal.visited_ids.add(backfill.pk)
     if not run_ids:
         return
     # The runs are locked by now: no backfill can leave more partitions to these runs.
@@ -105,12 +124,10 @@ def _withdraw_of(
     withdrawn_runs = [run for run in run_ids if run not in kept_runs]
     for other_id, runs in dependent_backfills:
         if taken_over_runs := sorted(set(runs) - kept_runs):
-            _take_over(other_id, taken_over_runs, visited_ids, continuing_ids)
+            _take_over(other_id, taken_over_runs, withdrawal)
     with connection.cursor() as cursor:
         cursor.execute(_RETURN_TO_WAITING, [withdrawn_runs])
-        returned_rows = cursor.fetchall()
-    for asset_row_id, number in returned_rows:
-        shift_counts(asset_row_id, {"active": -number, "waiting": number})
+        withdrawal.add_waiting(cursor.fetchall(), "active")
     EndedRun.objects.filter(run__in=withdrawn_runs).delete()
     withdraw_runs(withdrawn_runs)
 
@@ -124,23 +141,16 @@ def _runs_to_keep(run_ids: Collection[int], busy: set[int]) -> set[int]:
     return busy | {run for run in run_ids if last is not None and run < last}
 
 
-def _take_over(
-    backfill_id: int, run_ids: list[int], visited_ids: set[int], continuing_ids: set[int]
-) -> None:
+def _take_over(backfill_id: int, run_ids: list[int], withdrawal: _Withdrawal) -> None:
     """Let a backfill that goes on materialize itself the partitions that it had left to
     these runs.
     """
     ended_states = (*ENDED_STATES, BackfillState.CANCELING)
     rows = Backfill.objects.select_related("group").filter(pk=backfill_id)
     continuing_backfill = rows.exclude(state__in=ended_states).first()
-    if continuing_backfill is not None and backfill_id not in visited_ids:
+    if continuing_backfill is not None and backfill_id not in withdrawal.visited_ids:
         # Runs first, then the rows of the backfill: the end of a run locks rows in this order.
-        _withdraw_of(
-            continuing_backfill,
-            waiting_runs_of(continuing_backfill.group),
-            visited_ids,
-            continuing_ids,
-        )
+        _withdraw_of(continuing_backfill, waiting_runs_of(continuing_backfill.group), withdrawal)
     parameters: dict[str, Any] = {
         "goes_on": continuing_backfill is not None, "runs": run_ids, "backfill": backfill_id,
     }  # fmt: skip
@@ -148,6 +158,5 @@ def _take_over(
         cursor.execute(_TAKE_OVER, parameters)
         taken_rows = cursor.fetchall()
     if continuing_backfill:
-        for asset_row_id, number in taken_rows:
-            shift_counts(asset_row_id, {"skipped": -number, "waiting": number})
-        continuing_ids.add(backfill_id)
+        withdrawal.add_waiting(taken_rows, "skipped")
+        withdrawal.continuing_ids.add(backfill_id)
