@@ -15,6 +15,7 @@ from accounts_app.policy import Role
 from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.queue import messages
+from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.queue.dispatch import dispatch
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import retry_run, retry_runs
@@ -698,6 +699,38 @@ def test_a_clone_leaves_the_same_params_to_each_asset(alice: User) -> None:
     assert dict(clone.assets.values_list("asset__name", "params")) == {
         "raw": {"threshold": 10, "year": 2014}, "delays": {"threshold": 5},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("is_newest_first", [True, False])
+def test_of_two_retries_at_once_each_takes_its_partitions_with_its_code(
+    alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch, *, is_newest_first: bool
+) -> None:
+    raw, weather = asset("raw", DAILY_2013), asset("weather", DAILY_2013)
+    request = request_from_text(
+        assets=["raw", "weather"], start="2013-01-01", end="2013-01-01", existing="all"
+    )
+    backfill = create_backfill(request, user=alice)
+    advance()
+    cancel_run(Run.objects.get(asset=weather), user=alice)
+    run_all(worker, failing=("2013-01-01",))
+    assert state_of(backfill) == "failed"
+    for of in (raw, weather):
+        newest = of.producer and of.producer.current_version
+        assert newest
+        newest.pk, newest.digest = None, "f" * 64
+        newest.save()
+        Producer.objects.filter(pk=newest.producer_id).update(current_version=newest)
+    requests: list[dict[str, Any]] = [{"code": "newest"}, {"canceled": True}]
+    with monkeypatch.context() as patched:
+        patched.setattr(carrying, "MOST_AT_ONCE", -1)
+        for how in requests if is_newest_first else reversed(requests):
+            retry_failed(Backfill.objects.get(pk=backfill.pk), user=alice, **how)
+    assert backfill.pending.count() == 2
+    run_all(worker)
+    assert state_of(backfill) == "succeeded"
+    versions = backfill.assets.values_list("asset__name", "producer_version__digest")
+    frozen = dict(versions)
+    assert frozen["raw"] == "f" * 64 != frozen["weather"]
 
 
 @pytest.mark.parametrize("strategy", [None, 2])

@@ -39,13 +39,19 @@ def retry_pending(backfill: Backfill, requests: Sequence[PendingControl]) -> Non
     """Set partitions that were not materialized back to waiting, under the backfill's lock."""
     withdraw_waiting_runs(backfill)
     asset_rows = list(backfill.assets.select_related("asset", "producer_version").order_by("pk"))
-    waiting_counts = _wait_again(
-        asset_rows, is_canceled_too=any(row.is_canceled_too for row in requests)
-    )
-    if any(row.is_newest_code for row in requests):
-        renewed = [asset_row for asset_row in asset_rows if asset_row.pk in waiting_counts]
-        renew_code(renewed, backfill.order)
-        freeze_definitions_in_force(backfill.group, renewed)
+    # The requests with the newest code come first: these take the failed partitions, which another
+    # request would retry with the code of the backfill.
+    for is_newest_code in (True, False):
+        own_requests = [row for row in requests if row.is_newest_code == is_newest_code]
+        if not own_requests:
+            continue
+        waiting_counts = _wait_again(
+            asset_rows, is_canceled_too=any(row.is_canceled_too for row in own_requests)
+        )
+        if is_newest_code:
+            renewed = [asset_row for asset_row in asset_rows if asset_row.pk in waiting_counts]
+            renew_code(renewed, backfill.order)
+            freeze_definitions_in_force(backfill.group, renewed)
     recheck(backfill)
     PendingControl.objects.filter(pk__in=[row.pk for row in requests]).delete()
 
