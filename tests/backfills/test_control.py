@@ -282,6 +282,22 @@ def test_a_canceled_backfill_goes_on_where_it_was_stopped(desk: Desk) -> None:
     assert (state_of(desk.backfill), counts_of(desk.backfill)) == ("succeeded", {"succeeded": 6})
 
 
+def test_a_backfill_canceled_while_it_was_created_names_the_clone_as_the_way_to_the_rest(
+    desk: Desk,
+) -> None:
+    backfill = desk.backfill
+    cancel_backfill(backfill, user=desk.alice)
+    assert (state_of(backfill), counts_of(backfill)) == ("canceled", {})
+    with pytest.raises(ConflictingRequest, match="has no partitions to retry"):
+        retry_failed(backfill, canceled=True, user=desk.alice)
+    way = "For partitions that were not created before the cancellation, clone the backfill"
+    with pytest.raises(ConflictingRequest, match=way):
+        resume_backfill(backfill, user=desk.alice)
+    clone = clone_backfill(backfill, {}, user=desk.alice)
+    desk.end_all()
+    assert (state_of(clone), counts_of(clone)) == ("succeeded", {"succeeded": 6})
+
+
 def test_a_retry_of_what_failed_leaves_what_was_canceled(desk: Desk) -> None:
     first, second = desk.run_some()
     ending.fail(first.row, Failure(error="ValueError: no"))

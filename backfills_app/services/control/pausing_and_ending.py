@@ -81,7 +81,10 @@ def resume_backfill(backfill: Backfill, *, user: User) -> Backfill:
 def _why_not_resumed(backfill: Backfill) -> str:
     message = f"{backfill.name} is not paused: {state_sentence(backfill)}"
     if backfill.state == BackfillState.CANCELED:
-        return f"{message} To continue, retry the backfill with canceled partitions."
+        return (
+            f"{message} To continue, retry the backfill with canceled partitions. For partitions"
+            " that were not created before the cancellation, clone the backfill."
+        )
     return message
 
 
