@@ -269,6 +269,22 @@ def test_a_retry_with_newer_code_that_no_longer_writes_an_asset_of_the_run_is_re
     assert retry_run(whole, user=alice).state == RunState.QUEUED
 
 
+def test_a_rerun_with_its_code_writes_an_asset_that_other_code_writes_by_now(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    train, test = together("split", ["train", "test"], DAILY_2013)
+    run = failed(test, alice, gateway, "2013-01-01")
+    Asset.objects.filter(pk__in=[train.pk, test.pk]).update(producer=flights.producer)
+    newest = new_version(flights, outlets=[{"name": "raw_flights"}, {"name": "test"}])
+    again = rerun(run, user=alice).runs.get()
+    assert again.producer_version == run.producer_version
+    assert [row.partition.asset for row in again.partitions.all()] == [test]
+    cancel_run(again, user=alice)
+    again = rerun(run, code="newest", user=alice).runs.get()
+    assert again.producer_version == newest
+    assert {row.partition.asset for row in again.partitions.all()} == {flights, test}
+
+
 def test_runs_of_an_earlier_definition_are_neither_retried_nor_rerun(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:

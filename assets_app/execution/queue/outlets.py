@@ -1,19 +1,22 @@
 """The assets that one function materializes together (AIP-75, multi-assets)."""
 
+from django.db.models import Q
+
 from assets_app.models import Asset, ProducerVersion, Run
 
 
 def outlet_ids(version: ProducerVersion, asset: Asset) -> dict[str, int]:
     """Return the ids of all assets that a new run of this version materializes, by name, in order.
 
-    ``asset`` is among these. An asset that another function is declared to materialize by now is
-    left to that function: the asset is among the outlets of two versions while the file that the
+    ``asset`` is among these. Another asset that another function is declared to materialize by now
+    is left to that function: the asset is among the outlets of two versions while the file that the
     asset has left is broken. Takes one statement, and none for a single outlet.
     """
     names = list(version.outlets)
     if names == [asset.name]:
         return {asset.name: asset.pk}
-    own_assets = Asset.objects.filter(name__in=names, producer=version.producer_id)
+    is_own = Q(producer=version.producer_id) | Q(pk=asset.pk)
+    own_assets = Asset.objects.filter(is_own, name__in=names)
     ids = dict(own_assets.values_list("name", "pk"))
     return {name: ids[name] for name in names if name in ids}
 
