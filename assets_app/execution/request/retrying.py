@@ -171,9 +171,11 @@ def _refuse_too_many(run_ids: Collection[int]) -> None:
 
 
 def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
-    # Runs are locked before partitions: the order in which the end of a run locks rows.
-    locked = _with_code(Run.objects.filter(pk__in=run_ids)).select_for_update(of=("self",))
-    runs = {run.pk: run for run in locked.order_by("id")}
+    # Runs are locked before partitions: the order in which the end of a run locks rows. The code is
+    # read under the lock: another retry may have changed the version while the query waited.
+    locked = Run.objects.select_for_update().filter(pk__in=run_ids).order_by("id")
+    locked_ids = list(locked.values_list("pk", flat=True))
+    runs = {run.pk: run for run in _with_code(Run.objects.filter(pk__in=locked_ids).order_by("id"))}
     retried = Retried()
     retried.refused = {pk: f"There is no run {pk}." for pk in run_ids if pk not in runs}
     renewed: dict[int, tuple[ProducerVersion, Mapping[str, Any]]] = {}
