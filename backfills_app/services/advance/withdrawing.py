@@ -77,11 +77,12 @@ def withdraw_waiting_runs(backfill: Backfill) -> None:
 @dataclass(slots=True)
 class _Withdrawal:
     """A withdrawal of runs in one transaction: the backfills whose waiting runs are being withdrawn
-    already, the backfills that take partitions over, and the changes of counts by asset.
+    already, the backfills that take partitions over, the runs, and the changes of counts by asset.
     """
 
     visited_ids: set[int] = field(default_factory=set)
     continuing_ids: set[int] = field(default_factory=set)
+    run_ids: list[int] = field(default_factory=list)
     changes: dict[int, Counter[str]] = field(default_factory=dict)
 
     def add_waiting(self, returned_rows: Iterable[tuple[int, int]], former_state: str) -> None:
@@ -102,13 +103,14 @@ def _withdraw(backfill: Backfill, run_ids: list[int]) -> None:
     # In the order in which the end of runs of several backfills changes counts.
     for asset_row_id, change in sorted(withdrawal.changes.items()):
         shift_counts(asset_row_id, change)
+    withdraw_runs(withdrawal.run_ids)
     if withdrawal.continuing_ids:
         derive_states(withdrawal.continuing_ids)
         nudge_advance()
 
 
 def _withdraw_of(backfill: Backfill, run_ids: list[int], withdrawal: _Withdrawal) -> None:
-    """Withdraw runs of one backfill, and add the effects to the withdrawal."""
+    """Let the partitions of runs of one backfill wait again, and add the runs to the withdrawal."""
     withdrawal.visited_ids.add(backfill.pk)
     if not run_ids:
         return
@@ -129,7 +131,7 @@ def _withdraw_of(backfill: Backfill, run_ids: list[int], withdrawal: _Withdrawal
         cursor.execute(_RETURN_TO_WAITING, [withdrawn_runs])
         withdrawal.add_waiting(cursor.fetchall(), "active")
     EndedRun.objects.filter(run__in=withdrawn_runs).delete()
-    withdraw_runs(withdrawn_runs)
+    withdrawal.run_ids += withdrawn_runs
 
 
 def _runs_to_keep(run_ids: Collection[int], busy: set[int]) -> set[int]:
