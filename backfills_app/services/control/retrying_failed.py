@@ -267,9 +267,6 @@ def follow_retried(run_ids: Sequence[int], user: User) -> None:
     for asset_row_id, change in sorted(changes.items()):
         shift_counts(asset_row_id, change)
     backfill_ids = {backfill_id for _, backfill_id, *_ in reopened_rows}
-    # An earlier retry of the backfill may have failed; a backfill with an error has failed.
-    retryable = Backfill.objects.filter(error__startswith=COULD_NOT_BE_RETRIED)
-    retryable.filter(pk__in=backfill_ids).update(error="")
     reopen(backfill_ids)
     for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
         own_rows = [row for row in reopened_rows if row[1] == backfill.pk]
@@ -278,6 +275,9 @@ def follow_retried(run_ids: Sequence[int], user: User) -> None:
             "partitions": sum(number for *_, number, _ in own_rows),
         }
         audit.record(user, "retry runs", "backfill", backfill.name, detail)
+        # An earlier retry of the backfill has failed; a backfill with an error ends as failed.
+        if backfill.error.startswith(COULD_NOT_BE_RETRIED):
+            Backfill.objects.filter(pk=backfill.pk).update(error="")
         # Downstream partitions wait again, and are marked so before any further admission. The lock
         # of the backfill is not requested here: the holder of the lock may wait for the runs that
         # this transaction has locked.
