@@ -77,6 +77,27 @@ def default_account(env: Mapping[str, str], data: Path) -> CodeAccount:
     return CodeAccount(account=account)
 
 
+def obstacle_of_named(env: Mapping[str, str], account: Account | None) -> str:
+    """Return why the user that SLICEWISE_RUNNER_USER names cannot run code, as a sentence with the
+    remedy; empty without an obstacle, and where a trial fails for a reason that may pass.
+
+    Workers refuse such a user too, when they start: the sentence comes before.
+    """
+    if account is None or not env.get("SLICEWISE_RUNNER_USER"):
+        return ""
+    try:
+        closed_path = _first_closed_path(account, ())
+    except UntriedAccountError:
+        return ""
+    if not closed_path:
+        return ""
+    return (
+        f"SLICEWISE_RUNNER_USER is {account.name}, who cannot use {closed_path}: open the folders"
+        " above to all users by `chmod a+x`, install Python and Slicewise elsewhere, or name"
+        " another user."
+    )
+
+
 def is_database_account(env: Mapping[str, str], account: Account) -> bool:
     """Return whether the stack's own PostgreSQL runs as the user."""
     server = None if env.get("DATABASE_URL") else server_account()

@@ -14,6 +14,7 @@ from slicewise_server.stack.code_account import (
     default_account,
     is_database_account,
     lake_obstacle,
+    obstacle_of_named,
 )
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
@@ -51,6 +52,8 @@ def code_environment(env: Mapping[str, str], data: Path) -> CodeEnvironment:
     code = default_account(env, data)
     if code.account is not None:
         _refuse_database_account(env, code.account)
+        if obstacle := obstacle_of_named(env, code.account):
+            raise StackError(obstacle)
         completed["SLICEWISE_RUNNER_USER"] = code.account.name
         _prepare_lake(env, data, code.account)
         _refuse_closed_folder(data, code.account)

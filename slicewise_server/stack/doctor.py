@@ -18,7 +18,11 @@ from urllib.parse import urlsplit
 
 from slicewise_server.lineage.transport_settings import transport_problem
 from slicewise_server.stack import machine, redis_cache, redis_release
-from slicewise_server.stack.code_account import UntriedAccountError, default_account
+from slicewise_server.stack.code_account import (
+    UntriedAccountError,
+    default_account,
+    obstacle_of_named,
+)
 from slicewise_server.stack.folder import default_folder
 from slicewise_server.stack.protection import unprotected, user_of_code
 from slicewise_server.stack.run_limits import way_of_limits
@@ -187,10 +191,12 @@ def _user_code(env: Mapping[str, str]) -> Finding:
         code = default_account(env, default_folder(env))
     except UntriedAccountError as error:
         return Finding(name="User code", good=False, found="not known", advice=str(error))
+    obstacle = obstacle_of_named(env, code.account)
     return Finding(
         name="User code",
-        good=True,
+        good=not obstacle,
         found=user_of_code(env, code),
+        advice=obstacle,
         warning=unprotected(env, code),
     )
 

@@ -65,6 +65,7 @@ def folder() -> Iterator[Path]:
 def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `nobody` reach everything that code needs, also where Python is root's alone."""
     monkeypatch.setattr(code_account, "_closed_path", lambda *_: "")
+    monkeypatch.setattr(code_account, "_first_closed_path", lambda *_: "")
 
 
 @pytest.mark.slow
@@ -147,6 +148,20 @@ def test_a_path_that_nobody_cannot_use_is_named(folder: Path, tmp_path: Path) ->
     closed.mkdir(mode=0o700)
     env = {"LAKE": str(closed)}
     assert obstacle_of(env, folder / "data", tmp_path) == f"nobody cannot use {closed}\n"
+
+
+@root_only
+def test_a_named_user_who_cannot_use_python_is_refused_before_anything_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reachability, "first_closed_path", lambda *_: "/root/.venv/bin/python")
+    env = {"SLICEWISE_RUNNER_USER": "games"}
+    with pytest.raises(StackError, match=r"is games, who cannot use /root/.venv/bin/python: "):
+        with_code_account(env, folder)
+    assert not list(folder.iterdir())
+    (finding,) = (finding for finding in doctor.examine(env) if finding.name == "User code")
+    assert not finding.good
+    assert "cannot use /root/.venv/bin/python" in finding.advice
 
 
 @root_only
@@ -246,6 +261,7 @@ def test_a_stack_tries_the_user_of_code_once(
 
 
 @root_only
+@pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize("end", ["exec /no/such/program", "kill -9 $$"])
 def test_a_trial_of_the_data_folder_that_is_cut_short_names_no_folder(
     end: str, folder: Path, monkeypatch: pytest.MonkeyPatch
