@@ -135,7 +135,13 @@ class PartitionsView(ApiView):
                 " `partitions/orphans/`.",
                 examples=[OpenApiExample("A month of days", "2013-01")],
             ),
-            OpenApiParameter("state", str, enum=STATES),
+            OpenApiParameter(
+                "state",
+                str,
+                enum=STATES,
+                description="`overdue`: not materialized in time, whatever the last run did;"
+                " `stale`: materialized, with a newer input.",
+            ),
             *(
                 OpenApiParameter(field["name"], field["schema"], description=field["description"])
                 for field in PARAMETERS

@@ -4,7 +4,7 @@ Each page reads a bounded number of keys. So a page may hold fewer results than 
 none, while more pages follow.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, islice
@@ -12,49 +12,31 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from assets_app.api.partition_lines import PartitionLine, line_of_row, lines_of, rows_of
 from assets_app.models import Asset, AssetPartition, PartitionState
+from assets_app.queries.grid_selection import stale_texts
 from assets_app.queries.keys import still_known
-from assets_app.queries.late_inputs import LateInputFact, late_inputs_of
+from assets_app.queries.late_inputs import late_inputs_of
 from assets_app.queries.lookups import not_partitioned_sentence
 from assets_app.queries.overdue import late_marks, overdue_partitions
 from assets_app.queries.reasons import reasons_of
 from assets_app.queries.staleness import stale_among
-from partitions_app.labels import label_of
-from partitions_app.state_badges import NOT_BEGUN_STATES, waits_for_slot
+from partitions_app.state_badges import NOT_BEGUN_STATES
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
-from slicewise.partitions import PartitionRow, partition_rows
 from slicewise_server.web.request_errors import InvalidRequest
 
 CHUNK = 1000
 # Partitions that are not there in time, whatever the last run did.
 OVERDUE = "overdue"
+# Materialized partitions with a newer input.
+STALE = "stale"
 CHUNKS_PER_PAGE = 20
-STATES = ("missing", "queued", "running", "materialized", "failed", "canceled", "skipped", OVERDUE)
+STATES = (
+    *("missing", "queued", "running", "materialized", "failed", "canceled", "skipped"),
+    *(OVERDUE, STALE),
+)
 Position = int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionLine:
-    """A partition as a line of a list."""
-
-    key: str
-    label: str
-    start: datetime | None
-    end: datetime | None
-    segment: str
-    state: str
-    version: int = 0
-    run: int | None = None
-    rows: int | None = None
-    bytes: int | None = None
-    materialized_at: datetime | None = None
-    stale: bool = False
-    reason: str = ""
-    # "late" or "overdue", and since or from when the partition is overdue.
-    lateness: str = ""
-    overdue_at: datetime | None = None
-    late_inputs: Sequence[LateInputFact] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +104,7 @@ def _keys_so_far(query: PartitionQuery) -> Sequence[Any]:
     except UnboundedPartitionsError:
         # Without a start the first partition is the first with a row.
         first = (
-            _rows(query.asset).filter(window_start__isnull=False).order_by("window_start").first()
+            rows_of(query.asset).filter(window_start__isnull=False).order_by("window_start").first()
         )
         if first is None:
             return []
@@ -135,7 +117,7 @@ def _by_key(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
     lines: list[PartitionLine] = []
     size = query.size if not query.state else CHUNK
     for _ in range(CHUNKS_PER_PAGE if query.state else 1):
-        for line in _lines(query.asset, _key_page(keys, index, size)):
+        for line in lines_of(query.asset, _key_page(keys, index, size)):
             index += 1
             if not query.state or line.state == query.state:
                 lines.append(line)
@@ -168,64 +150,15 @@ def _key_page(keys: Sequence[Any] | PartitionSet, start: int, size: int) -> Sequ
     return page_keys
 
 
-def _lines(asset: Asset, keys: Sequence[Any]) -> Iterator[PartitionLine]:
-    key_rows = list(partition_rows(asset.definition, PartitionSet.of(asset.definition, keys)))
-    rows_by_key = {
-        row.key: row for row in _rows(asset).filter(key__in=[row.key for row in key_rows])
-    }
-    for row in key_rows:
-        yield _line(asset, row, rows_by_key.get(row.key))
-
-
-def _line(asset: Asset, key: PartitionRow, row: AssetPartition | None) -> PartitionLine:
-    if row is None:
-        return PartitionLine(
-            key=key.key,
-            label=label_of(asset.definition, key.key),
-            start=key.start,
-            end=key.end,
-            segment=key.segment,
-            state="missing",
-        )
-    return _line_of_row(asset, row)
-
-
-def _line_of_row(asset: Asset, row: AssetPartition) -> PartitionLine:
-    return PartitionLine(
-        key=row.key,
-        label=label_of(asset.definition, row.key),
-        start=row.window_start,
-        end=row.window_end,
-        segment=row.segment,
-        state=_state(row),
-        version=row.version,
-        run=row.held_by_id or row.last_run_id,
-        rows=row.rows,
-        bytes=row.bytes,
-        materialized_at=row.materialized_at,
-    )
-
-
-def _state(row: AssetPartition) -> str:
-    if row.held_by is None:
-        return row.state
-    return "queued" if waits_for_slot(row.held_by.state) else "running"
-
-
-def _rows(asset: Asset) -> QuerySet[AssetPartition]:
-    rows = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
-    return rows.select_related("held_by")
-
-
 def _by_row(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
     chosen = chosen_keys(query) if query.selection.strip() else None
     lines: list[PartitionLine] = []
     last: AssetPartition | None = _row_at(query)
     for _ in range(CHUNKS_PER_PAGE):
-        rows = list(_after(last, _in_state(_rows(query.asset), query.state))[:CHUNK])
+        rows = list(_after(last, _in_state(rows_of(query.asset), query.state))[:CHUNK])
         for last in rows:
             if _is_chosen(query.asset, last, chosen):
-                lines.append(_line_of_row(query.asset, last))
+                lines.append(line_of_row(query.asset, last))
             if len(lines) == query.size:
                 return lines, last.pk
         if len(rows) < CHUNK:
@@ -282,19 +215,27 @@ def _bad_cursor() -> InvalidRequest:
 
 
 def _overdue(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
-    """Return a page of overdue partitions; the position is the number of partitions before."""
+    rows = overdue_partitions(query.asset, query.now)
+    return _by_texts(query, rows.values_list("key", flat=True))
+
+
+def _stale(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
+    return _by_texts(query, stale_texts(query.asset, None))
+
+
+def _by_texts(query: PartitionQuery, texts: Iterable[str]) -> tuple[list[PartitionLine], Position]:
+    """Return a page of the partitions of these texts; the position is the number of partitions
+    before.
+    """
     definition = query.asset.definition
     chosen = chosen_keys(query) if query.selection.strip() else None
-    rows = overdue_partitions(query.asset, query.now)
-    keys = []
-    for key in still_known(definition, rows.values_list("key", flat=True)) if definition else ():
-        if chosen is None or key in chosen:
-            keys.append(key)
+    known_keys = still_known(definition, texts) if definition else [WHOLE for _ in texts]
+    keys = [key for key in known_keys if chosen is None or key in chosen]
     first = query.position or 0
     page_keys = keys[first : first + query.size]
     following = first + len(page_keys)
-    lines = list(_lines(query.asset, page_keys))
+    lines = list(lines_of(query.asset, page_keys))
     return lines, following if following < len(keys) else None
 
 
-_READERS = {"": _by_key, PartitionState.MISSING: _by_key, OVERDUE: _overdue}
+_READERS = {"": _by_key, PartitionState.MISSING: _by_key, OVERDUE: _overdue, STALE: _stale}

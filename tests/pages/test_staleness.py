@@ -156,6 +156,8 @@ def test_an_unpartitioned_asset_is_stale_as_a_whole(
     write(two, "", gateway, alice)
     write(upstream, "", gateway, alice)
     assert stale(two, "") == {"": "one is newer"}
+    listed = browser.get("/api/v1/assets/two/partitions/?state=stale").json()["results"]
+    assert [(line["key"], line["stale"]) for line in listed] == [("", True)]
     assert "one</a> is newer" in browser.get("/assets/two/partitions/").content.decode()
 
 
@@ -286,3 +288,11 @@ def test_the_api_says_which_partitions_are_stale(alice: User, gateway: Gateway) 
     for query in ("", "&state=materialized"):
         lines = api.get(address + query).json()["results"]
         assert [line["key"] for line in lines if line["stale"]] == ["2024-07-02"]
+    write(hourly, "2024-07-01T03:00Z", gateway, alice)
+    address = "/api/v1/assets/daily/partitions/?state=stale"
+    first = api.get(f"{address}&page_size=1").json()
+    second = api.get(first["next"]).json()
+    keys = [line["key"] for page in (first, second) for line in page["results"]]
+    assert (keys, second["next"]) == (["2024-07-01", "2024-07-02"], None)
+    chosen = api.get(f"{address}&selection=2024-07-02..2024-07-03").json()["results"]
+    assert [line["key"] for line in chosen] == ["2024-07-02"]

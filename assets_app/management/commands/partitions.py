@@ -12,7 +12,8 @@ from accounts_app.management.command import (
     at_least_zero,
     partition_text,
 )
-from assets_app.api.partition_pages import STATES, PartitionLine, PartitionQuery, partition_page
+from assets_app.api.partition_lines import PartitionLine
+from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
 from assets_app.execution.request.forgetting import forget_partitions
 from assets_app.execution.request.orphans import Orphan, find_orphans, remove_orphans
 from assets_app.execution.request.verifying import verify_partitions
@@ -111,7 +112,7 @@ class Command(SlicewiseCommand):
                 (
                     (
                         partition_text(line.key),
-                        ", ".join(filter(None, (line.state, line.lateness))),
+                        ", ".join(filter(None, (line.state, line.lateness, "stale" * line.stale))),
                         line.version or None,
                         line.run,
                         line.rows,
