@@ -1,5 +1,6 @@
 """Backfills as JSON: their status, their partitions, and their outcome."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -159,6 +160,17 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
             "stalled_error", "try_again_at", "counts", "progress", "assets",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
+        extra_kwargs: Mapping[str, dict[str, str]] = {
+            "start_date": {"help_text": "Start of the first window."},
+            "end_date": {"help_text": "End of the last window, not included."},
+            "logical_dates": {"help_text": "The partitions of `asset`, as a selection."},
+            "relative_fileloc": {"help_text": "Path of the definition file within the bundle."},
+            "scheduled_date": {
+                "help_text": "Earliest start of a run, `start_at` of the request; null for at once."
+            },
+            "run_start_date": {"help_text": "Start of the first run."},
+            "run_end_date": {"help_text": "End of the backfill."},
+        }
 
     def get_paused_by(self, backfill: Backfill) -> str | None:
         pause = self._pause(backfill)

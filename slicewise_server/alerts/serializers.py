@@ -31,6 +31,11 @@ NAME_FORM = "A name holds neither / nor control characters."
 named = RegexValidator(NAME_PATTERN, NAME_FORM)
 named_variable = RegexValidator(VARIABLE_PATTERN, VARIABLE_FORM)
 
+NO_CHANNEL: dict[str, Any] = {"does_not_exist": "There is no channel {value!r}."}
+NO_KIND: dict[str, Any] = {
+    "invalid_choice": f"{{input!r}} is no kind; there are {', '.join(EventKind.values)}."
+}
+
 
 class ChannelSerializer(serializers.ModelSerializer[Channel]):
     """A channel, without its secrets."""
@@ -116,10 +121,10 @@ class AlertRuleChangeSerializer(StrictSerializer):
     """The fields of an alert rule that can change."""
 
     channel = serializers.SlugRelatedField(
-        slug_field="name", queryset=Channel.objects.all(), required=False
+        slug_field="name", queryset=Channel.objects.all(), error_messages=NO_CHANNEL, required=False
     )
     kinds = serializers.ListField(
-        child=serializers.ChoiceField(choices=EventKind.choices),
+        child=serializers.ChoiceField(choices=EventKind.choices, error_messages=NO_KIND),
         max_length=len(EventKind),
         required=False,
         help_text=f"{', '.join(EventKind.values)}. An empty list means all kinds.",
@@ -155,7 +160,9 @@ class AlertRuleFieldsSerializer(AlertRuleChangeSerializer):
     """The fields of a new alert rule."""
 
     name = TextField(max_length=100, validators=[named])
-    channel = serializers.SlugRelatedField(slug_field="name", queryset=Channel.objects.all())
+    channel = serializers.SlugRelatedField(
+        slug_field="name", queryset=Channel.objects.all(), error_messages=NO_CHANNEL
+    )
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):

@@ -93,6 +93,14 @@ def test_a_wrong_body_is_refused_with_its_field(
     assert Channel.objects.count() == 1
 
 
+def test_an_unknown_channel_and_an_unknown_kind_are_named(admin_api: APIClient) -> None:
+    admin_api.post("/api/v1/channels/", HOOK, format="json")
+    body = {"name": "y", "channel": "nowhere", "kinds": ["overdue"]}
+    errors = admin_api.post("/api/v1/alert-rules/", body, format="json").json()["errors"]
+    assert errors["channel"] == ["There is no channel 'nowhere'."]
+    assert errors["kinds.0"][0].startswith("'overdue' is no kind; there are run_failed, ")
+
+
 def test_viewers_and_operators_read_and_change_nothing(
     api: APIClient, viewer_api: APIClient, admin_api: APIClient
 ) -> None:
