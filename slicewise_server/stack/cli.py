@@ -123,6 +123,7 @@ def _definitions(rest: list[str]) -> int:
 
 def _manage(words: list[str]) -> int:
     """Run a Django command with the settings of the running stack."""
+    import django
     from django.core.management import ManagementUtility, get_commands
 
     from slicewise_server.stack.running import find_settings
@@ -134,6 +135,8 @@ def _manage(words: list[str]) -> int:
             raise
         return _refuse_unknown(words[0], get_commands())
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
+    # Before the settings are loaded, Django lists no command of an app, and keeps its first list.
+    django.setup()
     if words[0] not in get_commands():
         return _refuse_unknown(words[0], get_commands())
     ManagementUtility(["slicewise", *words]).execute()

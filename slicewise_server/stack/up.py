@@ -147,7 +147,10 @@ def _named_bundles(env: MutableMapping[str, str]) -> dict[str, Path]:
     named = env.get("SLICEWISE_BUNDLES", "")
     if not named:
         return {EXAMPLE.name: EXAMPLE}
-    return dict(_bundle(text) for text in named.split(","))
+    try:
+        return dict(_bundle(text) for text in named.split(","))
+    except argparse.ArgumentTypeError as error:
+        raise StackError(f"SLICEWISE_BUNDLES: {error}.") from None
 
 
 def _bundle(text: str) -> tuple[str, Path]:

@@ -186,6 +186,36 @@ def test_an_unknown_command_is_bad_usage_and_the_nearest_is_named(
     assert "Nothing is running on" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["changepassword", "createsuperuser"])
+def test_a_command_of_a_django_app_is_taken(command: str) -> None:
+    settings = {
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:9/nothing",
+        "REDIS_URL": "redis://127.0.0.1:9/0",
+        "SPARK_REMOTE": "sc://127.0.0.1:9",
+        "SECRET_KEY": "unused",
+        "SLICEWISE_DATA": "/nonexistent",
+    }
+    answer = subprocess.run(
+        [sys.executable, "-m", "slicewise_server.stack.cli", command, "--help"],
+        env={"PATH": os.environ["PATH"], **settings},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith(f"usage: slicewise {command}")
+
+
+def test_a_bundle_of_the_environment_without_a_folder_is_refused_with_its_setting(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLICEWISE_DATA", str(folder))
+    monkeypatch.setenv("SLICEWISE_BUNDLES", f"shop={folder / 'absent'}")
+    assert cli.main(["up"]) == 1
+    assert "SLICEWISE_BUNDLES: 'shop=" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["assets", "runs", "backfill", "partitions", "sync"])
 def test_a_command_imports_neither_pages_nor_workers(command: str) -> None:
     code = f"""
