@@ -26,6 +26,9 @@ from slicewise_server.stack.server_account import server_account
 
 SUPERUSER = "postgres"
 NAME = "slicewise"  # of the role and of the database
+# As in docker-compose.yml: room for the pools of all processes, and for backfills of millions.
+OPTIONS = {"max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "4GB"}
+STOP_SECONDS = 30
 LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
 
 
@@ -80,9 +83,7 @@ class PostgreSQL:
             "listen_addresses": ports.HOST,
             "port": str(self.port),
             "unix_socket_directories": "",
-            "max_connections": "200",
-            "shared_buffers": "256MB",
-            "max_wal_size": "4GB",
+            **OPTIONS,
             "timezone": "UTC",
             "log_timezone": "UTC",
             **self._options,
@@ -96,7 +97,7 @@ class PostgreSQL:
             account=self._account,
             death_signal=signal.SIGINT,  # "fast shutdown": connections are closed, data is kept
             stop_signal=signal.SIGINT,
-            stop_seconds=30,
+            stop_seconds=STOP_SECONDS,
         )
 
     def is_ready(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 import yaml
+from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -17,6 +18,7 @@ from slicewise.process.python_start import python_path
 from slicewise_server.name_value_pairs import pairs
 from slicewise_server.stack import machine, ports
 from slicewise_server.stack.commands import COMMANDS, PREPARE
+from slicewise_server.stack.postgresql import OPTIONS, STOP_SECONDS
 from slicewise_server.stack.redis_server import GUARDS
 from tests.waiting import wait_until
 
@@ -77,6 +79,32 @@ def test_python_workers_of_spark_hide_the_packages_of_the_server(
     folder = Path(python_path()).relative_to(PROJECT)
     for name in ("spark-worker", "spark-connect"):
         assert containers[name]["environment"]["PYTHONPATH"] == f"/app/{folder}"
+
+
+def test_postgresql_has_the_options_of_the_embedded_one(containers: dict[str, Any]) -> None:
+    server = containers["postgresql"]
+    _, _, command = server["command"][-1].rpartition("exec docker-entrypoint.sh ")
+    expected_options = [word for pair in OPTIONS.items() for word in ("-c", "=".join(pair))]
+    assert command.split() == ["postgres", *expected_options]
+    assert server["stop_grace_period"] == f"{STOP_SECONDS}s"
+
+
+def test_the_role_of_slicewise_is_no_superuser(containers: dict[str, Any]) -> None:
+    script = containers["postgresql"]["command"][-1]
+    (role,) = [line for line in script.splitlines() if "CREATE ROLE" in line]
+    assert role == "CREATE ROLE slicewise LOGIN CREATEDB PASSWORD :'password';"
+    assert "POSTGRES_USER" not in containers["postgresql"]["environment"]
+
+
+def test_servers_are_checked_before_the_database_is_prepared(containers: dict[str, Any]) -> None:
+    awaited = containers["prepare"]["depends_on"]
+    assert set(awaited) == {"postgresql", "redis"}
+    for name in awaited:
+        assert awaited[name]["condition"] == "service_healthy"
+        assert containers[name]["healthcheck"]["test"]
+    # The image initialises an empty volume with a server that answers on its socket alone.
+    assert "127.0.0.1" in containers["postgresql"]["healthcheck"]["test"]
+    assert settings.HEALTH_ADDRESS in containers["web"]["healthcheck"]["test"][-1]
 
 
 def test_redis_refuses_the_commands_that_the_embedded_one_refuses(
