@@ -36,12 +36,7 @@ def lacks_dimension_columns(
     _refuse_other_case(frame, names)
     missing = [name for name in names if name not in frame.columns]
     if missing and len(keys) > 1:
-        columns = " and ".join(repr(name) for name in missing)
-        raise RowsError(
-            f"the run covers {len(keys)} partitions, and the frame has no column {columns} that"
-            " names the partition of a row; slicewise.partition_column derives the column from a"
-            " timestamp"
-        )
+        raise RowsError(_missing_columns_sentence(definition, missing, len(keys)))
     return len(missing) == len(names)
 
 
@@ -118,6 +113,26 @@ def outside_sentence(
         f"{rows} {'row lies' if rows == 1 else 'rows lie'} outside the run's {shown_count}:"
         f" {'; '.join(list(reasons)[:_EXAMPLES])}. Filter the frame by"
         ' context["partition"].filter(frame), or declare outside="drop"'
+    )
+
+
+def _missing_columns_sentence(
+    definition: PartitionDefinition | None, missing: Sequence[str], count: int
+) -> str:
+    """Return the error sentence for a frame without the columns of some dimensions."""
+    dimensions = () if definition is None else definition.dimensions
+    has_missing_time = any(
+        dimension.name in missing and dimension.definition.time_dimension is not None
+        for dimension in dimensions
+    )
+    advice = (
+        "slicewise.partition_column derives the column from a timestamp"
+        if has_missing_time
+        else f"add the column, or rename a column that holds the keys of {missing[0]!r}"
+    )
+    return (
+        f"the run covers {count} partitions, and the frame has no column"
+        f" {' and '.join(map(repr, missing))} that names the partition of a row; {advice}"
     )
 
 

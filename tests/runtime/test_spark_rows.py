@@ -260,3 +260,26 @@ def test_a_frame_is_cut_to_the_partitions_of_the_run_where_it_is_asked_for(
     error = spark_runs.run("refused", keys).failure["error"]
     assert 'context["partition"].filter' in error
     assert 'outside="drop"' in error
+
+
+@pytest.mark.parametrize(
+    ("columns", "advice"),
+    [
+        ("'JFK' origin, '2013-01-01' day", "rename a column that holds the keys of 'airport'"),
+        ("'JFK' airport, 1 hour", "slicewise.partition_column derives the column"),
+    ],
+)
+def test_the_advice_for_a_missing_column_goes_by_the_kind_of_the_dimension(
+    spark_runs: Runs, columns: str, advice: str
+) -> None:
+    spark_runs.define(f"""
+    DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
+    AIRPORTS = PartitionBySequence(["JFK", "LGA"], name="airport")
+    BOTH = PartitionByProduct({{"day": DAYS, "airport": AIRPORTS}})
+    @asset(uri=f"{{LAKE}}/advised", partition=BOTH)
+    def advised(spark):
+        return spark.sql("select {columns}")
+    """)
+    outcome = spark_runs.run("advised", ["2013-01-01|JFK", "2013-01-01|LGA"])
+    assert advice in outcome.failure["error"]
+    assert ("timestamp" in outcome.failure["error"]) == ("hour" in columns)
