@@ -154,7 +154,17 @@ def _facts(event: Event) -> list[str]:
         lines = [f"  materializes {listed([*map(str, outlets)], _MOST_NAMES)}"]
     if names := detail.get("validations"):
         return [*lines, f"  {', '.join(map(str, names))}"]
+    if detail.get("failed_partitions"):
+        return [*lines, f"  {_partial_failure(detail)}"]
     return [*lines, f"  partitions {detail['selection']}"] if detail.get("selection") else lines
+
+
+def _partial_failure(detail: dict[str, Any]) -> str:
+    """Return the failed partitions of a run that published its other partitions."""
+    named, failed = [*map(str, detail["failed_partitions"])], int(detail["failed"])
+    unnamed = failed - len(named)
+    names = ", ".join(named) + (f" and {unnamed:,} more" if unnamed > 0 else "")
+    return f"{failed:,} of {detail['partitions']:,} partitions failed: {names}"
 
 
 def _backfill_facts(event: Event) -> list[str]:

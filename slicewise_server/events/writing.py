@@ -10,6 +10,7 @@ from assets_app.queries.prepared_statements import prepared_cursor
 from backfills_app.models import Backfill, BackfillState
 from slicewise_server.events.models import Event, EventKind
 from slicewise_server.events.outlets import JOIN_OUTLETS
+from slicewise_server.events.partial_failures import JOIN_PARTIAL_FAILURES
 from slicewise_server.events.reported_failures import open_failures, write_recoveries
 
 ERROR_LENGTH = 2_000
@@ -30,10 +31,12 @@ _ENDED_RUNS = f"""
 WITH ended AS MATERIALIZED (
     SELECT run.id, run.asset_id, run.state, run.trigger, run.error, run.error_kind, run.selection,
            run.partition_count, asset.name AS asset, backfill.id AS backfill_id,
-           coalesce(together.detail, '{{}}') AS outlets
+           coalesce(together.detail, '{{}}') AS outlets,
+           coalesce(partial.detail, '{{}}') AS partial_failure
     FROM assets_app_run AS run
     JOIN assets_app_asset AS asset ON asset.id = run.asset_id
     {JOIN_OUTLETS}
+    {JOIN_PARTIAL_FAILURES}
     LEFT JOIN backfills_app_backfill AS backfill ON backfill.group_id = run.group_id
     WHERE run.id = ANY(%(runs)s::bigint[]) AND run.state IN ('failed', 'succeeded')
 ), failed_validations AS (
@@ -53,7 +56,7 @@ SELECT 'run_failed', asset, id, backfill_id, CASE WHEN length(error) <= %(length
            ELSE coalesce(substring(left(error, %(length)s) FROM '^.*[[:space:]]'), '') || '…' END,
        jsonb_build_object('trigger', trigger, 'error_kind', error_kind,
                           'partitions', partition_count, 'selection', left(selection, 200))
-       || outlets
+       || partial_failure || outlets
 FROM ended WHERE state = 'failed'
 UNION ALL
 SELECT CASE severity WHEN 'error' THEN 'validation_failed' ELSE 'validation_warned' END,
@@ -61,7 +64,7 @@ SELECT CASE severity WHEN 'error' THEN 'validation_failed' ELSE 'validation_warn
            ELSE coalesce(substring(left(message, %(length)s) FROM '^.*[[:space:]]'), '') || '…' END,
        jsonb_build_object('validations', names) || outlets
 FROM failed_validations JOIN ended ON ended.id = failed_validations.run_id
-"""  # noqa: S608  (a part of the statement that has one home)
+"""  # noqa: S608  (parts of the statement that have one home)
 
 
 # The times in the form of the API, to the second.

@@ -148,6 +148,14 @@ def test_a_backfill_without_a_page_is_told_of(settings: Any) -> None:
     assert message([lost])["text"] == "sales: 1 backfill failed in part or whole: ValueError: x"
 
 
+def test_a_run_that_failed_in_part_names_its_first_failed_partitions() -> None:
+    days = [f"2013-01-{day:02}" for day in range(1, 11)]
+    detail = {"partitions": 1_500, "failed": 1_200, "failed_partitions": days, "selection": "2013"}
+    failed = Event(kind="run_failed", asset="sales", detail=detail)
+    last_line = message([failed])["text"].splitlines()[-1]
+    assert last_line == f"  1,200 of 1,500 partitions failed: {', '.join(days)} and 1,190 more"
+
+
 def test_an_error_of_one_rule_keeps_no_other_waiting(
     channel: Channel, admin: User, caplog: pytest.LogCaptureFixture
 ) -> None:

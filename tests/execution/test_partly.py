@@ -21,6 +21,8 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
+from slicewise_server.alerts.messages import message
+from slicewise_server.events.models import Event, EventKind
 from tests.attempts import begun
 from tests.execution.staged_attempts import Ready
 from tests.factories import DAILY_2013, asset
@@ -110,6 +112,35 @@ def test_complete_partitions_of_a_failed_run_are_published_and_recorded(
     assert three.group is not None
     progress = request_progress(three.group)
     assert (progress.done, progress.failed, progress.total) == (3, 1, 3)
+
+
+def test_the_event_and_its_alert_name_the_partitions_that_failed(
+    three: Run, worker: Worker, root: Path, alice: User
+) -> None:
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    execute(three)
+    event = Event.objects.get()
+    assert event.detail["partitions"] == 3
+    assert event.detail["failed"] == 1
+    assert event.detail["failed_partitions"] == ["2013-01-02"]
+    assert "  1 of 3 partitions failed: 2013-01-02" in message([event])["text"].splitlines()
+    retry_run(three, user=alice)
+    says(worker, root, ["2013-01-02"], [], [{"type": "finished"}, ENDED])
+    execute(three)
+    recovered = Event.objects.latest("id")
+    assert recovered.kind == EventKind.RUN_RECOVERED
+    assert "failed" not in recovered.detail
+
+
+def test_the_event_of_a_run_that_published_nothing_names_its_selection(
+    three: Run, worker: Worker, root: Path
+) -> None:
+    change_options(on_partial="discard")
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    execute(three)
+    event = Event.objects.get()
+    assert "failed_partitions" not in event.detail
+    assert "  partitions 2013-01-01..2013-01-03" in message([event])["text"].splitlines()
 
 
 def test_a_command_that_waits_counts_a_partition_of_several_assets_once(
