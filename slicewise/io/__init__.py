@@ -14,7 +14,7 @@ from slicewise.io.base import (
     find_storage,
     storage_at,
 )
-from slicewise.io.recorded import Difference, PartitionRecord, find_differences
+from slicewise.io.recorded import Difference, PartitionRecord, find_differences, repair_advice
 
 __all__ = [
     "Difference",
@@ -28,5 +28,6 @@ __all__ = [
     "Writer",
     "find_differences",
     "find_storage",
+    "repair_advice",
     "storage_at",
 ]

@@ -133,12 +133,19 @@ def lost_data_sentence(asset: str, differing: Sequence[Difference]) -> str:
     verb = "are" if count > 1 else "is"
     return (
         f"{subject} that this run reads {verb} not as recorded when published: {named}."
-        f" {_repair(differing)}; `slicewise partitions verify {asset}` lists all differences"
+        f" {repair_advice(differing)}; `slicewise partitions verify {asset}` lists all differences"
     )
 
 
-def _repair(differing: Sequence[Difference]) -> str:
-    """Say how to repair the partitions: a run that appends would add its rows once more."""
-    if any(difference.recorded.files is not None for difference in differing):
-        return "Restore the files, or report a materialization if the data is right as it is"
-    return "Materialize this data again"
+def repair_advice(differing: Sequence[Difference]) -> str:
+    """Say how to repair the partitions, without a full stop at the end.
+
+    A new run that appends adds its rows to the data that is left.
+    """
+    records = [difference.recorded for difference in differing]
+    if any(record.files is not None or record.is_least for record in records):
+        return (
+            "Restore the lost data, or remove the rest of the data and materialize the data again:"
+            " a run that appends adds its rows to the data that is left"
+        )
+    return "Materialize the data again"

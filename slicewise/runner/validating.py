@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from slicewise.declaring.decorator import Asset, MultiAsset
+from slicewise.io.recorded import LostDataError
 from slicewise.runner.channel import Channel
 from slicewise.runner.function_arguments import FunctionArguments
 from slicewise.runner.wire import Message
@@ -65,7 +66,9 @@ class RunValidations:
         self._clock = clock
 
     def inlets(self, arguments: FunctionArguments, request: Message) -> None:
-        """Raise ValidationFailedError if data that the run reads does not pass."""
+        """Raise ValidationFailedError if data that the run reads does not pass, and LostDataError
+        if the data differs from the record.
+        """
         declared, results = all_inlet_validations(self._producer, self._assets), Results()
         for name, validations in declared.items():
             materialized_text = (request["upstreams"].get(name) or {}).get("materialized_at")
@@ -146,11 +149,16 @@ def _evaluated(
     now: datetime,
     materialized_at: datetime | None,
 ) -> list[ValidationResult]:
-    """Return the results, in order. Data is read only if a validation needs the data."""
+    """Return the results, in order. Data is read only if a validation needs the data.
+
+    Raises LostDataError, and the errors of Spark when its server is gone.
+    """
     frame = unreadable = None
     if any(validation.rule.needs_data for validation in validations):
         try:
             frame = read()
+        except LostDataError:  # says how to restore the data, and no retry can
+            raise
         except Exception as error:
             unreadable = error
     evaluable = [

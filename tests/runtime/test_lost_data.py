@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import pytest
+
+from slicewise.io.base import Measured
+from slicewise.io.recorded import Difference, PartitionRecord, repair_advice
 from tests.runtime.definition_texts import HOURS_BY_DAY
 from tests.runtime.runs import Runs
 
@@ -9,6 +13,10 @@ READING = """
     @asset()
     def total(hours):
         print(hours.read().count())
+
+    @asset(inlet_validations={"hours": [AssetValidation.row_count(min=1)]}, retries=5)
+    def validated(hours):
+        print("not reached")
 """
 KEYS = ["2013-01-01", "2013-01-02"]
 
@@ -34,3 +42,20 @@ def test_a_run_fails_by_the_data_that_it_reads_where_files_are_lost(spark_runs: 
     assert "1 partition of hours that this run reads is not as recorded" in failure["error"]
     assert f"{KEYS[1]} (no data)" in failure["error"]
     assert "slicewise partitions verify hours" in failure["error"]
+    validated = spark_runs.run("validated", upstreams=upstreams).failure
+    assert (validated["kind"], validated["error"]) == ("data", failure["error"])
+
+
+@pytest.mark.parametrize(
+    ("record", "advice"),
+    [
+        (PartitionRecord(bytes=9), "Materialize the data again"),
+        (PartitionRecord(bytes=9, files=2), "Restore the lost data, or remove the rest"),
+        (PartitionRecord(rows=9, is_least=True), "Restore the lost data, or remove the rest"),
+    ],
+)
+def test_the_advice_for_appended_data_is_not_to_append_again(
+    record: PartitionRecord, advice: str
+) -> None:
+    lost = Difference(key="2013-01-01", path="", recorded=record, actual=Measured(bytes=3, rows=3))
+    assert repair_advice([lost]).startswith(advice)

@@ -20,6 +20,7 @@ from assets_app.execution.request.verifying import verify_partitions
 from assets_app.models import Asset
 from assets_app.queries.clock import database_now
 from assets_app.queries.lookups import asset_named
+from slicewise.io import repair_advice
 from slicewise.texts import counted
 
 PAGE = 1000
@@ -140,12 +141,12 @@ class Command(SlicewiseCommand):
             )
         compared = counted(verification.compared, "partition")
         if differing:
-            words = (
-                "differs from the record. Materialize or forget the partition"
-                if len(differing) == 1
-                else "differ from the record. Materialize or forget the partitions"
+            verb = "differs" if len(differing) == 1 else "differ"
+            raise Failed(
+                f"{len(differing):,} of {compared} {verb} from the record."
+                f" {repair_advice(differing)}. To make partitions missing for backfills:"
+                " slicewise partitions forget."
             )
-            raise Failed(f"{len(differing):,} of {compared} {words}: slicewise partitions forget.")
         self.note(f"{compared} compared, all as recorded.")
 
     def forget(self, asset: str, selection: str) -> None:
