@@ -78,6 +78,9 @@ class ReadOnlyInline(admin.TabularInline[_Row, _Parent]):
 class AdministeredAdmin(admin.ModelAdmin[_Row]):
     """Base of admins for the role admin, with an entry in the audit trail for each change."""
 
+    # The word of the pages and the API, if the name of the model is another word.
+    audit_subject_type = ""
+
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may(request.user, Action.ADMINISTER)
 
@@ -121,8 +124,8 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
     def _record(
         self, request: HttpRequest, action: str, obj: _Row, detail: dict[str, Any] | None = None
     ) -> None:
-        kind = obj._meta.model_name or ""
-        audit.record(person_of(request), action, kind, self.audit_subject(obj), detail)
+        subject_type = self.audit_subject_type or obj._meta.model_name or ""
+        audit.record(person_of(request), action, subject_type, self.audit_subject(obj), detail)
 
 
 admin.site.unregister([Group, AuthToken, AccessAttempt, AccessLog, AccessFailureLog])
@@ -198,6 +201,7 @@ class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore
     # Without axes' own action, which deletes attempts without an entry in the audit trail. The
     # site's action that deletes the selected attempts writes an entry.
     actions = ()
+    audit_subject_type = "failed sign-in"
     # axes' own fields also show the form, which is not stored.
     fieldsets = None
     fields = readonly_fields = (
@@ -238,6 +242,7 @@ class TokenAdmin(AdministeredAdmin[Any]):
     list_filter = ("created",)
     search_fields = ("user__username", "token_key")
     fields = readonly_fields = ("token_key", "user", "created", "expiry")
+    audit_subject_type = "token"
 
     def audit_subject(self, obj: Any) -> str:
         return f"{obj.token_key} of {obj.user}"
