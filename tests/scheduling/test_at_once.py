@@ -192,6 +192,29 @@ def test_partitions_recorded_while_earlier_partitions_of_the_run_are_evaluated_a
     assert process_outbox(at(2024, 7, 2)) == 1
 
 
+def test_an_entry_is_left_out_while_other_partitions_of_its_run_are_recorded() -> None:
+    alice = person("alice", is_superuser=True)
+    write(asset("daily", DAILY), "2024-07-01", make_gateway("scheduled"), alice)
+    run = Run.objects.get()
+    has_written, may_end = threading.Event(), threading.Event()
+
+    def record() -> None:
+        with transaction.atomic():
+            _write_outbox(run.pk)
+            has_written.set()
+            assert may_end.wait(120)
+
+    recording = elsewhere(record)
+    try:
+        assert has_written.wait(120)
+        assert process_outbox(at(2024, 7, 2)) == 0
+    finally:
+        may_end.set()
+        recording.join(120)
+    assert process_outbox(at(2024, 7, 2)) == 1
+    assert not Outbox.objects.exists()
+
+
 @contextmanager
 def locked(of: Asset) -> Iterator[None]:
     """Lock the partitions of an asset in another transaction, as one that records many does."""

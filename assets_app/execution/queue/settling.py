@@ -85,15 +85,16 @@ FROM settled JOIN maker ON maker.id = settled.run_id
 )
 
 # A run that is recorded in two parts may be in the outbox already. A transaction that evaluates the
-# first part has not seen the second part: the insert waits for that transaction, where a lookup
-# does not.
+# first part may not see the second part. The update locks the entry: such a transaction either
+# leaves out the entry until the second part is committed, or the update waits for the transaction
+# and inserts the entry again.
 _WRITE_OUTBOX = """
 WITH evaluated AS MATERIALIZED (
     SELECT id FROM assets_app_run WHERE id = %(run)s AND trigger <> %(backfill)s
 ), written AS (
     INSERT INTO assets_app_outbox (run_id, created_at)
     SELECT id, clock_timestamp() FROM evaluated
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (run_id, report_id, schedule_id) DO UPDATE SET created_at = EXCLUDED.created_at
 )
 SELECT EXISTS (SELECT FROM evaluated)
 """
