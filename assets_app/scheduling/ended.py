@@ -59,6 +59,11 @@ class Ended:
         """Keys of the due, superseded and refreshed partitions."""
         return [row.key for rows in (self.due, self.superseded, self.refreshed) for row in rows]
 
+    @property
+    def superseded_keys(self) -> list[str]:
+        """Keys of the superseded partitions."""
+        return [row.key for row in self.superseded]
+
 
 class EndedPartitions:
     """The partitions that end with the ticks up to one moment, by the terms of a schedule."""
@@ -99,7 +104,10 @@ def _ended(
         due = ended_between(definition, tick_input.since, tick_at)
         if len(due) > settings.MAX_PARTITIONS_PER_TICK:
             due, until = _first_windows(due, tick_at)
-    due_now = partitions_of_last_window(due) if due and tick_input.pending == "latest" else due
+    due_now = due
+    if due and tick_input.pending == "latest":
+        # The newest window is among those of the next ticks if this tick takes only the first ones.
+        due_now = partitions_of_last_window(due) if until == tick_at else due - due
     refresh_set: PartitionSet | None = None
     unqueued: PartitionSet | None = None
     if definition is not None and due and due.hull is not None and tick_input.refresh:

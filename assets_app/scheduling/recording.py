@@ -70,14 +70,18 @@ class TickResult:
 
     @property
     def reason(self) -> str:
-        """Why no partition was queued; empty where one was queued."""
+        """Why no partition was queued; empty where one was queued, and where all were superseded:
+        the next tick, at once, has the latest.
+        """
         if self.queued:
             return ""
         if self.in_flight:
             return TickReason.IN_FLIGHT
         if self.waiting:
             return TickReason.UPSTREAM
-        return TickReason.EXISTS if self.existing else TickReason.NOTHING_ENDED
+        if self.existing:
+            return TickReason.EXISTS
+        return "" if self.superseded else TickReason.NOTHING_ENDED
 
     def values(self) -> tuple[object, ...]:
         """Return the tick as the columns of a new row."""

@@ -123,18 +123,20 @@ def _queue(
     asset = target.asset
     if asset.paused or not due_partitions or asset.name not in schedule.producer.outlet_names:
         return
+    keys = existing_keys(target.definition, [partition.key for partition in due_partitions])
     if schedule.by_time:
+        existing = {key.text for key in keys}
         materialized_ids = _materialized_by_last_run(due_partitions)
         rows = [
-            _row(partition) for partition in due_partitions if partition.pk not in materialized_ids
+            _row(partition)
+            for partition in due_partitions
+            if partition.key in existing and partition.pk not in materialized_ids
         ]
         run_terms = terms_of(schedule, target, Trigger.SCHEDULE)
         _, held_partitions = claim_all(list(planned_runs(run_terms, rows)))
         mark_due_again(held_partitions)
     else:
-        definition = target.definition
-        keys = existing_keys(definition, [partition.key for partition in due_partitions])
-        partitions = slicewise.PartitionSet.of(definition, keys)
+        partitions = slicewise.PartitionSet.of(target.definition, keys)
         since = {
             partition.key: partition.due_at for partition in due_partitions if partition.due_at
         }

@@ -35,7 +35,7 @@ from assets_app.scheduling.recording import (
     record_ticks,
     record_truncation,
 )
-from partitions_app.models import PartitionDefinition
+from assets_app.scheduling.tick_targets import targets_of
 from slicewise.partitions import PartitionRow
 from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
 
@@ -65,17 +65,33 @@ Errors = dict[int, Exception]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tick:
-    """One tick of one schedule, and the partitions of one asset that the tick is about."""
+    """One tick of one schedule, and the partitions of one asset that the tick is about.
+
+    ``others`` are the other assets that the runs of the asset materialize.
+    """
 
     schedule: Schedule
     target: Target
+    others: Sequence[Target]
     ended: Ended
 
     @property
     def partition_count(self) -> int:
         """How many partitions are examined or recorded."""
         ended = self.ended
-        return len(ended.due) + len(ended.refreshed) + len(ended.superseded)
+        superseded_count = len(ended.superseded) * (1 + len(self.others))
+        return len(ended.due) + len(ended.refreshed) + superseded_count
+
+    @property
+    def asset_ids(self) -> set[int]:
+        """Ids of the assets that the function makes."""
+        return {target.asset.pk for target in (self.target, *self.others)}
+
+    @property
+    def superseded(self) -> list[tuple[Target, PartitionRow]]:
+        """Partitions that the tick skips, of all assets that the function makes."""
+        targets = (self.target, *self.others)
+        return [(target, row) for target in targets for row in self.ended.superseded]
 
 
 def handle_ticks(now: datetime) -> int:
@@ -125,16 +141,16 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
 
     The other schedules stay due and tick in the next transaction.
     """
-    targets, ended, errors = _targets(schedules), EndedPartitions(now), Errors()
-    _stop_paused(target.asset for target in targets.values() if target.asset.paused)
+    targets, ended, errors = targets_of(schedules), EndedPartitions(now), Errors()
+    _stop_paused(target.asset for target, *_ in targets.values() if target.asset.paused)
     ticks: list[_Tick] = []
     room = settings.MAX_PARTITIONS_PER_TRANSACTION
     for schedule in schedules:
-        target = targets.get(schedule.producer_id)
-        if target is not None and target.asset.paused:
+        own_targets = targets.get(schedule.producer_id, ())
+        if own_targets and own_targets[0].asset.paused:
             continue
         try:
-            tick = _tick(schedule, target, ended)
+            tick = _tick(schedule, own_targets, ended)
         except Error:
             raise
         except Exception as error:
@@ -153,55 +169,20 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
     return sorted(ticks, key=lambda tick: tick.target.asset.pk), errors
 
 
-def _tick(schedule: Schedule, target: Target | None, ended: EndedPartitions) -> _Tick | None:
-    if target is None:
+def _tick(schedule: Schedule, targets: Sequence[Target], ended: EndedPartitions) -> _Tick | None:
+    if not targets:
         raise LookupError("no asset is declared that it makes")
+    target, *others = targets
     partitions = ended.of(_tick_input(schedule, target), target.definition)
     if partitions is None:
         return None
-    return _Tick(schedule=schedule, target=target, ended=partitions)
+    return _Tick(schedule=schedule, target=target, others=others, ended=partitions)
 
 
 def _stop_paused(paused_assets: Iterable[Asset]) -> None:
     """Stop the ticks of paused assets: an asset can be paused before its schedule exists."""
     if producers := [asset.producer_id for asset in paused_assets]:
         Schedule.objects.filter(producer__in=producers).update(next_at=None)
-
-
-def _targets(schedules: Sequence[Schedule]) -> dict[int, Target]:
-    """Return the targets of ticks, by producer: one of the assets that are made together, whose run
-    makes the others as well, and a paused one if there is any.
-
-    Of an asset whose partitions are found at run time, ticks queue a run that discovers partitions.
-    """
-    producers = {schedule.producer_id: schedule.producer for schedule in schedules}
-    declared = (
-        Asset.objects.filter(producer__in=producers, active=True)
-        .only("name", "producer_id", "partition_definition_id", "paused")
-        .order_by("producer_id", "-paused", "id")
-    )
-    assets_by_producer: dict[int, Asset] = {}
-    for asset in declared:
-        producer = producers[asset.producer_id or 0]
-        # An asset stays in force while its own file is broken, even if its function no longer makes
-        # the asset.
-        if asset.name in producer.outlet_names:
-            assets_by_producer.setdefault(producer.pk, asset)
-    # Many assets share one partition definition, which is read once.
-    definitions = PartitionDefinition.objects.in_bulk(
-        {
-            pk
-            for asset in assets_by_producer.values()
-            if (pk := asset.partition_definition_id) is not None
-        }
-    )
-    for asset in assets_by_producer.values():
-        if asset.partition_definition_id is not None:
-            asset.partition_definition = definitions[asset.partition_definition_id]
-    return {
-        pk: Target(asset, is_discovering=asset.finds_partitions)
-        for pk, asset in assets_by_producer.items()
-    }
 
 
 def _tick_input(schedule: Schedule, target: Target) -> Terms:
@@ -233,7 +214,7 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         planned += planned_runs(run_terms, result.to_queue)
     _, held_partitions = claim_all(planned)
     mark_due_again(held_partitions)
-    mark_skipped([(tick.target, row) for tick in ticks for row in tick.ended.superseded])
+    mark_skipped([pair for tick in ticks for pair in tick.superseded])
     blocked = Counter(partition.terms.asset.pk for partition in held_partitions)
     for tick, result in zip(ticks, results, strict=True):
         result.in_flight = blocked[tick.target.asset.pk]
@@ -250,11 +231,15 @@ def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
     """Return the ticks without locked partitions. A tick with a partition that another transaction
     has locked is put off, and its partitions stay due.
     """
-    locked = locked_assets((tick.target, tick.ended.keys) for tick in ticks)
-    late = [tick.schedule.pk for tick in ticks if tick.target.asset.pk in locked]
+    locked = locked_assets(
+        (target, tick.ended.keys if target == tick.target else tick.ended.superseded_keys)
+        for tick in ticks
+        for target in (tick.target, *tick.others)
+    )
+    late = [tick.schedule.pk for tick in ticks if locked & tick.asset_ids]
     if late:
         Schedule.objects.filter(pk__in=late).update(next_at=now + LOOK_AGAIN)
-    return [tick for tick in ticks if tick.target.asset.pk not in locked]
+    return [tick for tick in ticks if not locked & tick.asset_ids]
 
 
 def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:

@@ -237,6 +237,45 @@ def test_only_the_latest_is_made_where_that_is_wanted_and_the_others_are_skipped
     assert ScheduleTick.objects.get().superseded == 3
 
 
+def test_only_the_latest_is_made_if_more_ended_than_one_tick_queues(settings: Any) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 10
+    daily = cron("@daily")
+    hourly = scheduled("hourly", daily, HOURLY, since=at(2024, 7, 1), pending="latest")
+    for _ in range(4):
+        handle_ticks(at(2024, 7, 2))
+    assert waiting(hourly) == ["2024-07-01T23:00Z"]
+    assert AssetPartition.objects.filter(state="skipped").count() == 23
+    assert [tick.superseded for tick in ScheduleTick.objects.order_by("id")] == [10, 10, 3]
+    assert {tick.reason for tick in ScheduleTick.objects.all()} == {""}
+
+
+def test_superseded_partitions_are_skipped_of_all_assets_that_are_made_together() -> None:
+    options = {"schedule": cron("@daily"), "pending": "latest"}
+    both = together("both", ["one", "two"], DAILY, options=options)
+    assert both[0].producer is not None
+    store_schedules([both[0].producer], now=at(2024, 7, 1))
+    handle_ticks(at(2024, 7, 4))
+    for outlet in both:
+        skipped = AssetPartition.objects.filter(asset=outlet, state="skipped")
+        assert sorted(skipped.values_list("key", flat=True)) == ["2024-07-01", "2024-07-02"]
+        assert PartitionCount.objects.get(asset=outlet, state="skipped").count == 2
+    assert ScheduleTick.objects.get().superseded == 2
+
+
+def test_a_partition_that_the_definition_has_lost_is_not_queued_again() -> None:
+    daily = PartitionByProduct([DAILY, SEGMENTS])
+    both = scheduled("both", cron("@daily"), daily, since=at(2024, 7, 1))
+    window = {"window_start": at(2024, 6, 30), "window_end": at(2024, 7, 1), "due_again": True}
+    for segment in ("marketing-dwh", "sales-dwh"):
+        key = f"2024-06-30|{segment}"
+        AssetPartition.objects.create(
+            asset=both, identity=both.identity, key=key, segment=segment, **window
+        )
+    assert requeue_due(at(2024, 7, 1)) == 2
+    assert waiting(both) == ["2024-06-30|marketing-dwh"]
+    assert not AssetPartition.objects.filter(due_again=True).exists()
+
+
 def test_a_range_asset_makes_all_that_ended_in_one_run() -> None:
     hourly = scheduled("hourly", cron("@daily"), HOURLY, since=at(2024, 7, 1), strategy="range")
     handle_ticks(at(2024, 7, 2))
