@@ -175,7 +175,7 @@ def _backfill_facts(event: Event) -> list[str]:
         if partitions[name]
     ]
     lines = [f"  {', '.join(counts) or 'no'} of {partitions['total']:,} partitions"]
-    if event.kind != EventKind.BACKFILL_FAILED:
+    if not partitions["failed"]:
         return lines
     failed = Event.objects.filter(backfill_id=event.backfill_id, kind=EventKind.RUN_FAILED)
     for entry in group(failed.order_by("id")[:_MOST_READ].iterator())[0][:3]:

@@ -141,7 +141,7 @@ class AlertRuleChangeSerializer(StrictSerializer):
     backfill_runs = serializers.BooleanField(
         required=False,
         help_text="Whether failed runs, failed validations and validation warnings of backfills"
-        " cause messages; else `backfill_failed` reports the failures, and no message reports the"
+        " cause messages; else `backfill_failed` and `backfill_canceled` report the failures, and no message reports the"
         " warnings.",
     )
     active = serializers.BooleanField(
