@@ -141,8 +141,8 @@ class AlertRuleChangeSerializer(StrictSerializer):
     backfill_runs = serializers.BooleanField(
         required=False,
         help_text="Whether failed runs, failed validations and validation warnings of backfills"
-        " cause messages; else `backfill_failed` and `backfill_canceled` report the failures, and no message reports the"
-        " warnings.",
+        " cause messages; else `backfill_failed` and `backfill_canceled` report the failures, and"
+        " no message reports the warnings.",
     )
     active = serializers.BooleanField(
         required=False,
