@@ -83,6 +83,12 @@ def test_missing_folders_missing_files_and_other_sizes_differ(days: Asset, alice
     assert list(differing(days, alice, DAYS[1])) == [DAYS[1]]
 
 
+def test_an_asset_that_is_not_partitioned_is_verified_as_a_whole(alice: User) -> None:
+    carriers = asset("carriers")
+    with pytest.raises(InvalidRequest, match="carriers is not partitioned: leave the selection"):
+        verify_partitions(carriers, DAYS[0], user=alice)
+
+
 def test_a_host_that_does_not_see_the_data_says_so(days: Asset, alice: User) -> None:
     Asset.objects.update(canonical_uri="file://localhost/no/such/lake")
     days.refresh_from_db()

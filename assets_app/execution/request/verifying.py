@@ -34,7 +34,8 @@ def verify_partitions(
 
     The data is read from this process, which has to reach the storage. Raises InvalidRequest on
     ``asset`` if the process does not reach the storage, or the storage does not know how much data
-    it holds, and on ``selection`` for more than ``at_most`` partitions; and PermissionDenied.
+    it holds, and on ``selection`` for more than ``at_most`` partitions, for no partition, and for
+    any selection of an asset that is not partitioned; and PermissionDenied.
     """
     policy.require(user, policy.Action.MATERIALIZE)
     keys = _present_keys(asset, selection)
@@ -92,12 +93,16 @@ def reachable_storage(asset: Asset) -> Storage:
 
 
 def _present_keys(asset: Asset, selection: str) -> list[PartitionKey]:
-    """Return the keys of partitions with data that the present definition has, in order."""
+    """Return the keys of partitions with data that the present definition has, in order.
+
+    Raises InvalidRequest on ``selection`` for a selection that selects no partition of the asset.
+    """
     definition = asset.definition
+    # Refuses any selection of an asset that is not partitioned.
+    chosen = preview_selection(asset, selection) if selection.strip() else None
     rows = AssetPartition.objects.materialized_of(asset).order_by("window_start", "segment")
     if definition is None:
         return [WHOLE] if rows.exists() else []
-    chosen = preview_selection(asset, selection) if selection.strip() else None
     keys: list[PartitionKey] = []
     for text in rows.values_list("key", flat=True):
         try:
