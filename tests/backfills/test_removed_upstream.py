@@ -15,6 +15,8 @@ from django.utils import timezone
 
 import slicewise
 from accounts_app.models import AuditEntry, User
+from assets_app.execution.request.retrying import retry_runs
+from assets_app.execution.request.runtime_partitions import remove_partitions
 from assets_app.models import Asset, AssetPartition, FrozenUpstream, Gateway, Run
 from backfills_app.models import Backfill
 from backfills_app.services import clone_backfill, retry_failed
@@ -267,6 +269,29 @@ def test_a_key_removed_between_decision_and_claim_gets_no_run(
     drive(worker, failing=lacking_input)
     assert outcomes(backfill, "shops") == {"succeeded": 1, "no_such_partition": 1}
     assert state_of(backfill) == "partially_failed"
+
+
+def test_no_retry_of_runs_or_of_the_backfill_materializes_a_removed_key(
+    alice: User, worker: Gateway
+) -> None:
+    asset("receipts", DAILY)
+    find_keys(AT_RUNTIME, "mitte", "wedding")
+    shops = following("shops", AT_RUNTIME, of={"receipts": None})
+    backfill = ask(alice, "receipts", selection=DAYS, downstream="all")
+    drive(worker, failing=failing_keys("mitte", "wedding"))
+    remove_partitions(shops, ["wedding"], user=alice)
+    of_mitte, of_wedding = (
+        Run.objects.get(partitions__partition__key=key) for key in ("mitte", "wedding")
+    )
+    retried = retry_runs([of_mitte.pk, of_wedding.pk], user=alice)
+    assert retried.runs == [of_mitte.pk]
+    assert retried.refused == {
+        of_wedding.pk: f"Run {of_wedding.pk} cannot be retried:"
+        " shops has no partition wedding any more."
+    }
+    retry_failed(backfill, user=alice)
+    drive(worker)
+    assert outcomes(backfill, "shops") == {"succeeded": 1, "no_such_partition": 1}
 
 
 def test_a_backfill_that_has_no_frozen_definitions_goes_by_its_own(

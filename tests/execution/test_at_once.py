@@ -224,19 +224,26 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
     assert [lease.attempt_id for lease in renewed] == [other_attempt.row.pk]
 
 
+@pytest.mark.parametrize("is_retry", [False, True])
 @pytest.mark.parametrize("is_run_first", [True, False])
 def test_a_key_is_not_removed_while_another_request_claims_the_key(
-    monkeypatch: pytest.MonkeyPatch, *, is_run_first: bool
+    monkeypatch: pytest.MonkeyPatch, *, is_run_first: bool, is_retry: bool
 ) -> None:
     monkeypatch.setattr(patience, "_LONGEST_WAIT", "60s")
     alice = person("alice", is_superuser=True)
     find_keys(CUSTOMERS, "acme", "bolt")
     models = asset("models", CUSTOMERS)
     refusals: list[str] = []
+    if is_retry:
+        attempt = begun(models, alice, make_gateway("scheduled"), "acme;bolt", strategy="range")
+        ending.fail(attempt.row, Failure(error="no"))
 
     def run() -> None:
         of = Asset.objects.get(pk=models.pk)
-        materialize(MaterializeRequest(asset=of, selection="acme;bolt"), user=alice)
+        if is_retry:
+            retry_run(Run.objects.get(), user=alice)
+        else:
+            materialize(MaterializeRequest(asset=of, selection="acme;bolt"), user=alice)
 
     def remove() -> None:
         remove_partitions(Asset.objects.get(pk=models.pk), ["acme"], user=alice)
@@ -258,9 +265,9 @@ def test_a_key_is_not_removed_while_another_request_claims_the_key(
         assert "is materializing models acme: wait" in refusal
         assert known(models) == ["acme", "bolt"]
     else:
-        assert refusal == "models has no partition acme any more."
+        assert refusal.endswith("models has no partition acme any more.")
         assert known(models) == ["bolt"]
-        assert not Run.objects.exists()
+        assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
 
 
 def test_no_removed_key_is_run_again() -> None:
@@ -270,6 +277,7 @@ def test_no_removed_key_is_run_again() -> None:
     attempt = begun(models, alice, gateway, "acme;bolt", strategy="range")
     ending.fail(attempt.row, Failure(error="no"))
     remove_partitions(models, ["acme"], user=alice)
-    with pytest.raises(InvalidRequest, match="models has no partition acme any more"):
-        rerun(attempt.run, user=alice)
-    assert Run.objects.count() == 1
+    for request in (rerun, retry_run):
+        with pytest.raises(InvalidRequest, match="models has no partition acme any more"):
+            request(attempt.run, user=alice)
+    assert Run.objects.get().state == RunState.FAILED

@@ -4,8 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import connection
+from django.db.models import F
 
-from assets_app.models import DISCOVERY, ProducerVersion, Run, RunPartition
+from assets_app.execution.queue.runtime_keys import key_set_of, locked_keys
+from assets_app.models import DISCOVERY, ProducerVersion, Run, RunPartition, Target
 from slicewise.partitions import PartitionRow, partition_rows
 from slicewise.texts import listed
 from slicewise_server.web.request_errors import ConflictingRequest
@@ -107,6 +109,38 @@ def refusals_of_unwritten(
         pk: f"Run {pk} materializes {listed(sorted(names), KEYS_NAMED)} too, and the newest code of"
         f" {runs[pk].asset.name} does not: re-run the run instead."
         for pk, names in refused_names.items()
+    }
+
+
+def refusals_of_removed(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
+    """Return, by run, why a run has keys to materialize that were removed from a set found at run
+    time; lock the other such keys.
+
+    Call the function before `refusals_of_held`: keys are locked before partitions, as in claims.
+    """
+    key_sets: dict[int, int] = {}
+    for run in runs:
+        key_set = key_set_of(Target(run.asset, is_discovering=run.pk in searches))
+        if key_set is not None:
+            key_sets[run.pk] = key_set
+    if not key_sets:
+        return {}
+    # Partitions of an earlier definition have another refusal: the set never had these keys.
+    left = RunPartition.objects.filter(
+        run__in=key_sets, partition__identity=F("run__asset__partition_definition__identity")
+    ).exclude(state=RunPartition.State.SUCCEEDED)
+    keys_by_run: dict[int, set[str]] = {}
+    keys_by_set: dict[int, set[str]] = {}
+    for pk, key in left.order_by().values_list("run", "partition__key"):
+        keys_by_run.setdefault(pk, set()).add(key)
+        keys_by_set.setdefault(key_sets[pk], set()).add(key)
+    present_keys = locked_keys(keys_by_set)
+    names = {run.pk: run.asset.name for run in runs}
+    return {
+        pk: f"Run {pk} cannot be retried: {names[pk]} has no partition"
+        f" {listed(removed_keys, KEYS_NAMED)} any more."
+        for pk, keys in keys_by_run.items()
+        if (removed_keys := sorted(keys - present_keys[key_sets[pk]]))
     }
 
 

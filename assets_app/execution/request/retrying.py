@@ -20,6 +20,7 @@ from assets_app.execution.request.reclaiming import (
     in_flight,
     reclaim,
     refusals_of_held,
+    refusals_of_removed,
     refusals_of_unwritten,
     rows_of,
     searches_among,
@@ -65,8 +66,9 @@ def retry_run(run: Run, *, code: str = Code.SAME, user: User) -> Run:
     """Queue a failed, canceled or skipped run for another attempt, with its history kept.
 
     All partitions that the run has not published are claimed again. Raises ConflictingRequest if
-    another run is materializing such a partition, the newest code no longer writes an asset of the
-    run, or the run cannot be retried; InvalidRequest on ``code``; PermissionDenied.
+    another run is materializing such a partition, the key of such a partition was removed, the
+    newest code no longer writes an asset of the run, or the run cannot be retried; InvalidRequest
+    on ``code``; PermissionDenied.
     """
     retried = retry_runs([run.pk], code=code, user=user, allow_none=True)
     if run.pk in retried.refused:
@@ -188,8 +190,9 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     retried.refused |= refusals_of_unwritten(runs, versions)
     retried.refused |= _objections(renewed)
     searches = searches_among(renewed)
-    unopposed = [runs[pk] for pk in renewed if pk not in retried.refused]
-    retried.refused |= refusals_of_held(unopposed, searches)
+    for refusals in (refusals_of_removed, refusals_of_held):
+        unopposed = [runs[pk] for pk in renewed if pk not in retried.refused]
+        retried.refused |= refusals(unopposed, searches)
     retried.runs = [pk for pk in renewed if pk not in retried.refused]
     delete_discovered([pk for pk in retried.runs if pk in searches])
     _queue([runs[pk] for pk in retried.runs])
