@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import takewhile
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -14,7 +13,6 @@ from slicewise.partitions import TimeDefinition
 
 Unit = Literal["minute", "hour", "day", "long"]
 YEARS_PER_PAGE = 20
-_PAD = timedelta(days=800)
 # Pages look a few years ahead and behind: addresses stay clear of the ends of Python's dates.
 _YEARS_OF_ADDRESSES = range(1000, 9000)
 _LATEST_SINCE = datetime(9990, 1, 1, tzinfo=UTC)
@@ -139,10 +137,9 @@ def unit_of(definition: TimeDefinition) -> Unit:
 
 
 def windows_in(definition: TimeDefinition, period: Period) -> int:
-    """Count the windows of the definition on the page."""
-    return definition.count(
-        midnight(period.first, definition.timezone), midnight(period.stop, definition.timezone)
-    )
+    """Count the windows of the definition that start in the period."""
+    first, stop = (midnight(edge, definition.timezone) for edge in (period.first, period.stop))
+    return definition.count(first, _end_of_last(definition, stop))
 
 
 def since_of(definition: TimeDefinition, clock: Clock) -> datetime:
@@ -169,7 +166,7 @@ def windows_starting(
     """Return the expected windows that start on the local dates ``[first, stop)``, in order."""
     edge = midnight(stop, definition.timezone)
     since = max(midnight(first, definition.timezone), since_of(definition, clock))
-    return takewhile(lambda window: window.start < edge, definition.windows(since, edge + _PAD))
+    return iter(definition.windows(since, _end_of_last(definition, edge)))
 
 
 def counts_starting(
@@ -179,15 +176,26 @@ def counts_starting(
     ended.
 
     A window that starts between two edges may end after the second edge: hence differences of
-    counts up to a time far behind the last edge.
+    counts up to the end of the last window that starts before the last edge.
     """
-    far = midnight(edges[-1], definition.timezone) + _PAD
+    far = _end_of_last(definition, midnight(edges[-1], definition.timezone))
     least = since_of(definition, clock)
     starts = [max(midnight(edge, definition.timezone), least) for edge in edges]
     started = [definition.count(start, far) for start in starts]
     until = min(far, clock.now)
     ended = [definition.count(start, until) if start < until else 0 for start in starts]
     return [(started[n] - started[n + 1], ended[n] - ended[n + 1]) for n in range(len(edges) - 1)]
+
+
+def _end_of_last(definition: TimeDefinition, edge: datetime) -> datetime:
+    """Return the end of the window that begins before the edge and lasts beyond; the edge if no
+    window of the definition does.
+
+    The windows up to this end are the windows that start before the edge, however long the last
+    window is: windows begin at whole seconds, and do not overlap.
+    """
+    last = definition.window_at(edge - timedelta(seconds=1))
+    return edge if last is None else last.end
 
 
 def midnight(day: date, zone: str) -> datetime:

@@ -10,7 +10,7 @@ import slicewise
 from partitions_app.grid.cells import MAX_CELLS, Cell, Grid, PartitionFact
 from partitions_app.grid.extents import ChosenExtent
 from partitions_app.grid.layouts import GridRequest, draw, layout
-from partitions_app.grid.periods import Clock
+from partitions_app.grid.periods import Clock, counts_starting, period_of, windows_in
 from partitions_app.grid.share_cells import AggregateCell
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 
@@ -80,6 +80,26 @@ def test_a_window_that_is_not_over_is_not_yet_due() -> None:
     by_key = {cell.key: cell.look.name for cell in cells(page) if isinstance(cell, Cell)}
     assert by_key["2026-11-19"] == "missing"
     assert by_key["2026-11-20"] == "not-yet-due"
+
+
+LEAP_DAYS = PartitionByInterval("0 0 29 2 *", start=date(2000, 1, 1))
+
+
+@pytest.mark.parametrize(("year", "shown_keys"), [(2015, []), (2016, ["2016-02-29"])])
+def test_a_window_of_four_years_is_on_the_page_of_the_year_of_its_start(
+    year: int, shown_keys: list[str]
+) -> None:
+    assert keys(grid(LEAP_DAYS, zoom="year", at=f"{year}-01-01")) == shown_keys
+
+
+def test_windows_of_four_years_are_counted_in_the_year_of_their_start() -> None:
+    edges = [date(year, 1, 1) for year in range(2011, 2018)]
+    years = [period_of("year", edge) for edge in edges[:-1]]
+    assert [windows_in(LEAP_DAYS, year) for year in years] == [0, 1, 0, 0, 0, 1]
+    clock = Clock(datetime(2017, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC))
+    assert counts_starting(LEAP_DAYS, edges, clock) == [
+        (0, 0), (1, 1), (0, 0), (0, 0), (0, 0), (1, 0)
+    ]  # fmt: skip
 
 
 def test_a_product_has_segments_as_rows_and_time_from_left_to_right() -> None:
