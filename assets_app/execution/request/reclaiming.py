@@ -190,7 +190,7 @@ def delete_discovered(searches: Sequence[int]) -> None:
 def reclaim(run_ids: Sequence[int]) -> None:
     """Claim the partitions that the runs have not published.
 
-    The rows must be locked, by `held_elsewhere`.
+    The rows must be locked, by `refusals_of_held`.
     """
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, [list(run_ids)])

@@ -207,7 +207,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
 
 
 def _objections(run_ids: Iterable[int]) -> dict[int, str]:
-    """Return why runs cannot be retried, by run, as the receivers of `retry_asked` answer."""
+    """Return why runs cannot be retried, by run, as the receivers of `retry_requested` answer."""
     objections: dict[int, str] = {}
     answer: Any
     for _, answer in retry_requested.send(sender=None, run_ids=list(run_ids)):
