@@ -122,7 +122,7 @@ def _is_out_of_step(columns: Sequence[Any], declared: _Rule) -> bool:
 
 def _retry_now(producer_ids: Sequence[int], now: datetime) -> None:
     """Have writes and partitions that were put off with their schedules examined now. Partitions
-    that wait for the end of a window go on waiting.
+    that wait for the end of a window go on waiting, and partitions of paused assets too.
     """
     if not producer_ids:
         return
@@ -132,10 +132,8 @@ def _retry_now(producer_ids: Sequence[int], now: datetime) -> None:
     Outbox.objects.filter(pk__in=entry_ids).update(not_before=now)
     put_off = AssetPartition.objects.filter(
         Q(window_end=None) | Q(window_end__lte=now),
-        asset__producer__in=producer_ids,
-        due_again=True,
-        due_at__gt=now,
-    )
+        asset__producer__in=producer_ids, asset__paused=False, due_again=True, due_at__gt=now,
+    )  # fmt: skip
     rows = put_off.order_by("pk").select_for_update(of=("self",), skip_locked=True)
     AssetPartition.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).update(due_at=now)
 

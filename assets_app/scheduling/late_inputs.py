@@ -98,10 +98,14 @@ def examine_waiting_for(upstream_ids: Iterable[int], now: datetime) -> dict[int,
     calls again, as the partitions may wait for no other time.
 
     Partitions that wait for the end of a window go on waiting, and partitions that a run holds are
-    examined after the run, which may have read an older version.
+    examined after the run, which may have read an older version. Partitions of a paused asset go on
+    waiting for the next write.
     """
     upstream_by_asset: dict[int, set[int]] = {}
-    dependencies = AssetDependency.objects.filter(upstream__in=upstream_ids, fresh=True)
+    # The marks of a paused asset stay, for the list of missed partitions and for a later write.
+    dependencies = AssetDependency.objects.filter(
+        upstream__in=upstream_ids, fresh=True, downstream__paused=False
+    )
     for asset_id, upstream_id in dependencies.values_list("downstream_id", "upstream_id"):
         upstream_by_asset.setdefault(asset_id, set()).add(upstream_id)
     if not upstream_by_asset:
@@ -116,3 +120,13 @@ def examine_waiting_for(upstream_ids: Iterable[int], now: datetime) -> dict[int,
     # The rows above wait no more: only rows of other transactions are left.
     locked_assets = waiting.order_by().values_list("asset", flat=True).distinct()
     return {asset_id: upstream_by_asset[asset_id] for asset_id in locked_assets}
+
+
+def keys_waiting_for_fresh(target: Target, most: int) -> list[str]:
+    """Return the keys of partitions that wait for an asset to be fresh: at most so many, the newest
+    windows first.
+    """
+    rows = AssetPartition.objects.filter(
+        asset=target.asset.pk, identity=target.identity, due_again=True, due_at=FRESH_AGAIN
+    )
+    return list(rows.order_by("-window_start", "key").values_list("key", flat=True)[:most])

@@ -1,7 +1,7 @@
 """Partitions that a schedule by assets, or one that joins times to assets, has missed while paused.
 
-The partitions are computed on demand, from upstream writes and ticks during the pause. No record is
-kept for each write.
+The partitions are computed on demand, from upstream writes and ticks during the pause, and from the
+marks of partitions that wait for an asset to be fresh. No record is kept for each write.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, 
 from assets_app.queries.edges import edge_of
 from assets_app.queries.missed_spans import Span, spans_of
 from assets_app.scheduling.affected import NewPartition, affected
+from assets_app.scheduling.late_inputs import keys_waiting_for_fresh
 from assets_app.scheduling.queueing import examined_edges, scheduled_target, scheduling_edges
 from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.tick_terms import MOMENT, TickTerms
@@ -99,9 +100,10 @@ def missed_by_assets(
     spans = spans_of(schedule, now)
     schedule_times = _schedule_times(schedule, spans, now)
     ticked = None if schedule_times is None else _ticked(target, schedule_times, spans)
-    if not written and not ticked:
+    waiting = _waiting_for_fresh(target, examined, schedule, now)
+    if not written and not ticked and not waiting:
         return None
-    candidates = _candidates(target, edges, written, schedule, now)
+    candidates = _candidates(target, edges, written, schedule, now) | waiting
     if ticked:
         candidates |= ticked
     newest = candidates[max(0, len(candidates) - _MOST_PARTITIONS) :]
@@ -112,7 +114,9 @@ def missed_by_assets(
     ]
     looked_at = _affordable(target, examined, rows, now)
     names = {(partition.asset_id, partition.key) for partition in written}
-    evaluations = evaluate(target, examined, looked_at, made=names, now=now, terms=schedule_times)
+    # The inputs of a waiting partition may have been written before the pause.
+    made = None if waiting else names
+    evaluations = evaluate(target, examined, looked_at, made=made, now=now, terms=schedule_times)
     # Partitions that waited only for a tick wait no more: such partitions were not put off until
     # the next tick.
     keys = [
@@ -208,6 +212,21 @@ def _candidates(
         upstream = [partition for partition in written if partition.asset_id == edge.upstream_id]
         sets.append(affected(edge, target, upstream, since=since, now=now))
     return reduce(or_, sets)
+
+
+def _waiting_for_fresh(
+    target: Target, examined: Sequence[AssetDependency], schedule: Schedule, now: datetime
+) -> slicewise.PartitionSet:
+    """Return the partitions that wait for an asset to be fresh, if such an asset was written during
+    the pause: that write has not examined the partitions.
+    """
+    definition = target.definition
+    fresh_edges = [edge for edge in examined if edge.fresh]
+    if not fresh_edges or not _written(fresh_edges, schedule, now):
+        return slicewise.PartitionSet.of(definition, [])
+    # One more than the list examines, so that the list is known to be incomplete.
+    keys = keys_waiting_for_fresh(target, _MOST_PARTITIONS + 1)
+    return slicewise.PartitionSet.of(definition, existing_keys(definition, keys))
 
 
 def _affordable(

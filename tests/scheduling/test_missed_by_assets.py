@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.catalogue.pausing import set_paused
+from assets_app.catalogue.timetables import store_schedules
 from assets_app.models import Asset, Gateway, Run, Schedule, Trigger
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.missed import missed_by
@@ -17,7 +18,17 @@ from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import asset
-from tests.scheduling.scheduled_assets import at, by, make_all, scheduled, waiting, write
+from tests.scheduling.beats import look, written
+from tests.scheduling.scheduled_assets import (
+    all_of,
+    at,
+    by,
+    fresh,
+    make_all,
+    scheduled,
+    waiting,
+    write,
+)
 
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -165,3 +176,61 @@ def test_many_writes_cost_as_many_statements_as_few(
     with CaptureQueriesContext(connection) as many:
         assert missed(daily) == "2024-07-02..2024-07-12"
     assert len(many) == len(few)
+
+
+def scored_with_a_waiting_day(
+    gateway: Gateway, user: User, definition: PartitionByInterval | None = DAILY
+) -> tuple[Asset, Asset]:
+    """Return a paused asset of which a day waits for a fresh model, and the model."""
+    a, model = asset("a", DAILY), asset("model")
+    scored = scheduled(
+        "scored", all_of(by("a"), fresh("model", timedelta(days=1))), definition, since=BEGAN
+    )
+    written(a, "2024-07-01", at(2024, 7, 2, 1), gateway, user)
+    set_paused(scored, True, user=user)
+    Schedule.objects.filter(producer=scored.producer).update(paused_at=at(2024, 7, 2, 2))
+    return scored, model
+
+
+def unpaused_at(of: Asset, when: datetime, user: User) -> None:
+    """Unpause an asset at a moment."""
+    set_paused(of, False, user=user)
+    Schedule.objects.filter(producer=of.producer).update(unpaused_at=when)
+
+
+@pytest.mark.parametrize(("definition", "day"), [(DAILY, "2024-07-01"), (None, "")])
+def test_a_partition_whose_fresh_asset_is_written_during_the_pause_is_missed_until_the_next_write(
+    gateway: Gateway, alice: User, definition: PartitionByInterval | None, day: str
+) -> None:
+    scored, model = scored_with_a_waiting_day(gateway, alice, definition)
+    assert missed(scored, at(2024, 7, 2, 3)) is None, "the model is old"
+    written(model, "", at(2024, 7, 2, 4), gateway, alice)
+    assert waiting(scored) == []
+    assert missed(scored, at(2024, 7, 2, 5)) == day
+    unpaused_at(scored, at(2024, 7, 2, 6), alice)
+    look(at(2024, 7, 2, 7))
+    assert waiting(scored) == [], "there is no catch-up"
+    assert missed(scored, at(2024, 7, 2, 8)) == day
+    written(model, "", at(2024, 7, 2, 9), gateway, alice)
+    assert waiting(scored) == [day]
+    assert missed(scored, at(2024, 7, 2, 10)) is None
+
+
+def test_a_partition_whose_fresh_asset_a_backfill_writes_during_the_pause_is_not_missed(
+    gateway: Gateway, alice: User
+) -> None:
+    scored, model = scored_with_a_waiting_day(gateway, alice)
+    written(model, "", at(2024, 7, 2, 4), gateway, alice)
+    Run.objects.filter(asset=model).update(trigger=Trigger.BACKFILL)
+    assert missed(scored, at(2024, 7, 2, 5)) is None
+
+
+def test_a_failing_schedule_with_new_code_keeps_the_waiting_partitions_of_a_pause(
+    gateway: Gateway, alice: User
+) -> None:
+    scored, model = scored_with_a_waiting_day(gateway, alice)
+    Schedule.objects.filter(producer=scored.producer).update(retry_at=at(2024, 7, 2, 3), failures=1)
+    assert scored.producer is not None
+    store_schedules([scored.producer], now=at(2024, 7, 2, 3))
+    written(model, "", at(2024, 7, 2, 4), gateway, alice)
+    assert missed(scored, at(2024, 7, 2, 5)) == "2024-07-01"

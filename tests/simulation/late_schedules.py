@@ -78,18 +78,19 @@ class LateSchedules:
             self._examine(name, partition, None, now)
 
     def fresh_again(self, written: Collection[str], now: datetime) -> None:
-        """Examine the partitions that wait for a fresh asset, if the asset was written."""
+        """Examine the partitions that wait for a fresh asset, if the asset was written; partitions
+        of a paused asset go on waiting.
+        """
         for name, declared in self.reference.assets.items():
             if declared.schedule is None or not set(declared.schedule.fresh) & set(written):
+                continue
+            if name in self.reference.paused:
                 continue
             waiting = {
                 partition
                 for partition, state in self.reference.states_of(name)
                 if state.waits_for_fresh or state.waits_for_tick
             }
-            if name in self.reference.paused:
-                self._drop(name, waiting, now)
-                continue
             for partition in sorted(waiting, key=repr):
                 state = self.reference.state(name, partition)
                 state.waits_for_fresh = False
