@@ -37,6 +37,9 @@ class Schedule(models.Model):
     paused_at = models.DateTimeField(null=True)
     unpaused_at = models.DateTimeField(null=True)
     handled_before_pause = models.DateTimeField(null=True)
+    # When the oldest write was recorded that was not evaluated when the pause began; null without
+    # such a write. The pause discards these writes.
+    unevaluated_since = models.DateTimeField(null=True)
     # In a pause, since when windows that end are missed; null while the rule has no times. And the
     # spans of the last pause that have ended, as pairs of texts: see `queries/missed_spans.py`.
     misses_since = models.DateTimeField(null=True)

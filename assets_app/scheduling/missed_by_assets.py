@@ -1,7 +1,8 @@
 """Partitions that a schedule by assets, or one that joins times to assets, has missed while paused.
 
-The partitions are computed on demand, from upstream writes and ticks during the pause, and from the
-marks of partitions that wait for an asset to be fresh. No record is kept for each write.
+The partitions are computed on demand, from upstream writes and ticks during the pause, from earlier
+writes that were not evaluated when the pause began, and from the marks of partitions that wait for
+an asset to be fresh. No record is kept for each write.
 """
 
 from collections.abc import Sequence
@@ -25,9 +26,9 @@ from assets_app.scheduling.tick_terms import MOMENT, TickTerms
 from partitions_app.concerned import existing_keys
 from slicewise.partitions import PartitionRow, partition_rows
 
-# A write is evaluated a moment after the write was recorded: a pause that began in between
-# prevented the evaluation.
-_EVALUATED_WITHIN = timedelta(minutes=1)
+# A transaction that recorded a write before the pause may have ended after the pause began: the
+# begin of the pause did not find the write in the outbox.
+_RECORDED_WITHIN = timedelta(minutes=1)
 # Only the newest rows are read, so that a request costs no more after a long pause, or with a long
 # history.
 _MOST_RUNS = 20_000
@@ -175,14 +176,17 @@ def _ticked(
 def _written(
     edges: Sequence[AssetDependency], schedule: Schedule, now: datetime
 ) -> list[NewPartition]:
-    """Return the upstream partitions that were written during the pause, by their last write."""
+    """Return the upstream partitions that were written during the pause, or that a write before
+    the pause left unevaluated, by the last write.
+    """
     assert schedule.paused_at is not None  # noqa: S101  (the caller has checked)
+    unevaluated_since = schedule.unevaluated_since or schedule.paused_at
     with connection.cursor() as cursor:
         cursor.execute(
             _WRITTEN,
             {
                 "upstream": [edge.upstream_id for edge in edges],
-                "since": schedule.paused_at - _EVALUATED_WITHIN,
+                "since": min(unevaluated_since, schedule.paused_at) - _RECORDED_WITHIN,
                 "until": schedule.unpaused_at or now,
                 "backfill": Trigger.BACKFILL,
                 "most_runs": _MOST_RUNS,
