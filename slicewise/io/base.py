@@ -214,8 +214,10 @@ class Storage(ABC):
     ) -> Mapping[str, Mapping[str, Any]]:
         """Publish staged partitions (``key``, ``path``); return facts for the record, by path.
 
-        Raises `slicewise.storage.StorageError` for a publication that will never succeed, OSError
-        for a publication that may succeed later. Any other error counts as the former.
+        Raises `slicewise.storage.StorageError` for a publication that will never succeed, and
+        `slicewise.storage.TryAgainError` for a publication that may succeed later. ConnectionError,
+        TimeoutError, and an OSError with the number of an error that passes, such as ENOSPC or EIO,
+        count as the latter; any other error counts as the former.
         """
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:

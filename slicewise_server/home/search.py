@@ -33,6 +33,8 @@ _MOST_COUNTED = 10_000
 # Items of lists, over all assets: to find the first and the last partition of an item takes up to
 # 40 ms where windows are excluded.
 _MOST_ITEMS = 50
+# The spaces of a text that may lie between a name, which may have spaces itself, and a key.
+_SPACES_TRIED = 4
 # The beginning of a time in a key: the hour without minutes, which no selection has.
 _HOUR = re.compile(r"(\d{4}-\d\d-\d\dT\d\d):?")
 
@@ -69,7 +71,7 @@ def _hint() -> str:
 
 
 def sections_of(text: str) -> list[Section]:
-    """Return the results for a text by kind: at most ten statements."""
+    """Return the results for a text by kind: at most thirteen statements."""
     assets, backfills = reverse("assets:assets"), reverse("backfills:backfills")
     query = urlencode({"q": text})
     return [
@@ -96,16 +98,20 @@ def _assets(text: str) -> list[Hit]:
 def _partitions(text: str) -> list[Hit]:
     """Return the partitions that ``asset key`` names, for each asset of a matching name.
 
-    The key may be a selection, or the hour of a key. A long list is read for fewer assets.
+    The key may be a selection, or the hour of a key. A long list is read for fewer assets. The
+    longest name that has such partitions counts: names and selections may have spaces.
     """
-    name, _, key = text.partition(" ")
-    if not key.strip():
-        return []
+    spaces = [space.start() for space in re.finditer(" ", text)][:_SPACES_TRIED]
+    found = (_partitions_of(text[:space], text[space:].strip()) for space in reversed(spaces))
+    return next((hits for hits in found if hits), [])
+
+
+def _partitions_of(name: str, key: str) -> list[Hit]:
     rows = Asset.objects.filter(name__icontains=name, active=True)
     most = min(MOST_HITS, max(_MOST_ITEMS // len(_ITEM_ENDS.split(key)), 1))
     hits = []
     for row in rows.select_related("partition_definition").order_by("name")[:most]:
-        chosen = _selected(row.definition, key.strip()) if row.definition else None
+        chosen = _selected(row.definition, key) if row.definition else None
         if chosen:
             hits.append(_partitions_hit(row.name, chosen))
     return hits
@@ -137,7 +143,7 @@ def _partitions_hit(name: str, chosen: PartitionSet) -> Hit:
 
 
 def _runs(text: str) -> list[Hit]:
-    number = text.removeprefix("run").strip(" #")
+    number = text.lower().removeprefix("run").strip(" #")
     if not is_id(number):
         return []
     rows = Run.objects.listed().filter(pk=int(number))

@@ -89,12 +89,22 @@ def test_an_error_of_slicewises_own_database_does_not_end_the_run(
     assert set(states().values()) == {"materialized"}
 
 
-def test_an_error_that_may_pass_is_tried_again(ready: Ready, gateway: Gateway) -> None:
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with patch.object(storage, "publish", side_effect=full):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED)),
+        ConnectionError("the server restarts"),
+        TimeoutError("the server did not answer"),
+    ],
+)
+def test_an_error_that_may_pass_is_tried_again(
+    ready: Ready, gateway: Gateway, error: OSError
+) -> None:
+    with patch.object(storage, "publish", side_effect=error):
         ready.publish()
     assert Run.objects.get().state == RunState.PUBLISHING
-    assert "No space left" in RunAttempt.objects.get().error
+    assert (error.strerror or str(error)) in RunAttempt.objects.get().error
     ready.finish(gateway)
     assert set(states().values()) == {"materialized"}
 

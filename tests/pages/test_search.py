@@ -25,6 +25,7 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013, description="Flights of a day")
     asset("by_airport", DAY_BY_AIRPORT)
+    asset("raw bus trips", DAILY_2013)
     run = failed_run(flights)
     january = written_backfill(vera, description="January again")
     for words, address in {
@@ -32,9 +33,12 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
         "of a day": "/assets/raw_flights/",
         str(run.pk): f"/runs/{run.pk}/",
         f"run {run.pk}": f"/runs/{run.pk}/",
+        f"Run {run.pk}": f"/runs/{run.pk}/",
         "January": f"/backfills/{january.pk}/",
         "nyc": "/bundles/",
         "raw_flights 2013-05-03": "/assets/raw_flights/partitions/2013-05-03/",
+        "raw bus trips 2013-05-03": "/assets/raw%20bus%20trips/partitions/2013-05-03/",
+        "raw_flights 2013-05-03, 2013-05-04": "/assets/raw_flights/?selection=2013-05-03..2013-05-04",
         "airport 2013-05-03|JFK": "/assets/by_airport/partitions/2013-05-03%7CJFK/",
     }.items():
         page = page_at(browser, f"/search/?q={words}")

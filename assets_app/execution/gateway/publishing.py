@@ -168,7 +168,8 @@ def _storage_errors() -> Iterator[None]:
     except NoStorageError as error:
         raise StorageError(str(error)) from error
     except OSError as error:
-        if error.errno in _PASSING:
+        # A library may raise these without a number.
+        if error.errno in _PASSING or isinstance(error, (ConnectionError, TimeoutError)):
             raise
         raise StorageError(f"{error}{data_files.advice(error)}") from error
     except Exception as error:
