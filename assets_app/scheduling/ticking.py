@@ -67,30 +67,30 @@ Errors = dict[int, Exception]
 class _Tick:
     """One tick of one schedule, and the partitions of one asset that the tick is about.
 
-    ``others`` are the other assets that the runs of the asset materialize.
+    ``other_targets`` are the other assets that the runs of the asset materialize.
     """
 
     schedule: Schedule
     target: Target
-    others: Sequence[Target]
+    other_targets: Sequence[Target]
     ended: Ended
 
     @property
     def partition_count(self) -> int:
         """How many partitions are examined or recorded."""
         ended = self.ended
-        superseded_count = len(ended.superseded) * (1 + len(self.others))
+        superseded_count = len(ended.superseded) * (1 + len(self.other_targets))
         return len(ended.due) + len(ended.refreshed) + superseded_count
 
     @property
     def asset_ids(self) -> set[int]:
         """Ids of the assets that the function makes."""
-        return {target.asset.pk for target in (self.target, *self.others)}
+        return {target.asset.pk for target in (self.target, *self.other_targets)}
 
     @property
     def superseded(self) -> list[tuple[Target, PartitionRow]]:
         """Partitions that the tick skips, of all assets that the function makes."""
-        targets = (self.target, *self.others)
+        targets = (self.target, *self.other_targets)
         return [(target, row) for target in targets for row in self.ended.superseded]
 
 
@@ -172,11 +172,11 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
 def _tick(schedule: Schedule, targets: Sequence[Target], ended: EndedPartitions) -> _Tick | None:
     if not targets:
         raise LookupError("no asset is declared that it makes")
-    target, *others = targets
+    target, *other_targets = targets
     partitions = ended.of(_tick_input(schedule, target), target.definition)
     if partitions is None:
         return None
-    return _Tick(schedule=schedule, target=target, others=others, ended=partitions)
+    return _Tick(schedule=schedule, target=target, other_targets=other_targets, ended=partitions)
 
 
 def _stop_paused(paused_assets: Iterable[Asset]) -> None:
@@ -234,7 +234,7 @@ def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
     locked = locked_assets(
         (target, tick.ended.keys if target == tick.target else tick.ended.superseded_keys)
         for tick in ticks
-        for target in (tick.target, *tick.others)
+        for target in (tick.target, *tick.other_targets)
     )
     late = [tick.schedule.pk for tick in ticks if locked & tick.asset_ids]
     if late:

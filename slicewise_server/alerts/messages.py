@@ -161,10 +161,10 @@ def _facts(event: Event) -> list[str]:
 
 def _partial_failure(detail: dict[str, Any]) -> str:
     """Return the failed partitions of a run that published its other partitions."""
-    named, failed = [*map(str, detail["failed_partitions"])], int(detail["failed"])
-    unnamed = failed - len(named)
-    names = ", ".join(named) + (f" and {unnamed:,} more" if unnamed > 0 else "")
-    return f"{failed:,} of {detail['partitions']:,} partitions failed: {names}"
+    named_keys, failed_count = [*map(str, detail["failed_partitions"])], int(detail["failed"])
+    more_count = failed_count - len(named_keys)
+    names = ", ".join(named_keys) + (f" and {more_count:,} more" if more_count > 0 else "")
+    return f"{failed_count:,} of {detail['partitions']:,} partitions failed: {names}"
 
 
 def _backfill_facts(event: Event) -> list[str]:

@@ -102,8 +102,10 @@ def _partitions(text: str) -> list[Hit]:
     longest name that has such partitions counts: names and selections may have spaces.
     """
     spaces = [space.start() for space in re.finditer(" ", text)][:_SPACES_TRIED]
-    found = (_partitions_of(text[:space], text[space:].strip()) for space in reversed(spaces))
-    return next((hits for hits in found if hits), [])
+    hits_by_name = (
+        _partitions_of(text[:space], text[space:].strip()) for space in reversed(spaces)
+    )
+    return next(filter(None, hits_by_name), [])
 
 
 def _partitions_of(name: str, key: str) -> list[Hit]:

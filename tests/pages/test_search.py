@@ -38,7 +38,7 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
         "nyc": "/bundles/",
         "raw_flights 2013-05-03": "/assets/raw_flights/partitions/2013-05-03/",
         "raw bus trips 2013-05-03": "/assets/raw%20bus%20trips/partitions/2013-05-03/",
-        "raw_flights 2013-05-03, 2013-05-04": "/assets/raw_flights/?selection=2013-05-03..2013-05-04",
+        "raw_flights 2013-05, 2013-06": "/assets/raw_flights/?selection=2013-05-01..2013-06-30",
         "airport 2013-05-03|JFK": "/assets/by_airport/partitions/2013-05-03%7CJFK/",
     }.items():
         page = page_at(browser, f"/search/?q={words}")

@@ -126,12 +126,12 @@ def refusals_of_removed(runs: Sequence[Run], searches: Collection[int]) -> dict[
     if not key_sets:
         return {}
     # Partitions of an earlier definition have another refusal: the set never had these keys.
-    left = RunPartition.objects.filter(
+    unpublished = RunPartition.objects.filter(
         run__in=key_sets, partition__identity=F("run__asset__partition_definition__identity")
     ).exclude(state=RunPartition.State.SUCCEEDED)
     keys_by_run: dict[int, set[str]] = {}
     keys_by_set: dict[int, set[str]] = {}
-    for pk, key in left.order_by().values_list("run", "partition__key"):
+    for pk, key in unpublished.order_by().values_list("run", "partition__key"):
         keys_by_run.setdefault(pk, set()).add(key)
         keys_by_set.setdefault(key_sets[pk], set()).add(key)
     present_keys = locked_keys(keys_by_set)
