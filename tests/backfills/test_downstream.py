@@ -1,11 +1,14 @@
 """Downstream assets in a backfill: each by its own mapping, after its upstream assets."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 import slicewise
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, Gateway, Run
-from backfills_app.models import BackfillAsset, BackfillPartition
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import (
     HeldPartitions,
     check_backfill,
@@ -226,6 +229,24 @@ def test_stale_partitions_are_made_where_that_is_asked_for(
     assert outcomes(backfill, "delays") == {"succeeded": 2, "exists": 29}
     again = plan_of(alice, "delays", selection="2013-01", existing="stale")
     assert again["delays"].to_materialize == 0
+
+
+def test_partitions_that_become_stale_before_the_start_are_materialized(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    ask(alice, "raw_flights", selection="2013-01", downstream="all", strategy=7)
+    drive(worker)
+    start_at = timezone.now() + timedelta(hours=10)
+    backfill = ask(alice, "delays", selection="2013-01", existing="stale", start_at=start_at)
+    advance()
+    assert (state_of(backfill), outcomes(backfill, "delays")) == ("scheduled", {"waiting": 31})
+    publish(begun(flights, alice, gateway, "2013-01-10..2013-01-11", strategy="range"))
+    Backfill.objects.filter(pk=backfill.pk).update(scheduled_date=timezone.now())
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert outcomes(backfill, "delays") == {"succeeded": 2, "exists": 29}
 
 
 def test_partitions_downstream_of_materialized_partitions_are_stale(

@@ -14,7 +14,6 @@ from assets_app.execution.database import is_lock_timeout, limit_lock_waits
 from assets_app.execution.queue.claims import RunSpec, claim
 from assets_app.execution.queue.messages import nudge_dispatch
 from assets_app.models import TERMINAL_STATES, Run, SkipReason, Target, Trigger
-from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
 from backfills_app.services.advance import waiting
 from backfills_app.services.advance.admitted_rows import holders_of, mark_active, mark_skipped
@@ -30,7 +29,7 @@ from backfills_app.services.bookkeeping.counting import (
 )
 from backfills_app.services.bookkeeping.locks import try_lock
 from backfills_app.services.bookkeeping.messages import nudge_advance
-from backfills_app.services.partitions.decisions import decide
+from backfills_app.services.partitions.decisions import decide, starts_later
 from backfills_app.services.partitions.positions import ranges_of
 from backfills_app.services.partitions.stored import StoredScope, stored_scopes
 
@@ -109,7 +108,7 @@ def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
             .filter(pk=backfill_id, state__in=_ADMITTED, assets__waiting__gt=0)
             .first()
         )
-        if backfill is None or backfill.group.paused or _is_early(backfill):
+        if backfill is None or backfill.group.paused or starts_later(backfill):
             return 0
         if backfill.pending.exists():
             # Pending requests about the backfill come first.
@@ -137,10 +136,6 @@ def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
 def _counts(scope: StoredScope) -> dict[str, int]:
     row = scope.row
     return {"waiting": row.waiting, "active": row.active, "skipped": row.skipped}
-
-
-def _is_early(backfill: Backfill) -> bool:
-    return backfill.scheduled_date is not None and backfill.scheduled_date > database_now()
 
 
 def _unfinished(backfill: Backfill) -> int:

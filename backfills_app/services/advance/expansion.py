@@ -65,7 +65,7 @@ def _write_chunk(backfill: Backfill, scope: StoredScope, most: int) -> int:
     """Write the next rows of an asset, ``most`` rows at most; return the number of rows written."""
     since, until = scope.row.expanded, min(scope.row.expanded + most, scope.row.total)
     chosen = scope.whole[since:until]
-    existing_partitions = certain_to_stay(backfill.existing, scope, chosen)
+    existing_partitions = certain_to_stay(backfill, scope, chosen)
     skipped_ranges = scope.positions.ranges(existing_partitions)
     _copy(scope, since, chosen, skipped_ranges)
     skipped_count = sum(stop - first for first, stop in skipped_ranges)

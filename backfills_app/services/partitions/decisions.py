@@ -7,7 +7,8 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import SkipReason
-from backfills_app.models import Backfill
+from assets_app.queries.clock import database_now
+from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services.partitions.blocked_partitions import (
     blocked_partitions,
     materialized,
@@ -102,13 +103,22 @@ def upstream_gaps_of(scope: StoredScope, skipped: Partitions) -> tuple[UpstreamG
     return upstream_gaps(scope, skipped, _Upstream().available)
 
 
-def certain_to_stay(policy: str, scope: StoredScope, chosen: Partitions) -> Partitions:
-    """Return the materialized partitions that are certain to stay: no partition upstream of them
-    waits in this backfill.
+def certain_to_stay(backfill: Backfill, scope: StoredScope, chosen: Partitions) -> Partitions:
+    """Return the materialized partitions that are certain to stay: no upstream partition waits in
+    this backfill. No partition is certain before a backfill of stale partitions starts.
     """
+    policy = backfill.existing
+    # Until the start, runs may materialize upstream partitions again.
+    if policy == ExistingPolicy.STALE and starts_later(backfill):
+        return scope.nothing
     status = partition_statuses(scope, chosen)
     waits = _upstream_of(policy, scope, status.materialized, "backfill_partition.state = 'waiting'")
     return skipped_by_policy(policy, scope, status, waits).existing
+
+
+def starts_later(backfill: Backfill) -> bool:
+    """Return whether no run of the backfill may start yet, by the clock of the database."""
+    return backfill.scheduled_date is not None and backfill.scheduled_date > database_now()
 
 
 def runs_holding(scope: StoredScope, keys: list[str]) -> dict[str, int]:
