@@ -1,5 +1,6 @@
 """The base of forms on pages: the service validates the values, and the form shows the errors."""
 
+import json
 from typing import Any
 
 from django import forms
@@ -56,6 +57,12 @@ class ParamsField(forms.CharField):
     """A JSON object, as text: params of runs, or metadata of a report."""
 
     widget = forms.Textarea
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return an object as JSON, and a typed text unchanged."""
+        if value is None or isinstance(value, str):
+            return value
+        return json.dumps(value, ensure_ascii=False)
 
     def to_python(self, value: Any) -> Any:
         """Return the object; empty text gives an empty object."""

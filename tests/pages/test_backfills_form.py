@@ -541,6 +541,27 @@ def test_a_backfill_of_several_is_cloned_and_linked_to(browser: Client) -> None:
 
 
 @pytest.mark.usefixtures("flights")
+def test_params_of_a_clone_of_several_are_json(browser: Client) -> None:
+    asset("weather", DAILY_2013, params={"limit": 1, "city": "Bonn", "strict": True})
+    params = '{"city": "Köln", "limit": 5, "strict": false}'
+    sent = several(assets=["raw_flights", "weather"], params=params)
+    backfill = created(browser, **sent)
+    answer = browser.get(f"/backfills/new/?clone={backfill.pk}")
+    assert answer.context["form"]["params"].value() == params
+
+
+@pytest.mark.usefixtures("flights")
+@pytest.mark.parametrize("params", ['{ "limit":5}', "{'limit': 5}", "[1", "5"])
+def test_params_that_were_typed_as_json_stay_as_typed(browser: Client, params: str) -> None:
+    sent = several(params=params, selection="")
+    link = browser.get("/backfills/new/", sent)
+    assert link.context["form"]["params"].value() == params
+    answer = browser.post("/backfills/new/", sent | {"start": "3013"})
+    assert answer.status_code == 400
+    assert answer.context["form"]["params"].value() == params
+
+
+@pytest.mark.usefixtures("flights")
 def test_a_preset_and_what_follows_go_by_all_chosen_assets(browser: Client) -> None:
     sent = several(start="", end="", preset="7", assets=["carriers", "raw_flights"])
     answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
