@@ -11,6 +11,7 @@ from backfills_app.forms.choice import names_in
 from backfills_app.forms.params import PREFIX
 from backfills_app.forms.period import SEGMENT
 from backfills_app.forms.trigger import AT_MOST, CHOSEN
+from backfills_app.models import BackfillOrder
 from slicewise import PartitionSet
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -56,8 +57,11 @@ def _dates_and_segments(initial: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first and the last window and the segments of a selection made in a grid, if the
     selection is one range of windows with the same segments; otherwise nothing.
 
-    Dates and boxes are easier to change than a selection is.
+    Dates and boxes are easier to change than a selection is. But only the selection has the listed
+    order.
     """
+    if initial.get("order") == BackfillOrder.LISTED:
+        return {}
     selection = initial.get("selection", "")
     asset = Asset.objects.declared().filter(name=initial.get("asset", "")).first()
     definition = asset.definition if selection and asset is not None else None

@@ -413,6 +413,23 @@ def test_a_backfill_is_cloned_into_the_form(browser: Client, vera: User) -> None
     assert browser.get("/backfills/new/?clone=9999").status_code == 404
 
 
+def test_a_clone_in_the_listed_order_keeps_the_selection(browser: Client, vera: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = written_backfill(vera, selection="2013-03; 2013-02", order="listed")
+    text = browser.get(f"/backfills/new/?clone={backfill.pk}").content.decode()
+    selection = backfill.logical_dates
+    assert selection.startswith("2013-03")
+    assert f'name="selection" value="{selection}"' in text
+    assert '<option value="listed" selected>' in text
+    assert 'name="start" value' not in text
+    clone = created(browser, **typed(start="", end="", selection=selection, order="listed"))
+    assert clone.logical_dates == selection
+    link = "/backfills/new/?asset=raw_flights&selection=2013-03;2013-02&order="
+    text = browser.get(f"{link}listed").content.decode()
+    assert 'name="selection" value="2013-03;2013-02"' in text
+    assert 'name="start" value="2013-02-01"' in browser.get(f"{link}newest").content.decode()
+
+
 def test_enter_in_a_field_previews_and_starts_nothing(browser: Client) -> None:
     text = browser.get("/backfills/new/").content.decode()
     form = text.split('id="trigger"')[1]
