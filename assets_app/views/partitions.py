@@ -55,7 +55,7 @@ from partitions_app.labels import (
     listed_labels,
 )
 from slicewise.partitions import is_runtime
-from slicewise.texts import masked_text
+from slicewise.texts import masked_json, masked_text
 from slicewise_server.web.live_fragments import is_poll, render_live
 from slicewise_server.web.request_errors import InvalidRequest
 
@@ -131,7 +131,8 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
 def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or carry out the request."""
     asset = asset_for_page(name)
-    form = _form(asset, request)
+    may_materialize = may(request.user, Action.MATERIALIZE) and can_be_materialized(asset)
+    form = _form(asset, request, has_secrets=may_materialize)
     if request.method == "POST" and form.is_valid():
         try:
             return _redirect_to_runs(
@@ -145,7 +146,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
         "form": form,
         "selected": selection_preview(asset, selection),
         **_triggered(asset),
-        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
+        "may_materialize": may_materialize,
     }
     template = "assets_app/materialize.html"
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
@@ -176,11 +177,13 @@ def is_runtime_partition(asset: Asset, key: str) -> bool:
     return is_runtime(definition) and key in definition.values.positions_by_text
 
 
-def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
+def _form(asset: Asset, request: HttpRequest, *, has_secrets: bool) -> MaterializeForm:
+    """Return the form; without ``has_secrets`` the secrets of declared params are masked."""
     version = asset.producer.current_version if asset.producer else None
+    declared = version.spec.params if version else {}
     shape: dict[str, Any] = {
         "partitioned": asset.definition is not None,
-        "params": version.spec.params if version else {},
+        "params": declared if has_secrets else masked_json(declared),
     }
     if request.method == "POST":
         return MaterializeForm(request.POST, **shape)

@@ -6,11 +6,28 @@ from typing import Any
 
 from django import forms
 
+from accounts_app.models import User
+from accounts_app.policy import Action, may_for_assets
 from assets_app.execution.request.requests import params_given
+from assets_app.models import Asset
+from backfills_app.services.partitions.frozen_assets import outlets_of
+from slicewise.texts import masked_json
 from slicewise_server.web.storable import read_json
 
 PREFIX = "param-"
 _LONG_TEXT = 60
+
+
+def declared_params(asset: Asset | None, user: User) -> Mapping[str, Any]:
+    """Return the declared params of an asset: with secrets masked, unless the user may backfill the
+    asset. The form of other users cannot be submitted, and so submits no mask.
+    """
+    version = asset.producer.current_version if asset and asset.producer else None
+    if asset is None or version is None:
+        return {}
+    declared: Mapping[str, Any] = version.spec.params
+    may_submit = may_for_assets(user, Action.BACKFILL, outlets_of(asset, version))
+    return declared if may_submit else masked_json(declared)
 
 
 def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field]]:

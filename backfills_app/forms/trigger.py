@@ -28,7 +28,13 @@ from backfills_app.forms.following import (
     segments_of,
     versions_of,
 )
-from backfills_app.forms.params import PREFIX, param_fields, shown_params, typed_params
+from backfills_app.forms.params import (
+    PREFIX,
+    declared_params,
+    param_fields,
+    shown_params,
+    typed_params,
+)
 from backfills_app.forms.period import SEGMENT, SegmentsField, TypedPeriod, request_fields
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
@@ -151,7 +157,7 @@ class BackfillForm(ServiceForm):
         is_single_asset = self.choice.by == "asset" and bool(self.assets_chosen)
         # Only a single asset has fields for params and segments.
         self.asset_chosen = self.assets_chosen[0] if is_single_asset else None
-        self.declared = _declared_params(self.asset_chosen)
+        self.declared = declared_params(self.asset_chosen, user)
         given_params = _readable_params((initial_values if data is None else data).get("params"))
         shown_for = self.choice.text
         dependent = shown_params(self.declared, given_params) | {"shown_for": shown_for}
@@ -347,11 +353,6 @@ def _segments_field(dimension: Segments, asset: Asset | None) -> forms.Field:
 
 def _is_timed(asset: Asset) -> bool:
     return has_time(asset.definition)
-
-
-def _declared_params(asset: Asset | None) -> Mapping[str, Any]:
-    version = asset.producer.current_version if asset and asset.producer else None
-    return version.spec.params if version else {}
 
 
 def _readable_params(params: object) -> dict[str, Any]:

@@ -50,7 +50,8 @@ class Reaches:
         who may act on some assets only.
         """
         backfill = progress.backfill
-        may_control, may_cancel = _covers(self.backfill, backfill), _covers(self.cancel, backfill)
+        may_control = covers_backfill(self.backfill, backfill)
+        may_cancel = covers_backfill(self.cancel, backfill)
         if backfill.deleted:
             return Allowed(clone=may_control)
         is_unfinished = not backfill.ended and backfill.state != BackfillState.CANCELING
@@ -71,7 +72,10 @@ class Reaches:
         )
 
 
-def _covers(within: Reach, backfill: Backfill) -> bool:
+def covers_backfill(within: Reach, backfill: Backfill) -> bool:
+    """Return whether all assets that a backfill writes are within reach: no query, except for
+    persons who may act on some assets only.
+    """
     if within.everything or not within:
         return within.everything
     return all(map(within.covers, assets_made(backfill)))

@@ -30,8 +30,10 @@ from backfills_app.services import (
     obstacles_of,
     request_backfill,
 )
+from backfills_app.views.allowed import covers_backfill
 from backfills_app.views.plans import planned_page
 from backfills_app.views.ways_out import ways_out
+from slicewise.texts import masked_json
 from slicewise_server.web.request_errors import InvalidRequest
 from slicewise_server.web.typed_ids import is_id
 
@@ -52,7 +54,7 @@ def backfill_new(request: HttpRequest) -> HttpResponse:
         return _posted(request, person)
     if request.htmx:  # type: ignore[attr-defined]
         return _fragment(request, person)
-    form = BackfillForm(user=person, initial=_initial(request))
+    form = BackfillForm(user=person, initial=_initial(request, person))
     return render(request, TEMPLATE, _page_context(form, person))
 
 
@@ -199,10 +201,15 @@ def _preset(text: str | None) -> str | None:
     return text if text in PRESETS else None
 
 
-def _initial(request: HttpRequest) -> dict[str, Any]:
-    """Return the values that a link fills in, or the request of a backfill to clone."""
+def _initial(request: HttpRequest, person: User) -> dict[str, Any]:
+    """Return the values that a link fills in, or the request of a backfill to clone: with secret
+    params masked, unless the person may clone the backfill.
+    """
     clone = request.GET.get("clone", "")
     if is_id(clone):
         backfill = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
-        return completed(clone_fields(backfill))
+        fields = clone_fields(backfill)
+        if not covers_backfill(reach(person, Action.BACKFILL), backfill):
+            fields |= {"params": masked_json(fields.get("params", {}))}
+        return completed(fields)
     return completed(values_in(request.GET))

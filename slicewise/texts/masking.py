@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["masked_blocks", "masked_json", "masked_text", "masked_uri"]
+__all__ = ["holds_mask", "masked_blocks", "masked_json", "masked_text", "masked_uri"]
 
 MASK = "***"
 
@@ -103,6 +103,22 @@ def masked_json(value: Any) -> Any:
     return value
 
 
+def holds_mask(value: Any) -> bool:
+    """Return whether JSON holds `***` in the place of a secret, as ``masked_json`` returns JSON."""
+    match value:
+        case str():
+            unmasked = value.replace(MASK, "unmasked")
+            return MASK in value and masked_text(unmasked) != unmasked
+        case Mapping():
+            return any(
+                _is_hidden(inner) if _is_secret_name(name) else holds_mask(inner)
+                for name, inner in value.items()
+            )
+        case list() | tuple():
+            return any(map(holds_mask, value))
+    return False
+
+
 def mask_parameters(uri: str) -> str:
     """Return the URI with `***` for parameters of the query that are named like secrets."""
     return _HIDDEN_VALUE.sub(lambda match: f"{match[1] or match[2]}{MASK}", uri)
@@ -138,6 +154,13 @@ def _hidden(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _hidden(inner) for name, inner in value.items()}
     return value if value is None or isinstance(value, bool) or value in ("", [], ()) else MASK
+
+
+def _is_hidden(value: Any) -> bool:
+    """Return whether a value is the mask, or an object with a mask."""
+    if isinstance(value, Mapping):
+        return any(map(_is_hidden, value.values()))
+    return bool(value == MASK)
 
 
 def _has_word(lowered: str) -> bool:

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts_app import audit
-from accounts_app.models import AuditEntry, User
+from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
 from assets_app.execution.attempt.logs import LogKeeper
 from assets_app.execution.request.requests import MaterializeRequest, materialize
@@ -31,10 +31,12 @@ from assets_app.models import (
     WriteReport,
 )
 from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.services import request_from_text
 from slicewise_server.logging import EventFormatter
 from slicewise_server.stack import definitions
 from tests import factories
 from tests.clients import browser_of
+from tests.created_backfills import create_backfill
 from tests.scheduling.scheduled_assets import at, cron, scheduled
 
 SECRET = "hunter2"
@@ -126,6 +128,66 @@ def test_no_page_no_operation_and_no_admin_shows_a_secret(browser: Client, run: 
         assert SECRET not in body, (address, body[max(0, body.find(SECRET) - 200) :][:300])
         masked += "postgres://me:***@db" in body
     assert masked >= 18
+
+
+FORMS = (
+    "/backfills/new/?clone={clone}",
+    "/backfills/new/?asset=orders",
+    "/backfills/new/?asset=orders&fragment=dependent",
+    "/backfills/new/?asset=orders&shown_for=orders&start=2013-01-01&params={{}}",
+    "/assets/orders/materialize/",
+)
+
+
+def _clear_forms(user: User, clone: Backfill) -> list[str]:
+    """Return the addresses of forms in which the user reads a secret param."""
+    browser, clear = browser_of(user), list[str]()
+    for address in FORMS:
+        headers = {"hx-request": "true"} if "fragment" in address or "shown_for" in address else {}
+        answer = browser.get(address.format(clone=clone.pk), headers=headers)
+        assert answer.status_code == 200, address
+        if SECRET in answer.content.decode():
+            clear.append(address)
+    return clear
+
+
+@pytest.fixture
+def clone(ada: User) -> Backfill:
+    """Create a backfill with a secret param, of assets that declare other secrets."""
+    for name in ("orders", "clicks"):
+        params = {"db_password": f"declared {SECRET}", "uri": f"postgres://me:{SECRET}@db/x"}
+        factories.asset(name, factories.DAILY_2013, params=params)
+    own_params = {"db_password": f"given {SECRET}"}
+    request = request_from_text(
+        assets=["orders", "clicks"], start="2013-01-01", end="2013-01-01", params=own_params
+    )
+    return create_backfill(request, user=ada)
+
+
+def test_forms_show_secret_params_to_those_alone_who_may_submit(clone: Backfill) -> None:
+    assert _clear_forms(factories.person("viewer"), clone) == []
+    granted = factories.person("granted")
+    Grant.objects.create(person=granted, permission="backfill", asset="clicks")
+    assert _clear_forms(granted, clone) == []
+    Grant.objects.create(person=granted, permission="backfill", asset="orders")
+    assert _clear_forms(granted, clone) == list(FORMS[:3])
+    operator = factories.person("operator", Role.OPERATOR)
+    assert _clear_forms(operator, clone) == [*FORMS[:3], FORMS[4]]
+
+
+def test_the_mask_of_a_param_cannot_be_submitted(ada: User, clone: Backfill) -> None:
+    browser = browser_of(ada)
+    backfill = {
+        "asset": "orders", "shown_for": "orders", "start": "2013-01-01", "end": "2013-01-01",
+        "max_active_runs": "1", "existing": "all", "param-uri": "postgres://me:***@db/x",
+        "param-db_password": f"declared {SECRET}",
+    }  # fmt: skip
+    answer = browser.post("/backfills/new/", backfill)
+    assert "uri has *** in place of a secret" in answer.content.decode()
+    run = {"selection": "2013-01-01", "params": '{"db_password": "***"}'}
+    answer = browser.post("/assets/orders/materialize/", run)
+    assert "db_password has *** in place of a secret" in answer.content.decode()
+    assert (Run.objects.count(), Backfill.objects.count()) == (0, 1)
 
 
 @pytest.mark.parametrize("as_json", [False, True])

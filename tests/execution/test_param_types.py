@@ -82,3 +82,25 @@ def test_requests_take_and_refuse_params_by_their_type(alice: User) -> None:
     for params in (Run.objects.get().params, Backfill.objects.get().assets.get().params):
         assert params == {"limit": 3, "share": 2.0}
         assert type(params["share"]) is float
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "default"),
+    [
+        ("password", "***", "hunter2"), ("password", "***", ""), ("token", "***", None),
+        ("uri", "db://me:***@host", "db://me:hunter2@host"), ("uri", "db://me:***@host", ""),
+        ("login", "***", "ghp_0123456789012345678901"), ("options", {"token": "***"}, {}),
+        ("options", [{"secret": {"inner": "***"}}], []),
+    ],
+)  # fmt: skip
+def test_a_mask_is_refused(name: str, value: Any, default: Any) -> None:
+    with pytest.raises(InvalidRequest, match=rf"^{name} has \*\*\* in place of a secret"):
+        with_declared_types({name: value}, {name: default})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "default"),
+    [("password", "***", "***"), ("separator", "***", ""), ("note", "see *** at db://host/x", "")],
+)
+def test_stars_that_mask_nothing_are_values(name: str, value: Any, default: Any) -> None:
+    assert with_declared_types({name: value}, {name: default}) == {name: value}

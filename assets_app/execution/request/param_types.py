@@ -1,8 +1,9 @@
-"""The types of params: a given value has the type of the declared default."""
+"""The types of params: a given value has the type of the declared default, and is no mask."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from slicewise.texts import holds_mask, masked_json
 from slicewise_server.web.request_errors import InvalidRequest
 
 # In this order: in Python, bool is a kind of int.
@@ -21,12 +22,16 @@ def with_declared_types(params: Mapping[str, Any], declared: Mapping[str, Any]) 
     """Return the params; numbers get the type of their declared default, so that 1 becomes 1.0.
 
     Any value is fit where the default is null, and for names that are not declared. Raises
-    InvalidRequest on ``params`` for values of another type; the error shows no value, since a value
-    may be a secret.
+    InvalidRequest on ``params`` for values of another type, and for the mask of a secret, which
+    pages and API show in place of the value; the error shows no value, since a value may be a
+    secret.
     """
     typed, refusals = dict(params), list[str]()
     for name in sorted(params.keys() & declared.keys()):
         value, default = params[name], declared[name]
+        if value != default and _is_mask(name, value, default):
+            refusals.append(f"{name} has *** in place of a secret: give the secret itself.")
+            continue
         try:
             typed[name] = _typed(value, default)
         except (TypeError, OverflowError):
@@ -49,6 +54,10 @@ def _typed(value: Any, default: Any) -> Any:
     if type(default) is int and type(value) is float and value.is_integer():
         return int(value)
     raise TypeError
+
+
+def _is_mask(name: str, value: Any, default: Any) -> bool:
+    return bool(value == masked_json({name: default})[name]) or holds_mask({name: value})
 
 
 def _name_of(value: Any) -> str:
