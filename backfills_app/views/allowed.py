@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from accounts_app.policy import Action, Reach, reach
 from backfills_app.models import Backfill, BackfillState
+from backfills_app.services.advance.carrying import is_given_up
 from backfills_app.services.partitions.outlets import assets_made
 from backfills_app.views.progress import Progress
 
@@ -54,10 +55,11 @@ class Reaches:
         may_cancel = covers_backfill(self.cancel, backfill)
         if backfill.deleted:
             return Allowed(clone=may_control)
-        is_unfinished = not backfill.ended and backfill.state != BackfillState.CANCELING
+        is_canceling = backfill.state == BackfillState.CANCELING
+        is_unfinished = not backfill.ended and not is_canceling
         failed = progress.counts.failed > 0 or has_retried_skips
         canceled = progress.counts.canceled > 0
-        may_retry = may_control and backfill.state != BackfillState.CANCELING and not backfill.error
+        may_retry = may_control and not is_canceling and not is_given_up(backfill)
         is_canceled = backfill.state == BackfillState.CANCELED
         return Allowed(
             pause=may_control and is_unfinished and not backfill.group.paused,

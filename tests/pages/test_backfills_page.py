@@ -20,6 +20,7 @@ from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.services import change_backfill, pause_backfill, resume_backfill
+from backfills_app.services.advance.carrying import COULD_NOT_BE_RETRIED
 from backfills_app.views.timeline import COLUMNS, timeline_of
 from partitions_app.templatetags.slicewise_pages import rounded_duration
 from slicewise import PartitionByInterval
@@ -491,6 +492,18 @@ def last_result(backfill: Backfill, run: Run | None, key: str, state: str, **val
 def question_of(browser: Client, backfill: Backfill) -> str:
     """Return the words of the page that asks before a retry."""
     return words_of(page_at(browser, f"/backfills/{backfill.pk}/retry/"))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_offered"),
+    [("", True), (f"{COULD_NOT_BE_RETRIED}ValueError: no plug-in", True), ("No code.", False)],
+)
+def test_a_retry_is_offered_again_after_a_retry_that_could_not_be_carried_out(
+    browser: Client, january: Backfill, error: str, is_offered: bool
+) -> None:
+    runs_of(january, "failed", 31)
+    Backfill.objects.update(error=error)
+    assert ("Retry failed…" in page_of(browser, january)) is is_offered
 
 
 def test_a_retry_tells_which_failed_partitions_are_materialized_by_now(

@@ -37,12 +37,20 @@ State = BackfillPartition.State
 Verb = PendingControl.Verb
 # The beginning of a backfill's error after a retry that changed nothing; another retry may work.
 COULD_NOT_BE_RETRIED = "It could not be retried: "
+
 # The number of partitions per step.
 AT_A_TIME = 50_000
 # A request carries itself out only up to so many partitions, and otherwise only records its row. It
 # gives up after waiting so long for a locked row.
 MOST_AT_ONCE = 5_000
 _LONGEST_WAIT = "200ms"
+
+
+def is_given_up(backfill: Backfill) -> bool:
+    """Return whether the backfill was given up, so that a retry would be given up too. A retry that
+    could not be carried out leaves an error as well, and can be requested again.
+    """
+    return bool(backfill.error) and not backfill.error.startswith(COULD_NOT_BE_RETRIED)
 
 
 def record_request(backfill: Backfill, verb: PendingControl.Verb, **how: bool) -> None:

@@ -23,8 +23,8 @@ from backfills_app.models import (
 )
 from backfills_app.queries.skips import retried_skips
 from backfills_app.services.advance.carrying import (
-    COULD_NOT_BE_RETRIED,
     carry_out_now,
+    is_given_up,
     record_request,
 )
 from backfills_app.services.advance.reopening import newest_version
@@ -205,7 +205,7 @@ def _require_retryable(backfill: Backfill) -> None:
                 " backfill has ended."
             }
         )
-    if backfill.error and not backfill.error.startswith(COULD_NOT_BE_RETRIED):
+    if is_given_up(backfill):
         raise ConflictingRequest(
             {
                 "": f"{backfill.name} was given up, and a retry would be given up too:"
@@ -276,7 +276,7 @@ def follow_retried(run_ids: Sequence[int], user: User) -> None:
         }
         audit.record(user, "retry runs", "backfill", backfill.name, detail)
         # An earlier retry of the backfill has failed; a backfill with an error ends as failed.
-        if backfill.error.startswith(COULD_NOT_BE_RETRIED):
+        if backfill.error and not is_given_up(backfill):
             Backfill.objects.filter(pk=backfill.pk).update(error="")
         # Downstream partitions wait again, and are marked so before any further admission. The lock
         # of the backfill is not requested here: the holder of the lock may wait for the runs that
