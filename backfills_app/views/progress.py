@@ -10,6 +10,7 @@ from backfills_app.queries.counts import Counts, counts_of
 from backfills_app.queries.pace import Pace, paces_of, running_by_asset
 from backfills_app.queries.pauses import Pause, pauses_of
 from partitions_app.templatetags.slicewise_pages import rounded_duration
+from slicewise_server.web.listing import version_of
 
 _UNKNOWN = Pace()
 
@@ -56,7 +57,12 @@ class Progress:
         settings_text = ".".join(str(value) for value in settings)
         runs = f"{self.pace.running}.{self.pace.queued}.{self.running}.{self.pace.dispatched}"
         time_left = f"{self.left_text}.{self.silent_since}"
-        return f"{backfill.pk}.{backfill.state}.{numbers}.{runs}.{settings_text}.{time_left}"
+        # A digest: the address of a poll holds the version, and errors may hold secrets.
+        errors = version_of(
+            (backfill.error, backfill.stalled_error, backfill.stalled_since, backfill.try_again_at)
+        )
+        shown = (backfill.state, numbers, runs, settings_text, time_left, errors)
+        return f"{backfill.pk}.{'.'.join(shown)}"
 
     @property
     def running(self) -> int:

@@ -637,6 +637,28 @@ def test_each_fragment_answers_nothing_until_it_has_changed_and_ends_with_the_ba
     assert "hx-get" not in answer.content.decode()
 
 
+def test_an_open_page_tells_that_a_backfill_stalls_and_the_time_of_the_next_try(
+    browser: Client, january: Backfill
+) -> None:
+    address = f"/backfills/{january.pk}/progress/"
+    text = browser.get(address).content.decode()
+    since = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    stalls: list[dict[str, Any]] = [
+        {"stalled_error": "no token='hunter2'", "stalled_since": since, "try_again_at": since},
+        {"try_again_at": since + timedelta(minutes=5)},
+        {"stalled_error": "no disk"},
+        {"stalled_error": "", "stalled_since": None, "try_again_at": None},
+    ]
+    for changes in stalls:
+        Backfill.objects.update(**changes)
+        answer = browser.get(polled_address(text))
+        assert answer.status_code == 200, changes
+        text = answer.content.decode()
+        assert "hunter2" not in text
+        assert ("Stalled since" in text) is (changes.get("stalled_error") != "")
+        assert browser.get(polled_address(text)).status_code == 204
+
+
 def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
     browser: Client, vera: User
 ) -> None:
