@@ -141,11 +141,17 @@ def _details_context(backfill_row: Backfill, progress: Progress) -> dict[str, An
 
 def _record_context(backfill_row: Backfill) -> dict[str, Any]:
     entries = AuditEntry.objects.filter(subject_type="backfill", subject=backfill_row.name)
-    trail = list(entries.order_by("id")[:_MOST_ENTRIES])
+    newest_entries = list(entries.order_by("-id")[: _MOST_ENTRIES + 1])
+    trail = newest_entries[:_MOST_ENTRIES][::-1]
     times = (backfill_row.run_start_date, backfill_row.run_end_date, backfill_row.updated_at)
     shown = (backfill_row.state, times, [entry.pk for entry in trail])
     version = version_of(shown)
-    return {"backfill": backfill_row, "trail": trail, "version": version}
+    return {
+        "backfill": backfill_row,
+        "trail": trail,
+        "trail_cut": len(newest_entries) > _MOST_ENTRIES,
+        "version": version,
+    }
 
 
 def _by_role(backfill_row: Backfill) -> list[tuple[str, list[BackfillAsset]]]:

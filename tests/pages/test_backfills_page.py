@@ -619,6 +619,20 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
     assert "→ because" in trail
 
 
+def test_a_long_audit_log_has_the_newest_actions_and_says_that_older_ones_are_left_out(
+    browser: Client, vera: User, january: Backfill
+) -> None:
+    for number in range(1, 50):
+        audit.record(vera, "change", "backfill", january.name, {"reason": f"no {number};"})
+    trail = page_of(browser, january).split("Audit log")[1]
+    assert ("Create" in trail, "Older actions" in trail) == (True, False)
+    audit.record(vera, "change", "backfill", january.name, {"reason": "no 50;"})
+    trail = page_of(browser, january).split("Audit log")[1]
+    assert ("Create" in trail, trail.count("vera")) == (False, 50)
+    assert trail.index("no 1;") < trail.index("no 50;")
+    assert "The latest 50 actions. Older actions are not listed." in trail
+
+
 @pytest.mark.parametrize("fragment", ["progress", "details", "cells"])
 def test_each_fragment_answers_nothing_until_it_has_changed_and_ends_with_the_backfill(
     browser: Client, january: Backfill, fragment: str
