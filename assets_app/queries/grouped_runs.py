@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Max, Min, QuerySet
 
 from assets_app.models import Run, RunGroup, RunState, ScheduleTick
@@ -25,13 +26,18 @@ class GroupedRuns:
     newest_run: int = 0
     created_at: datetime | None = None
     asset_name: str = ""
-    asset_count: int = 0
+    assets: set[int] = field(default_factory=set)
     states: Counter[str] = field(default_factory=Counter)
 
     @property
     def number(self) -> int:
         """The number of runs."""
         return self.states.total()
+
+    @property
+    def asset_count(self) -> int:
+        """The number of assets of the runs."""
+        return len(self.assets)
 
     @property
     def by_state(self) -> list[tuple[str, int]]:
@@ -67,7 +73,8 @@ def grouped_runs(rows: QuerySet[Run]) -> GroupsPage:
             newest=Max("pk"),
             created=Max("created_at"),
             name=Min("asset__name"),
-            names=Count("asset", distinct=True),
+            # An asset may have runs in several states: numbers of assets have no sum.
+            assets=ArrayAgg("asset", distinct=True),
         )
     )
     groups = RunGroup.objects.in_bulk({row["group"] for row in counted})
@@ -82,7 +89,7 @@ def grouped_runs(rows: QuerySet[Run]) -> GroupsPage:
         line.newest_run = max(line.newest_run, row["newest"])
         line.created_at = max(line.created_at or row["created"], row["created"])
         line.asset_name = min(line.asset_name or row["name"], row["name"])
-        line.asset_count = max(line.asset_count, row["names"])
+        line.assets.update(row["assets"])
     newest_first = sorted(
         lines.values(), key=lambda line: (line.created_at, line.newest_run), reverse=True
     )

@@ -151,6 +151,18 @@ def test_runs_are_grouped_by_request_and_by_tick(browser: Client, flights: Asset
     assert "No matching runs" in page_at(browser, "/runs/?by=request&asset=nothing")
 
 
+def test_the_assets_of_a_request_are_counted_over_all_states(
+    browser: Client, flights: Asset
+) -> None:
+    request = RunGroup.objects.create(kind="request", label="January again")
+    for run_asset in (flights, asset("orders"), asset("weather")):
+        failed_run(run_asset, group=request)
+    for run_asset in (flights, asset("zoo"), asset("zebra")):
+        recorded_run(run_asset, RunState.QUEUED, group=request)
+    page = compact(page_at(browser, "/runs/?by=request"))
+    assert "and 4 more" in page
+
+
 def test_a_list_that_leaves_groups_out_gives_their_number(browser: Client, flights: Asset) -> None:
     for number in range(100):
         failed_run(flights, group=RunGroup.objects.create(kind="request", label=f"no {number}"))
