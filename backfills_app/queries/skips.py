@@ -54,21 +54,24 @@ class Skipped:
         )
 
 
+# The run that a partition was left to is recorded at the skip. Without a record, for instance after
+# the deletion of that run, the present or last run of the partition stands in.
 _OTHERS = """
 SELECT DISTINCT skipped.backfill_asset_id, other.id, other.name
 FROM (
-    SELECT backfill_asset_id, key FROM backfills_app_backfillpartition
+    SELECT backfill_asset_id, key, run_id FROM backfills_app_backfillpartition
     WHERE backfill_asset_id = ANY(%(backfill_assets)s)
         AND state = 'skipped' AND reason = 'in_flight'
     LIMIT %(most)s
 ) AS skipped
 JOIN backfills_app_backfillasset AS backfill_asset ON backfill_asset.id = skipped.backfill_asset_id
 JOIN assets_app_asset AS asset ON asset.id = backfill_asset.asset_id
-JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
-JOIN assets_app_assetpartition AS partition
-    ON partition.asset_id = asset.id AND partition.identity = rule.identity
-        AND partition.key = skipped.key
-JOIN assets_app_run AS run ON run.id = coalesce(partition.held_by_id, partition.last_run_id)
+LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
+LEFT JOIN assets_app_assetpartition AS partition
+    ON skipped.run_id IS NULL AND partition.asset_id = asset.id
+        AND partition.identity = coalesce(rule.identity, 'whole') AND partition.key = skipped.key
+JOIN assets_app_run AS run
+    ON run.id = coalesce(skipped.run_id, partition.held_by_id, partition.last_run_id)
 JOIN backfills_app_backfill AS other ON other.group_id = run.group_id
 WHERE other.id <> backfill_asset.backfill_id
 ORDER BY 1, 2 LIMIT 20

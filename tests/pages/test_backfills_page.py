@@ -100,6 +100,38 @@ def test_skipped_partitions_are_counted_by_reason_with_the_holding_backfill(
     ]  # fmt: skip
 
 
+def test_a_skipped_partition_names_the_backfill_that_it_was_left_to(
+    vera: User, january: Backfill
+) -> None:
+    holder, later = written_backfill(vera), written_backfill(vera)
+    (holding_run,), (later_run,) = runs_of(holder, "running", 1), runs_of(later, "running", 1)
+    keys = skip(january, "in_flight", 1)
+    hold_partitions(later_run, keys)
+    BackfillPartition.objects.filter(state="skipped").update(run=holding_run)
+    (skipped,) = skipped_by_reason(january.assets.all())
+    assert skipped.others == ((holder.pk, holder.name),)
+
+
+def test_a_skipped_asset_without_partitions_names_the_backfill_that_holds_the_data(
+    vera: User, january: Backfill
+) -> None:
+    rates = asset("rates", None)
+    assert rates.producer
+    assert rates.producer.current_version
+    whole = BackfillAsset.objects.create(
+        backfill=january, asset=rates, producer_version=rates.producer.current_version,
+        position=1, total=1, expanded=1, skipped=1,
+    )  # fmt: skip
+    BackfillPartition.objects.create(
+        backfill_asset=whole, position=0, key="", state="skipped", reason="in_flight"
+    )
+    holder = written_backfill(vera)
+    (holding_run,) = runs_of(holder, "running", 1)
+    AssetPartition.objects.create(asset=rates, identity="whole", key="", held_by=holding_run)
+    (skipped,) = skipped_by_reason(january.assets.all())
+    assert skipped.others == ((holder.pk, holder.name),)
+
+
 def test_the_timeline_counts_runs_by_when_they_ended(january: Backfill) -> None:
     now = timezone.now()
     assert timeline_of(january, now) is None
