@@ -285,9 +285,19 @@ def test_many_ticks_come_in_pages(browser: Client) -> None:
         )
         for day in range(120)
     )
-    assert "Already materialized</span>" in shown(browser, "daily")
+    assert "Already materialized</span>" in compact(shown(browser, "daily"))
     assert "Page 3" in shown(browser, "daily", "&page=3")
     assert statements(browser, "/assets/daily/?tab=schedule&page=2") == few
+
+
+def test_a_tick_that_only_skips_says_so(browser: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN, pending="latest")
+    ScheduleTick.objects.create(
+        schedule=Schedule.objects.get(), at=BEGAN, last_at=BEGAN, reason="", superseded=10
+    )
+    page = compact(shown(browser, "daily"))
+    assert 'Older windows skipped</span></td><td class="number no-number">' in page
+    assert '<td class="number">10</td>' in page
 
 
 def test_an_editor_pauses_and_an_operator_sees_no_button(browser: Client, editor: Client) -> None:
