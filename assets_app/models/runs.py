@@ -185,6 +185,12 @@ class Run(models.Model):
                 condition=~Q(state__in=TERMINAL_STATES),
                 name="run_unfinished",
             ),
+            # An estimate passes over runs with many more or fewer partitions inside the index.
+            models.Index(
+                fields=("asset", "-id", "partition_count"),
+                condition=Q(state="succeeded"),
+                name="run_succeeded",
+            ),
             models.Index(fields=("-ended_at",), condition=Q(state="failed"), name="run_failed"),
             models.Index(
                 fields=("group", "id"), condition=Q(state="failed"), name="run_failed_by_group"

@@ -1,17 +1,22 @@
 """The duration that a preview estimates, by past runs."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, request_from_text
-from backfills_app.services.request.estimates import Estimate
+from backfills_app.services.request.estimates import Estimate, estimated
 from tests.backfills.driven_backfills import ask, run_all
 from tests.factories import DAILY_2013, asset
+from tests.pages.run_records import recorded_run, repeat_run
+from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,3 +74,17 @@ def test_runs_of_a_day_tell_nothing_of_runs_of_a_week(alice: User, worker: Gatew
     of_days = estimate_of(alice, "2013-02-28", max_active_runs=1)
     assert of_days is not None
     assert of_days.seconds == pytest.approx(28, rel=0.01)
+
+
+def test_runs_with_many_fewer_partitions_are_passed_over_in_the_index(raw: Asset) -> None:
+    now = timezone.now()
+    times: dict[str, Any] = {"started_at": now - timedelta(seconds=60), "ended_at": now}
+    for count, times_more in ((30, 2), (1, 500)):
+        run = recorded_run(raw, RunState.SUCCEEDED, partition_count=count, **times)
+        repeat_run(run, times_more)
+    with CaptureQueriesContext(connection) as statements:
+        estimate = estimated(raw, partitions=30, runs=1, at_once=1)
+    assert estimate is not None
+    assert (estimate.seconds, estimate.runs_seen) == (60, 3)
+    (statement,) = statements.captured_queries
+    assert rows_read(statement["sql"]) < 10

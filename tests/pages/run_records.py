@@ -29,6 +29,15 @@ def recorded_run(of: Asset, state: RunState, selection: str = "2013-01-05", **fi
     return Run.objects.create(**values | fields)
 
 
+def repeat_run(run: Run, times: int) -> None:
+    """Create further runs with the values of a run."""
+    copies = []
+    for _ in range(times):
+        copies.append(Run.objects.get(pk=run.pk))
+        copies[-1].pk = None
+    Run.objects.bulk_create(copies)
+
+
 def failed_run(of: Asset, selection: str = "2013-01-05", **fields: Any) -> Run:
     """Create a run that has just failed."""
     now = timezone.now()

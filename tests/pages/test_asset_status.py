@@ -19,7 +19,9 @@ from tests.attempts import begun, publish
 from tests.execution.conftest import make_gateway
 from tests.factories import DAILY_2013, asset, outlet_of, together
 from tests.pages.markup import compact, page_at
+from tests.pages.run_records import failed_run, repeat_run
 from tests.partition_records import record
+from tests.query_plans import rows_read
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +137,13 @@ def test_the_list_of_assets_shows_the_most_urgent_state_first(browser: Client, v
     page = compact(page_at(browser, "/assets/")).split("<tbody>")[1]
     words = re.findall(r"\d[\d,]* (?:failed|queued|canceled|skipped|missing)", page)
     assert words[:5] == ["1 failed", "4 queued", "1 canceled", "1 skipped", "362 missing"]
+
+
+def test_the_last_success_is_read_without_the_failed_runs_of_an_asset() -> None:
+    flights = asset("flights", DAILY_2013)
+    repeat_run(failed_run(flights), 500)
+    with CaptureQueriesContext(connection) as statements:
+        (status,) = asset_statuses([flights], strips=False)
+    assert status.last_success is None
+    (of_times,) = [query["sql"] for query in statements if "assets_app_writereport" in query["sql"]]
+    assert rows_read(of_times, table="assets_app_run") < 10
