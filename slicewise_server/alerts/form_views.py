@@ -15,10 +15,12 @@ from django.views.decorators.http import require_http_methods
 
 from accounts_app.page_policy import person_of, posts_need
 from accounts_app.policy import Action, may
+from assets_app.queries.clock import database_now
 from slicewise_server.alerts import services
 from slicewise_server.alerts.forms import AlertRuleForm, ChannelForm
 from slicewise_server.alerts.lookups import channel_named, rule_named
 from slicewise_server.alerts.models import UNSENT_STATES, AlertRule, Channel
+from slicewise_server.alerts.shown_deliveries import with_given_up
 from slicewise_server.alerts.unknown_assets import warning_of
 from slicewise_server.web.forms import ServiceForm
 from slicewise_server.web.request_errors import ConflictingRequest, InvalidRequest
@@ -69,7 +71,9 @@ def channel_change(request: HttpRequest, name: str) -> HttpResponse:
         else:
             messages.success(request, f"Channel “{name}” saved.")
             return redirect("alerts:alerts")
-    return _form_page(request, "alerts/channel_form.html", form, Action.ADMINISTER, channel=channel)
+    (given_up,) = with_given_up([channel], database_now())
+    context = given_up._asdict()
+    return _form_page(request, "alerts/channel_form.html", form, Action.ADMINISTER, **context)
 
 
 @login_required

@@ -112,8 +112,8 @@ class AlertRuleForm(ServiceForm):
         required=False,
         label="Events",
         widget=forms.CheckboxSelectMultiple,
-        help_text="Check none for all events. If one of the lists below names assets, events of"
-        " workers and bundles must be checked.",
+        help_text="Check none for all events. Events of workers and bundles have no asset: a rule"
+        " for some assets sends such an event only if the event is checked.",
     )
     assets = NamesField(
         help_text="One name per line. The rule is for assets that at least one of the four lists"

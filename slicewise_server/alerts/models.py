@@ -108,6 +108,12 @@ class AlertRule(models.Model):
         labels = dict(EventKind.choices)
         return [labels.get(kind, kind) for kind in self.kinds]
 
+    @property
+    def leaves_out_backfills(self) -> bool:
+        """Whether the rule is for events of runs, but not of the runs of backfills."""
+        is_of_runs = not self.kinds or not set(_OF_RUNS).isdisjoint(self.kinds)
+        return is_of_runs and not self.backfill_runs
+
     def wants_kind(self, kind: str, *, of_backfill: bool) -> bool:
         """Return whether the rule is for events of a kind, of a backfill's run or not."""
         if kind in _OF_RUNS and of_backfill and not self.backfill_runs:

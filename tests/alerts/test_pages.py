@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -187,12 +188,44 @@ def test_a_channel_shows_its_recent_messages_that_were_given_up(
     text = " ".join(page.content.decode().split())
     assert page.context["version"] != version
     assert re.search(
-        r'href="\?state=failed&amp;channel=hook#deliveries"[^>]*>.{0,200}2 given up<', text
+        r'href="/alerts/\?state=failed&amp;channel=hook#deliveries"[^>]*>.{0,200}2 given up<', text
     )
     narrowed = browser.get("/alerts/", {"state": "failed", "channel": "hook"}).content.decode()
     assert narrowed.count("Given up</span>") == 3
     Delivery.objects.update(created_at=timezone.now() - timedelta(days=8))
     assert "given up<" not in browser.get("/alerts/").content.decode()
+
+
+def test_the_page_of_a_channel_shows_its_failure_and_sends_a_test(
+    channel: Channel, admin: User
+) -> None:
+    address = f"/alerts/channels/{channel.name}/"
+    assert ">Ready</span>" in browser_of(admin).get(address).content.decode()
+    AlertRule.objects.update(tags=[])
+    failed_runs("2013-01-01")
+    Delivery.objects.update(state="failed")
+    Channel.objects.update(failures=3, error="Connection refused")
+    text = " ".join(browser_of(admin).get(address).content.decode().split())
+    assert ">Failing</span>" in text
+    assert "Connection refused" in text
+    assert "1 given up<" in text
+    assert f'action="{address}test/"' in text
+
+
+def test_a_rule_says_whether_runs_of_backfills_are_left_out(channel: Channel, vera: User) -> None:
+    def events(**values: Any) -> str:
+        AlertRule.objects.update(**values)
+        page = " ".join(browser_of(vera).get("/alerts/").content.decode().split())
+        cell = page.split('id="deliveries"')[0].split('<td class="text-cell">')[1]
+        return " ".join(re.sub("<[^>]*>", " ", cell.split("</td>")[0]).split())
+
+    assert events(tags=["prod"]) == "all events of these assets without runs of backfills"
+    assert events(tags=[]) == "all without runs of backfills"
+    assert events(backfill_runs=True) == "all"
+    assert events(backfill_runs=False, kinds=["run_failed"]) == (
+        "Run failed without runs of backfills"
+    )
+    assert events(kinds=["worker_lost"]) == "Worker offline"
 
 
 def test_messages_that_were_given_up_are_counted_behind_newer_ones_and_up_to_a_bound(
