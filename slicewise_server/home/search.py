@@ -3,7 +3,6 @@ errors, each list bounded.
 """
 
 import re
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
@@ -153,7 +152,8 @@ def _runs(text: str) -> list[Hit]:
         Hit(
             f"Run {row.pk}",
             reverse("assets:run", args=[row.pk]),
-            f"{row.asset.name} {row.selection[:80]}, {row.get_state_display().lower()}",
+            f"{row.asset.name} {row.selection[:80]}",
+            row.state,
         )
         for row in rows
     ]
@@ -163,13 +163,14 @@ def _backfills(text: str) -> list[Hit]:
     words = Q(name__icontains=text) | Q(description__icontains=text)
     rows = Backfill.objects.filter(words, deleted=False).order_by("-id")[:MOST_HITS]
     return [
-        Hit(row.name, reverse("backfills:backfill", args=[row.pk]), _backfill_note(row))
+        Hit(
+            row.name,
+            reverse("backfills:backfill", args=[row.pk]),
+            row.description[:80],
+            row.state,
+        )
         for row in rows
     ]
-
-
-def _backfill_note(row: Any) -> str:
-    return ", ".join(filter(None, [row.get_state_display().lower(), row.description[:80]]))
 
 
 def _bundles(text: str) -> list[Hit]:

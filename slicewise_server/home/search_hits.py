@@ -6,11 +6,14 @@ MOST_HITS = 10
 
 
 class Hit(NamedTuple):
-    """A result: the text of the link, the address, and further words."""
+    """A result: the text of the link, the address, the state of a run or backfill, and further
+    words.
+    """
 
     label: str
     url: str
     note: str = ""
+    state: str = ""
 
 
 class Section(NamedTuple):

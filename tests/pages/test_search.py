@@ -43,6 +43,9 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
     }.items():
         page = page_at(browser, f"/search/?q={words}")
         assert f'href="{address}"' in page.split('id="main"')[1], words
+    assert "Failed</span>" in page_at(browser, f"/search/?q={run.pk}").split('id="main"')[1]
+    label = january.get_state_display()
+    assert f"{label}</span>" in page_at(browser, "/search/?q=January").split('id="main"')[1]
 
 
 @pytest.mark.django_db
