@@ -85,7 +85,7 @@ class BackfillForm(ServiceForm):
     upstream = forms.BooleanField(required=False, label="Include upstream")
     shown_for = forms.CharField(required=False, widget=forms.HiddenInput)
     start = forms.CharField(required=False, label="From", help_text=_FIRST_AND_LAST)
-    end = forms.CharField(required=False, label="To", help_text="Inclusive, in the past.")
+    end = forms.CharField(required=False, label="To", help_text="Inclusive; no future dates.")
     selection = forms.CharField(
         required=False,
         label="Partition selection",

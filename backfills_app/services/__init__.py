@@ -14,7 +14,7 @@ from backfills_app.services.control.pausing_and_ending import (
 from backfills_app.services.control.retrying_failed import retry_failed
 from backfills_app.services.request.backfill_request import BackfillRequest, request_from_text
 from backfills_app.services.request.cloning import clone_backfill, clone_fields
-from backfills_app.services.request.estimates import Estimate
+from backfills_app.services.request.estimates import FEWEST_RUNS, Estimate
 from backfills_app.services.request.missing_upstream import MissingUpstream
 from backfills_app.services.request.nothing_to_run import (
     Obstacle,
@@ -33,6 +33,7 @@ from backfills_app.services.request.plans import (
 )
 
 __all__ = [
+    "FEWEST_RUNS",
     "MOST_HOLDERS",
     "BackfillPlan",
     "BackfillRequest",

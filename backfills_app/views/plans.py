@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from backfills_app.models import ExistingPolicy
 from backfills_app.services import (
+    FEWEST_RUNS,
     MOST_HOLDERS,
     BackfillPlan,
     Estimate,
@@ -113,12 +114,13 @@ def _with_runs(assets: Iterable[PlannedAsset]) -> list[PlannedAsset]:
 
 
 def _without_runs(assets: Iterable[AssetPlan]) -> dict[str, list[str]]:
-    """Return the names of the assets without runs, by the labels of their partitions."""
+    """Return the names of the assets without runs, by the numbers of their partitions in words."""
     names: dict[str, list[str]] = {}
     for asset_plan in assets:
         if not asset_plan.planned.runs:
-            labels = ", ".join(line.label.lower() for line in asset_plan.lines) or "no partitions"
-            names.setdefault(labels, []).append(asset_plan.planned.asset.name)
+            numbers = [f"{line.number:,} {line.label.lower()}" for line in asset_plan.lines]
+            reason = ", ".join(numbers) or "no partitions"
+            names.setdefault(reason, []).append(asset_plan.planned.asset.name)
     return names
 
 
@@ -135,7 +137,10 @@ def time_in_words(estimate: Estimate | None, unknown_names: Sequence[str] = ()) 
         of_assets = f" of {names}" if names else ""
         more_count = len(unknown_names) - _MOST_NAMES
         and_more = f" and {more_count:,} more" if more_count > 0 else ""
-        return f"Not enough run history{of_assets}{and_more} for an estimate"
+        return (
+            f"No estimate: fewer than {FEWEST_RUNS} succeeded runs{of_assets}{and_more}"
+            " have about as many partitions"
+        )
     about = f"about {duration(timedelta(seconds=estimate.seconds))}"
     low, high = (duration(timedelta(seconds=seconds)) for seconds in (estimate.low, estimate.high))
     if low == high:

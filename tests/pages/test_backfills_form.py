@@ -334,7 +334,7 @@ def test_the_preview_links_to_the_missing_upstream_partitions(browser: Client) -
 def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     text = preview(browser, **typed())
-    assert "Not enough run history of raw_flights for an estimate" in text
+    assert "No estimate: fewer than 3 succeeded runs of raw_flights have about as many" in text
 
 
 def test_the_preview_names_the_assets_of_which_nothing_runs(browser: Client) -> None:
@@ -345,9 +345,9 @@ def test_the_preview_names_the_assets_of_which_nothing_runs(browser: Client) -> 
     record(flights, "2013-01-01..2013-01-31")
     text = compact(preview(browser, **sent))
     assert "in<b>31</b>runs of<b>1</b>asset" in text
-    assert "No runs of raw_flights: materialized." in text
-    assert "of delays for an estimate" in text
-    assert "Inclusive, in the past." in page_at(browser, "/backfills/new/")
+    assert "No runs of raw_flights: 31 materialized." in text
+    assert "fewer than 3 succeeded runs of delays have" in text
+    assert "Inclusive; no future dates." in page_at(browser, "/backfills/new/")
 
 
 def test_a_single_run_is_told_once(browser: Client) -> None:
