@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.page_policy import person_of, posts_need
@@ -83,13 +84,14 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
             "ids": ids,
             "runs_cut": len(runs) > MOST_SHOWN,
             "choice": code_choice_of_runs(ids),
+            "back": _page_before(request),
         }
         return render(request, "assets_app/runs_retry.html", context)
     try:
         retried = retry_runs(ids, code=_code(request), user=person_of(request))
     except InvalidRequest as refused:
         messages.error(request, str(refused))
-        return redirect("assets:runs")
+        return redirect(_page_before(request))
     number = len(retried.runs)
     messages.success(request, f"Retrying {counted(number, 'run')}.")
     for reason in list(retried.refused.values())[:MOST_SAID]:
@@ -98,6 +100,13 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
         hidden_count = len(retried.refused) - MOST_SAID
         messages.warning(request, f"{hidden_count} more skipped.")
     return redirect(_list_of(request, retried.runs))
+
+
+def _page_before(request: HttpRequest) -> str:
+    """Return the address of the page that a person came from: of this site, or the list of runs."""
+    back = request.GET.get("back", "")
+    is_of_site = back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
+    return back if is_of_site else reverse("assets:runs")
 
 
 def _list_of(request: HttpRequest, run_ids: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from accounts_app.policy import Action, may
@@ -67,6 +68,7 @@ def _listed(request: HttpRequest, rows: QuerySet[Run]) -> dict[str, Any]:
     # Runs that a person canceled are retried where a person asks for such runs.
     asked_state = request.GET.get("state") or RunState.FAILED
     group = request.GET.get("group", "")
+    again = address_of(request, (*FILTERS, "sort", "page"))
     return {
         "retryable": [run.pk for run in retryable],
         "again_state": asked_state,
@@ -76,7 +78,8 @@ def _listed(request: HttpRequest, rows: QuerySet[Run]) -> dict[str, Any]:
         "awaited": awaited,
         "version": _version(page.items, page.has_next, values_of(awaited)),
         "filtered": any(request.GET.get(name) for name in FILTERS),
-        "again": address_of(request, (*FILTERS, "sort", "page")),
+        "again": again,
+        "back": f"{reverse('assets:runs')}?{again}" if again else reverse("assets:runs"),
     }
 
 

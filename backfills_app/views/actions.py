@@ -61,9 +61,9 @@ OPERATIONS = {
         "Cancel",
         "player-stop",
         "canceling",
-        asks="Active runs are stopped, except runs that are publishing; queued runs are dropped,"
-        " and waiting partitions are not run. Finished partitions are kept.",
-        leaves="Keep running",
+        asks="Active runs are stopped, except runs that are publishing. Queued runs and waiting"
+        " partitions are canceled. Materialized partitions are kept.",
+        leaves="Back",
         danger=True,
         needs=Action.CANCEL,
     ),

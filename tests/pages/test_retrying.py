@@ -1,7 +1,9 @@
 """Pages on which ended runs are tried once more, and the page of the workers."""
 
 import re
+from html import escape
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 from django.db import connection
@@ -141,9 +143,12 @@ def test_the_failed_runs_of_a_request_are_retried_from_its_list(
         Run.objects.filter(pk=run.pk).update(state=RunState.QUEUED, ended_at=None)
         Run.objects.filter(pk=run.pk).update(state=RunState.FAILED, ended_at=run.ended_at)
     group = runs[0].group_id
-    address = f"/runs/retry/?group={group}"
-    assert f'href="{address}"' in page_at(browser, f"/runs/?group={group}")
-    assert "Retry 2 runs?" in page_at(browser, address)
+    list_address, address = f"/runs/?group={group}", f"/runs/retry/?group={group}"
+    link = f"{address}&back={quote(list_address)}"
+    assert f'href="{escape(link)}"' in page_at(browser, list_address)
+    question = page_at(browser, link)
+    assert "Retry 2 runs?" in question
+    assert f'href="{list_address}">Back</a>' in question
     assert "Retrying 2 runs." in follow(browser, address)
     assert "No run selected" in follow(browser, address)
 
@@ -153,6 +158,25 @@ def test_nothing_selected_leads_back_to_the_list(browser: Client, query: str) ->
     answer = browser.get(f"/runs/retry/{query}", follow=True)
     assert answer.redirect_chain == [("/runs/", 302)]
     assert "No run selected" in answer.content.decode()
+
+
+@pytest.mark.parametrize("back", ["//evil.example", "https://evil.example/", "javascript:x", ""])
+def test_a_person_is_led_back_to_pages_of_this_site_alone(
+    browser: Client, flights: Asset, back: str
+) -> None:
+    (run,) = canceled(flights)
+    question = page_at(browser, f"/runs/retry/?{urlencode({'run': run.pk, 'back': back})}")
+    assert 'href="/runs/">Back</a>' in question
+
+
+def test_the_question_about_a_cancellation_names_a_process_of_running_runs_alone(
+    browser: Client, flights: Asset
+) -> None:
+    run = recorded_run(flights, RunState.QUEUED)
+    assert "process" not in page_at(browser, f"/runs/{run.pk}/cancel/").split("<main")[1]
+    running = recorded_run(flights, RunState.RUNNING)
+    question = compact(page_at(browser, f"/runs/{running.pk}/cancel/"))
+    assert "The process is stopped, and its unpublished output is discarded." in question
 
 
 def test_a_viewer_is_offered_nothing_and_refused(flights: Asset) -> None:
