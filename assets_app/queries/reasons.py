@@ -91,7 +91,7 @@ def _settled_reason(row: AssetPartition, stale_text: str) -> Reason:
         return Reason(row.held_by.state, f"{name} {words}.", number)
     match row.state:
         case PartitionState.MATERIALIZED if stale_text:
-            return Reason("stale", f"Upstream data has changed since: {stale_text}.", number)
+            return Reason("stale", f"Upstream data has changed since: {stale_text}.", None)
         case PartitionState.MATERIALIZED:
             return Reason("materialized", f"Version {row.version} is up to date.", number)
         case PartitionState.FAILED:

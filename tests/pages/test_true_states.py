@@ -201,7 +201,7 @@ def test_a_partition_names_the_run_that_wrote_its_data_and_the_later_one_apart(
     ).runs.get()
     cancel_run(later, user=vera)
     page = compact(page_at(browser, "/assets/raw_flights/partitions/2013-01-01/"))
-    assert f'Materialized</span>· by<a href="/runs/{wrote.pk}/">run {wrote.pk}</a>' in page
+    assert f'Materialized</span>· materialized by<a href="/runs/{wrote.pk}/">' in page
     assert f'Later<a href="/runs/{later.pk}/">run {later.pk}</a>:' in page
 
 

@@ -167,6 +167,10 @@ def test_a_stale_partition_names_the_newer_data(alice: User, gateway: Gateway) -
     assert (code, text) == (
         "stale", "Upstream data has changed since: hours 2024-07-03T05:00Z is newer.",
     )  # fmt: skip
+    # The run that wrote the partition is not the cause.
+    reason = reason_of(_fresh(days), "2024-07-03", NOW)
+    assert reason
+    assert reason.run is None
 
 
 def test_the_reasons_of_a_page_take_as_many_statements_as_the_reason_of_one(
