@@ -21,13 +21,13 @@ from assets_app.queries.after_windows import windows_of
 from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.schedule_ticks import next_tick
 from assets_app.queries.time_rules import has_times, time_rule
-from assets_app.queries.unevaluated_writes import oldest_unevaluated
+from assets_app.queries.unevaluated_writes import oldest_unevaluated, partitions_to_examine
 from slicewise import DefinitionError
 from slicewise.declaring import is_time
 
 _PAUSE = (
     *("paused_at", "unpaused_at", "handled_before_pause", "unevaluated_since"),
-    *("misses_since", "missed_spans"),
+    *("partitions_to_examine", "misses_since", "missed_spans"),
 )
 _COLUMNS = (*("rule", "by_time", "next_at", "handled_until", "began_at"), *_PAUSE, "retry_at")
 _BATCH_SIZE = 1_000
@@ -221,6 +221,8 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
 def _begin_pause(row: Schedule, now: datetime) -> None:
     row.paused_at, row.unpaused_at, row.missed_spans = now, None, []
     row.handled_before_pause, row.unevaluated_since = row.handled_until, oldest_unevaluated(row.pk)
+    # After the writes: an evaluation that ends in between takes a write away, and leaves marks.
+    row.partitions_to_examine = partitions_to_examine(row.producer_id)
     row.misses_since = row.handled_until if has_times(row.rule) else None
 
 

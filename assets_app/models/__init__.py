@@ -19,6 +19,7 @@ from assets_app.models.lateness import (
     LateReason,
 )
 from assets_app.models.partitions import (
+    FRESH_AGAIN,
     AssetPartition,
     Materialization,
     PartitionCount,
@@ -52,6 +53,7 @@ from assets_app.models.validations import ValidationResult
 __all__ = [
     "ACTIVE_STATES",
     "DISCOVERY",
+    "FRESH_AGAIN",
     "SKIPS_WITHOUT_FAILURE",
     "TERMINAL_STATES",
     "TRANSITIONS",

@@ -1,11 +1,14 @@
-"""Upstream writes that a schedule has not evaluated yet."""
+"""Upstream writes and marked partitions that a schedule has yet to evaluate."""
 
 from datetime import datetime
 
 from django.db.models import Min, Q
 from django.db.models.functions import Least
 
-from assets_app.models import Outbox
+from assets_app.models import FRESH_AGAIN, AssetPartition, Outbox
+
+# One more than the list of missed partitions examines, so that the list is known to be incomplete.
+_MOST_PARTITIONS = 1_001
 
 
 def oldest_unevaluated(schedule_id: int | None) -> datetime | None:
@@ -24,3 +27,17 @@ def oldest_unevaluated(schedule_id: int | None) -> datetime | None:
     recorded_at = Least("created_at", "run__ended_at", "report__created_at")
     oldest: datetime | None = entries.aggregate(oldest=Min(recorded_at))["oldest"]
     return oldest
+
+
+def partitions_to_examine(producer_id: int) -> list[int]:
+    """Return the ids of partitions that are marked to be examined after a run, at the end of a
+    window or after a failure, of all assets of a producer: the newest windows.
+    """
+    marked = AssetPartition.objects.filter(asset__producer=producer_id, due_again=True)
+    rows = marked.filter(Q(due_at=None) | Q(due_at__lt=FRESH_AGAIN)).order_by("-window_start", "id")
+    # Held partitions and free partitions have an index each.
+    held, free = rows.filter(held_by__isnull=False), rows.filter(held_by__isnull=True)
+    return [
+        *held.values_list("id", flat=True)[:_MOST_PARTITIONS],
+        *free.values_list("id", flat=True)[:_MOST_PARTITIONS],
+    ]

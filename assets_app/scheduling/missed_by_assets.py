@@ -1,8 +1,8 @@
 """Partitions that a schedule by assets, or one that joins times to assets, has missed while paused.
 
-The partitions are computed on demand, from upstream writes and ticks during the pause, from earlier
-writes that were not evaluated when the pause began, and from the marks of partitions that wait for
-an asset to be fresh. No record is kept for each write.
+The partitions are computed on demand: from upstream writes and ticks during the pause, from earlier
+writes and marks of partitions that were not evaluated when the pause began, and from the marks of
+partitions that wait for an asset to be fresh. No record is kept for each write.
 """
 
 from collections.abc import Sequence
@@ -101,10 +101,10 @@ def missed_by_assets(
     spans = spans_of(schedule, now)
     schedule_times = _schedule_times(schedule, spans, now)
     ticked = None if schedule_times is None else _ticked(target, schedule_times, spans)
-    waiting = _waiting_for_fresh(target, examined, schedule, now)
-    if not written and not ticked and not waiting:
+    marked = _waiting_for_fresh(target, examined, schedule, now) | _unexamined(target, schedule)
+    if not written and not ticked and not marked:
         return None
-    candidates = _candidates(target, edges, written, schedule, now) | waiting
+    candidates = _candidates(target, edges, written, schedule, now) | marked
     if ticked:
         candidates |= ticked
     newest = candidates[max(0, len(candidates) - _MOST_PARTITIONS) :]
@@ -115,8 +115,8 @@ def missed_by_assets(
     ]
     looked_at = _affordable(target, examined, rows, now)
     names = {(partition.asset_id, partition.key) for partition in written}
-    # The inputs of a waiting partition may have been written before the pause.
-    made = None if waiting else names
+    # The inputs of a marked partition may have been written before the pause.
+    made = None if marked else names
     evaluations = evaluate(target, examined, looked_at, made=made, now=now, terms=schedule_times)
     # Partitions that waited only for a tick wait no more: such partitions were not put off until
     # the next tick.
@@ -230,6 +230,20 @@ def _waiting_for_fresh(
         return slicewise.PartitionSet.of(definition, [])
     # One more than the list examines, so that the list is known to be incomplete.
     keys = keys_waiting_for_fresh(target, _MOST_PARTITIONS + 1)
+    return slicewise.PartitionSet.of(definition, existing_keys(definition, keys))
+
+
+def _unexamined(target: Target, schedule: Schedule) -> slicewise.PartitionSet:
+    """Return the partitions that the schedule had yet to examine when the pause began, and whose
+    marks the pause has discarded. Partitions that are still marked go on waiting.
+    """
+    keys: list[str] = []
+    if schedule.partitions_to_examine:
+        discarded = AssetPartition.objects.filter(
+            pk__in=schedule.partitions_to_examine, asset=target.asset.pk, identity=target.identity
+        )
+        keys += discarded.filter(due_again=False).values_list("key", flat=True)
+    definition = target.definition
     return slicewise.PartitionSet.of(definition, existing_keys(definition, keys))
 
 

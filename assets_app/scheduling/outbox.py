@@ -43,6 +43,7 @@ from assets_app.scheduling.queueing import (
     scheduling_edges,
 )
 from assets_app.scheduling.recording import record_truncation
+from assets_app.scheduling.writes_before_pauses import keep_for_missed
 
 _RUNS_AT_ONCE = 200
 # The part of these entries that failed before.
@@ -169,7 +170,9 @@ def _evaluate_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
     errors: dict[int, Exception] = {}
     unevaluated_writes = _writes_of_locked(new_partitions, now)
     locked_ids = {schedule.pk for schedule in unevaluated_writes}
-    for follower in _followers(new_partitions):
+    followers, paused_edges = _followers(new_partitions)
+    keep_for_missed(paused_edges, new_partitions)
+    for follower in followers:
         schedule = follower.schedule
         upstream_partitions = _partitions_upstream_of(follower, entries, new_partitions)
         if not upstream_partitions:
@@ -310,8 +313,13 @@ def _materialized_by(entries: Iterable[Outbox]) -> list[NewPartition]:
         ]
 
 
-def _followers(new_partitions: Sequence[NewPartition]) -> list[_Follower]:
-    """Return the assets that are scheduled by the assets of the new partitions."""
+def _followers(
+    new_partitions: Sequence[NewPartition],
+) -> tuple[list[_Follower], list[AssetDependency]]:
+    """Return the assets that are scheduled by the assets of the new partitions, and the
+    dependencies of such assets that are paused.
+    """
+    paused_edges: list[AssetDependency] = []
     # By producer: of the assets that one function makes, one is requested, and its run makes all.
     followers: dict[int, _Follower] = {}
     for edge in scheduling_edges().filter(
@@ -323,12 +331,15 @@ def _followers(new_partitions: Sequence[NewPartition]) -> list[_Follower]:
         # the asset.
         if producer is None or edge.downstream.name not in producer.outlet_names:
             continue
-        if schedule is None or schedule.rule is None or edge.downstream.paused:
+        if schedule is None or schedule.rule is None:
+            continue
+        if edge.downstream.paused:
+            paused_edges.append(edge)
             continue
         follower = followers.setdefault(producer.pk, _Follower(schedule, [edge]))
         if edge.downstream == follower.asset and edge not in follower.edges:
             follower.edges.append(edge)
-    return list(followers.values())
+    return list(followers.values()), paused_edges
 
 
 def _evaluate(follower: _Follower, new_partitions: Sequence[NewPartition], now: datetime) -> None:

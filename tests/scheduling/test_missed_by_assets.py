@@ -13,9 +13,7 @@ from assets_app.catalogue.pausing import set_paused
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.models import (
     Asset,
-    AssetDependency,
     Gateway,
-    Materialization,
     Outbox,
     Run,
     Schedule,
@@ -28,6 +26,7 @@ from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.factories import asset
 from tests.scheduling.beats import look, written
+from tests.scheduling.pauses import missed, written_before
 from tests.scheduling.scheduled_assets import (
     all_of,
     at,
@@ -44,12 +43,6 @@ DAILY = PartitionByInterval("@daily", start="2024-01-01")
 SEGMENTS = PartitionBySequence(["a", "b"])
 BEGAN = at(2024, 7, 1)
 pytestmark = pytest.mark.django_db
-
-
-def missed(of: Asset, now: datetime | None = None) -> str | None:
-    """Return the selection of an asset's missed partitions, by the present rows."""
-    missed_keys = missed_by(Asset.objects.get(pk=of.pk), now or database_now())
-    return None if missed_keys is None else missed_keys.selection
 
 
 def paused_since(of: Asset, earlier: timedelta) -> None:
@@ -243,48 +236,6 @@ def test_a_failing_schedule_with_new_code_keeps_the_waiting_partitions_of_a_paus
     store_schedules([scored.producer], now=at(2024, 7, 2, 3))
     written(model, "", at(2024, 7, 2, 4), gateway, alice)
     assert missed(scored, at(2024, 7, 2, 5)) == "2024-07-01"
-
-
-def without_mapping(of: Asset) -> None:
-    """Make the mapping of an asset unreadable, as if a package were no longer installed."""
-    AssetDependency.objects.filter(downstream=of).update(mapping={"kind": "gone"})
-
-
-def written_before(of: Asset, day: str, earlier: timedelta) -> None:
-    """Move the writes of a day, with the entries in the outbox, to an earlier time."""
-    when = database_now() - earlier
-    rows = Materialization.objects.filter(partition__asset=of, partition__key__startswith=day)
-    Outbox.objects.filter(run__in=rows.values("run")).update(created_at=when)
-    rows.update(created_at=when)
-
-
-def test_writes_that_a_failing_schedule_still_owes_are_missed_when_the_asset_is_paused(
-    gateway: Gateway, alice: User
-) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
-    write(a, "2024-07-01", gateway, alice)
-    written_before(a, "2024-07-01", timedelta(hours=3))
-    process_outbox(database_now())
-    make_all(report, gateway)
-    mapping = AssetDependency.objects.get(downstream=report).mapping
-    without_mapping(report)
-    write(a, "2024-07-02", gateway, alice)
-    written_before(a, "2024-07-02", timedelta(hours=2))
-    process_outbox(database_now())
-    written_before(a, "2024-07-02", timedelta(hours=2))
-    assert Schedule.objects.get(producer=report.producer).failures == 1
-    set_paused(report, True, user=alice)
-    process_outbox(database_now() + timedelta(hours=1))
-    assert not Outbox.objects.exists()
-    AssetDependency.objects.filter(downstream=report).update(mapping=mapping)
-    assert missed(report) == "2024-07-02"
-    set_paused(report, False, user=alice)
-    process_outbox(database_now())
-    assert waiting(report) == []
-    assert missed(report) == "2024-07-02"
-    write(report, "2024-07-02", gateway, alice)
-    assert missed(report) is None
 
 
 def test_writes_that_waited_for_a_worker_when_the_asset_was_paused_are_missed(

@@ -87,14 +87,15 @@ FROM settled JOIN maker ON maker.id = settled.run_id
 # A run that is recorded in two parts may be in the outbox already. A transaction that evaluates the
 # first part may not see the second part. The update locks the entry: such a transaction either
 # leaves out the entry until the second part is committed, or the update waits for the transaction
-# and inserts the entry again.
+# and inserts the entry again. The time stays: it is the time of the first write.
 _WRITE_OUTBOX = """
 WITH evaluated AS MATERIALIZED (
     SELECT id FROM assets_app_run WHERE id = %(run)s AND trigger <> %(backfill)s
 ), written AS (
     INSERT INTO assets_app_outbox (run_id, created_at)
     SELECT id, clock_timestamp() FROM evaluated
-    ON CONFLICT (run_id, report_id, schedule_id) DO UPDATE SET created_at = EXCLUDED.created_at
+    ON CONFLICT (run_id, report_id, schedule_id) DO UPDATE
+        SET created_at = assets_app_outbox.created_at
 )
 SELECT EXISTS (SELECT FROM evaluated)
 """
