@@ -36,8 +36,8 @@ def partitions_to_examine(producer_id: int) -> list[int]:
     marked = AssetPartition.objects.filter(asset__producer=producer_id, due_again=True)
     rows = marked.filter(Q(due_at=None) | Q(due_at__lt=FRESH_AGAIN)).order_by("-window_start", "id")
     # Held partitions and free partitions have an index each.
-    held, free = rows.filter(held_by__isnull=False), rows.filter(held_by__isnull=True)
+    held_rows, free_rows = rows.filter(held_by__isnull=False), rows.filter(held_by__isnull=True)
     return [
-        *held.values_list("id", flat=True)[:_MOST_PARTITIONS],
-        *free.values_list("id", flat=True)[:_MOST_PARTITIONS],
+        *held_rows.values_list("id", flat=True)[:_MOST_PARTITIONS],
+        *free_rows.values_list("id", flat=True)[:_MOST_PARTITIONS],
     ]

@@ -92,20 +92,20 @@ def first_holders(assets: Iterable[PlannedAsset]) -> dict[Holder, int]:
     """
     counts: dict[Holder, int] = {}
     for planned in assets:
-        for held in planned.in_flight_by:
-            holder = Holder(held.name, _holder_address(planned, held))
-            counts[holder] = counts.get(holder, 0) + held.partition_count
+        for held_partitions in planned.in_flight_by:
+            holder = Holder(held_partitions.name, _holder_address(planned, held_partitions))
+            counts[holder] = counts.get(holder, 0) + held_partitions.partition_count
     return dict(islice(counts.items(), MOST_HOLDERS))
 
 
-def _holder_address(planned: PlannedAsset, held: HeldPartitions) -> str:
+def _holder_address(planned: PlannedAsset, held_partitions: HeldPartitions) -> str:
     """Return the address of a backfill, or of the other runs that hold partitions; of all runs of
     the asset if the other runs have several requests.
     """
-    if held.backfill_id is not None:
-        return reverse("backfills:backfill", args=[held.backfill_id])
-    one_group = held.group_id is not None
-    query = {"group": held.group_id} if one_group else {"asset": planned.asset.name}
+    if held_partitions.backfill_id is not None:
+        return reverse("backfills:backfill", args=[held_partitions.backfill_id])
+    one_group = held_partitions.group_id is not None
+    query = {"group": held_partitions.group_id} if one_group else {"asset": planned.asset.name}
     return f"{reverse('assets:runs')}?{urlencode(query)}"
 
 
