@@ -33,6 +33,8 @@ class Terms:
     definition: tuple[str, ...]
     pending: str
     refresh: int
+    # How many assets the runs make: each has a row for a window that the tick skips.
+    outlet_count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +104,11 @@ def _ended(
     due, until = None, tick_at
     if definition is not None:
         due = ended_between(definition, tick_input.since, tick_at)
-        if len(due) > settings.MAX_PARTITIONS_PER_TICK:
-            due, until = _first_windows(due, tick_at)
+        most = settings.MAX_PARTITIONS_PER_TICK
+        if tick_input.pending == "latest":
+            most = max(most // tick_input.outlet_count, 1)
+        if len(due) > most:
+            due, until = _first_windows(due, tick_at, most)
     due_now = due
     if due and tick_input.pending == "latest":
         # The newest window is among those of the next ticks if this tick takes only the first ones.
@@ -149,14 +154,16 @@ def _rows(partitions: PartitionSet) -> list[PartitionRow]:
     return list(partition_rows(partitions.definition, partitions))
 
 
-def _first_windows(due: PartitionSet, tick_at: datetime) -> tuple[PartitionSet, datetime]:
-    """Return (windows, end): the first due windows, as many as one tick queues, and the end of the
-    last.
+def _first_windows(
+    due: PartitionSet, tick_at: datetime, most_partitions: int
+) -> tuple[PartitionSet, datetime]:
+    """Return (windows, end): the first due windows, one at least and otherwise of so many
+    partitions, and the end of the last.
 
     The other windows are for the next ticks, at once: no window is lost.
     """
     width = due.space.segments.count
-    most = max(settings.MAX_PARTITIONS_PER_TICK // width, 1) * width
+    most = max(most_partitions // width, 1) * width
     if due.hull is None or len(due) <= most:
         return due, tick_at
     first = due[:most]

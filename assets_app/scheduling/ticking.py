@@ -173,7 +173,8 @@ def _tick(schedule: Schedule, targets: Sequence[Target], ended: EndedPartitions)
     if not targets:
         raise LookupError("no asset is declared that it makes")
     target, *other_targets = targets
-    partitions = ended.of(_tick_input(schedule, target), target.definition)
+    tick_input = _tick_input(schedule, target, outlet_count=len(targets))
+    partitions = ended.of(tick_input, target.definition)
     if partitions is None:
         return None
     return _Tick(schedule=schedule, target=target, other_targets=other_targets, ended=partitions)
@@ -185,7 +186,7 @@ def _stop_paused(paused_assets: Iterable[Asset]) -> None:
         Schedule.objects.filter(producer__in=producers).update(next_at=None)
 
 
-def _tick_input(schedule: Schedule, target: Target) -> Terms:
+def _tick_input(schedule: Schedule, target: Target, *, outlet_count: int) -> Terms:
     spec = version_in_force(schedule).spec
     row = None if target.is_discovering else target.asset.partition_definition
     return Terms(
@@ -194,6 +195,7 @@ def _tick_input(schedule: Schedule, target: Target) -> Terms:
         definition=() if row is None else (row.fingerprint, str(row.revision)),
         pending=spec.pending,
         refresh=spec.refresh,
+        outlet_count=outlet_count,
     )
 
 

@@ -262,6 +262,22 @@ def test_superseded_partitions_are_skipped_of_all_assets_that_are_made_together(
     assert ScheduleTick.objects.get().superseded == 2
 
 
+def test_a_transaction_skips_no_more_partitions_of_many_outlets_than_of_one(
+    settings: Any,
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = settings.MAX_PARTITIONS_PER_TRANSACTION = 40
+    options = {"schedule": cron("@daily"), "pending": "latest"}
+    outlets = together("many", [f"outlet_{n}" for n in range(4)], HOURLY, options=options)
+    assert outlets[0].producer is not None
+    store_schedules([outlets[0].producer], now=at(2024, 7, 1))
+    handle_ticks(at(2024, 7, 2))
+    assert AssetPartition.objects.count() == 40
+    while handle_ticks(at(2024, 7, 2)):
+        pass
+    assert AssetPartition.objects.filter(state="skipped").count() == 4 * 23
+    assert waiting(outlets[0]) == ["2024-07-01T23:00Z"]
+
+
 def test_a_partition_that_the_definition_has_lost_is_not_queued_again() -> None:
     daily = PartitionByProduct([DAILY, SEGMENTS])
     both = scheduled("both", cron("@daily"), daily, since=at(2024, 7, 1))
