@@ -14,6 +14,7 @@ from assets_app.execution.attempt import attempts, ending
 from assets_app.execution.attempt.ending import Failure
 from assets_app.execution.attempt.validations import ResultKeeper
 from assets_app.execution.request.requests import MaterializeRequest, materialize
+from assets_app.execution.request.retrying import retry_run
 from assets_app.models import Asset, FailureKind, Gateway, Run
 from assets_app.scheduling.recording import record_truncation
 from backfills_app.services import request_from_text
@@ -24,7 +25,8 @@ from slicewise_server.events.writing import ERROR_LENGTH, shortened
 from tests.attempts import begin_next, publish
 from tests.backfills.driven_backfills import run_all
 from tests.created_backfills import create_backfill
-from tests.factories import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset, together
+from tests.scheduling.scheduled_assets import begin, fail, publish_part
 
 pytestmark = pytest.mark.django_db
 
@@ -109,6 +111,26 @@ def test_a_backfill_is_one_event_with_its_counts_beside_its_failed_runs(
     counts = {"total": 3, "succeeded": 2, "failed": 1, "canceled": 0, "skipped": 0}
     assert ended.detail["partitions"] == counts
     assert ended.detail["assets"] == ["raw_flights"]
+
+
+def test_the_failed_partitions_of_several_assets_are_counted_once(
+    alice: User, gateway: Gateway
+) -> None:
+    one, two = together("both", ["one", "two"], DAILY_2013, options={"strategy": "range"})
+    days = [f"2013-01-0{day}" for day in range(1, 6)]
+    request = MaterializeRequest(asset=one, selection=f"{days[0]}..{days[-1]}", strategy="range")
+    run = materialize(request, user=alice).runs.get()
+    publish_part(begin(run, gateway), {one: days, two: days[:3]})
+    assert failed_partitions_of_last_event() == (2, days[3:])
+    # A retry takes these partitions of both assets back.
+    run.refresh_from_db()
+    fail(retry_run(run, user=alice), gateway)
+    assert failed_partitions_of_last_event() == (2, days[3:])
+
+
+def failed_partitions_of_last_event() -> tuple[int, list[str]]:
+    detail = Event.objects.latest("id").detail
+    return detail["failed"], detail["failed_partitions"]
 
 
 def test_an_event_goes_with_its_transaction(alice: User, gateway: Gateway) -> None:

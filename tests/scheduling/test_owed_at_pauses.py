@@ -9,8 +9,7 @@ import pytest
 
 from accounts_app.models import User
 from assets_app.catalogue.pausing import set_paused
-from assets_app.execution.attempt import attempts, ending
-from assets_app.execution.attempt.ending import Failure
+from assets_app.execution.attempt import attempts
 from assets_app.execution.request.requests import MaterializeRequest, materialize
 from assets_app.execution.request.retrying import retry_run
 from assets_app.models import (
@@ -27,7 +26,7 @@ from assets_app.queries.clock import database_now
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval
-from tests.factories import asset, outlet_of
+from tests.factories import asset
 from tests.scheduling.beats import look, written
 from tests.scheduling.pauses import missed, without_mapping, written_before
 from tests.scheduling.scheduled_assets import (
@@ -39,6 +38,7 @@ from tests.scheduling.scheduled_assets import (
     fresh,
     make,
     make_all,
+    publish_part,
     scheduled,
     waiting,
     write,
@@ -76,14 +76,6 @@ def test_writes_that_a_failing_schedule_still_owes_are_missed_when_the_asset_is_
     assert missed(report) == "2024-07-02"
     write(report, "2024-07-02", gateway, alice)
     assert missed(report) is None
-
-
-def publish_part(attempt: attempts.Attempt, keys: list[str]) -> None:
-    """End a run that has published some of its partitions."""
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    failure = Failure(error="could not be published")
-    assert ending.fail_publishing(attempt.row, failure, {attempt.run.asset_id: keys}, {})
 
 
 class HeldDay(NamedTuple):
@@ -233,7 +225,7 @@ def test_a_run_recorded_in_two_parts_is_owed_since_its_first_part(
     report = scheduled("report", by("a"), DAILY, since=BEGAN)
     days = MaterializeRequest(asset=a, selection="2024-07-01..2024-07-02", strategy="range")
     (run,) = materialize(days, user=alice).runs.all()
-    publish_part(begin(run, gateway), ["2024-07-01"])
+    publish_part(begin(run, gateway), {a: ["2024-07-01"]})
     long_ago = database_now() - timedelta(hours=3)
     Materialization.objects.update(created_at=long_ago)
     Outbox.objects.update(created_at=long_ago)
