@@ -32,8 +32,9 @@ _MOST_COUNTED = 10_000
 # Items of lists, over all assets: to find the first and the last partition of an item takes up to
 # 40 ms where windows are excluded.
 _MOST_ITEMS = 50
-# The spaces of a text that may lie between a name, which may have spaces itself, and a key.
-_SPACES_TRIED = 4
+# The first and the last gaps of a text that may lie between a name, which may have gaps itself, and
+# a key: so many of each.
+_GAPS_TRIED = 4
 # The beginning of a time in a key: the hour without minutes, which no selection has.
 _HOUR = re.compile(r"(\d{4}-\d\d-\d\dT\d\d):?")
 
@@ -100,9 +101,11 @@ def _partitions(text: str) -> list[Hit]:
     The key may be a selection, or the hour of a key. A long list is read for fewer assets. The
     longest name that has such partitions counts: names and selections may have spaces.
     """
-    spaces = [space.start() for space in re.finditer(" ", text)][:_SPACES_TRIED]
+    gaps = list(re.finditer(" +", text))
+    # A key seldom has spaces, a list has some: the name ends at one of the first or last gaps.
+    tried = gaps if len(gaps) <= 2 * _GAPS_TRIED else gaps[:_GAPS_TRIED] + gaps[-_GAPS_TRIED:]
     hits_by_name = (
-        _partitions_of(text[:space], text[space:].strip()) for space in reversed(spaces)
+        _partitions_of(text[: gap.start()], text[gap.end() :]) for gap in reversed(tried)
     )
     return next(filter(None, hits_by_name), [])
 

@@ -25,7 +25,8 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013, description="Flights of a day")
     asset("by_airport", DAY_BY_AIRPORT)
-    asset("raw bus trips", DAILY_2013)
+    for name in ("raw bus trips", "trips of a bus at night", "my raw_flights of a shop"):
+        asset(name, DAILY_2013)
     run = failed_run(flights)
     january = written_backfill(vera, description="January again")
     for words, address in {
@@ -38,6 +39,10 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
         "nyc": "/bundles/",
         "raw_flights 2013-05-03": "/assets/raw_flights/partitions/2013-05-03/",
         "raw bus trips 2013-05-03": "/assets/raw%20bus%20trips/partitions/2013-05-03/",
+        "trips of a bus at night 2013-05-03": (
+            "/assets/trips%20of%20a%20bus%20at%20night/partitions/2013-05-03/"
+        ),
+        "raw_flights  2013-05, 2013-06": "/assets/raw_flights/?selection=2013-05-01..2013-06-30",
         "raw_flights 2013-05, 2013-06": "/assets/raw_flights/?selection=2013-05-01..2013-06-30",
         "airport 2013-05-03|JFK": "/assets/by_airport/partitions/2013-05-03%7CJFK/",
     }.items():
