@@ -56,6 +56,8 @@ _KEY_HEADER = re.compile(
 )
 _SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 _KNOWN_KEY = re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|(?:gh[opsur]|github_pat)_\w{22,})")
+# The masked key of a service that is the user of a URI, without a password.
+_MASKED_USER = re.compile(r"//\*\*\*@")
 # A search for words costs a tenth of the patterns, and most lines hold no such word. In lowered
 # text a name with "=" or ":" is searched next: many lines say "token" without a value.
 _WORDS = ("pass", "pwd", "secret", "token", "credential", "authorization")
@@ -104,11 +106,13 @@ def masked_json(value: Any) -> Any:
 
 
 def holds_mask(value: Any) -> bool:
-    """Return whether JSON holds `***` in the place of a secret, as ``masked_json`` returns JSON."""
+    """Return whether JSON holds `***` in the place of a secret, as ``masked_json`` returns JSON.
+
+    A secret that has `***` among other characters is no mask: such a text would be masked further.
+    """
     match value:
         case str():
-            unmasked = value.replace(MASK, "unmasked")
-            return MASK in value and masked_text(unmasked) != unmasked
+            return MASK in value and _is_masked(value)
         case Mapping():
             return any(
                 _is_hidden(inner) if _is_secret_name(name) else holds_mask(inner)
@@ -117,6 +121,14 @@ def holds_mask(value: Any) -> bool:
         case list() | tuple():
             return any(map(holds_mask, value))
     return False
+
+
+def _is_masked(text: str) -> bool:
+    """Return whether a text with `***` is the masked form of another text."""
+    if _MASKED_USER.search(text):
+        return True
+    unmasked = text.replace(MASK, "unmasked")
+    return masked_text(text) == text and masked_text(unmasked) != unmasked
 
 
 def mask_parameters(uri: str) -> str:

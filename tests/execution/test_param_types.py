@@ -91,6 +91,9 @@ def test_requests_take_and_refuse_params_by_their_type(alice: User) -> None:
         ("uri", "db://me:***@host", "db://me:hunter2@host"), ("uri", "db://me:***@host", ""),
         ("login", "***", "ghp_0123456789012345678901"), ("options", {"token": "***"}, {}),
         ("options", [{"secret": {"inner": "***"}}], []),
+        ("repo", "https://***@github.com/y", f"https://ghp_{'A' * 24}@github.com/x"),
+        ("aws", {"user": "***", "n": 2}, {"user": "AKIAABCDEFGHIJKLMNOP", "n": 1}),
+        ("keys", ["a", "***"], ["b", "AKIAABCDEFGHIJKLMNOP"]),
     ],
 )  # fmt: skip
 def test_a_mask_is_refused(name: str, value: Any, default: Any) -> None:
@@ -100,7 +103,13 @@ def test_a_mask_is_refused(name: str, value: Any, default: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "default"),
-    [("password", "***", "***"), ("separator", "***", ""), ("note", "see *** at db://host/x", "")],
-)
+    [
+        ("password", "***", "***"), ("separator", "***", ""),
+        ("note", "see *** at db://host/x", ""),
+        # Secrets with such characters.
+        ("uri", "db://me:ab***cd@host", ""), ("note", "password=real -- ***", ""),
+        ("uri", "db://me:real@host/x?glob=***", "db://me:other@host/x"),
+    ],
+)  # fmt: skip
 def test_stars_that_mask_nothing_are_values(name: str, value: Any, default: Any) -> None:
     assert with_declared_types({name: value}, {name: default}) == {name: value}

@@ -57,7 +57,16 @@ def _typed(value: Any, default: Any) -> Any:
 
 
 def _is_mask(name: str, value: Any, default: Any) -> bool:
-    return bool(value == masked_json({name: default})[name]) or holds_mask({name: value})
+    return holds_mask({name: value}) or _has_mask_of(value, default)
+
+
+def _has_mask_of(value: Any, default: Any) -> bool:
+    """Return whether a text in a value is the masked form of the text in its place in a default."""
+    if isinstance(value, Mapping) and isinstance(default, Mapping):
+        return any(_has_mask_of(value[name], default[name]) for name in value.keys() & default)
+    if isinstance(value, list) and isinstance(default, list):
+        return any(map(_has_mask_of, value, default))
+    return bool(value != default and value == masked_json(default))
 
 
 def _name_of(value: Any) -> str:
