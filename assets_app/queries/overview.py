@@ -111,9 +111,12 @@ class AssetStatus:
         """The states that need attention, with their numbers, the most urgent state first."""
         in_progress = {"running": self.running, "queued": self.queued}
         late = {"overdue": self.late.overdue, "late": self.late.late}
-        return urgent_states(
-            self.counts | in_progress | late | {"missing": self.missing}, self.stale
-        )
+        # Running and queued partitions have numbers of their own, so that the numbers add up.
+        held_counts = self.held_by_state.get("missing", HeldCounts())
+        held_missing = held_counts.running + held_counts.queued
+        # A run may hold partitions that are not expected yet.
+        missing = self.missing - (held_missing if held_missing <= self.missing else 0)
+        return urgent_states(self.counts | in_progress | late | {"missing": missing}, self.stale)
 
     @property
     def shares(self) -> list[StateShare]:
