@@ -122,4 +122,4 @@ def truncations_of(asset: Asset, most: int = 20) -> list[ScheduleTruncation]:
 def recent_truncations(now: datetime, most: int = 10) -> Sequence[ScheduleTruncation]:
     """Return the truncations of the last days, of all declared assets."""
     recent = ScheduleTruncation.objects.filter(at__gt=now - _NEWS, asset__active=True)
-    return list(recent.select_related("asset")[:most])
+    return list(recent.select_related("asset__partition_definition")[:most])
