@@ -353,7 +353,7 @@ def test_failures_are_grouped_by_asset_and_error_with_a_retry_in_the_row(
     page = sections(browser)
     assert page.count('class="list-group-item failure"') == 3
     assert '3 failed runs</span>of<a href="/assets/raw_flights/">' in page
-    assert "Retry all 5" in page
+    assert "Retry all 5 failed runs…" in page
     assert "long ago" not in page
     assert "long ago" in sections(browser, "?span=7d")
 

@@ -26,7 +26,7 @@ def test_materialize_and_retry_without_a_script(live_server: LiveServer, browser
         assert Run.objects.latest("pk").selection == "2013-03-01"
 
         page.goto("/")
-        page.get_by_role("link", name="Retry…").click()
+        page.get_by_role("link", name="Retry run…").click()
         page.get_by_role("button", name="Retry 1 run").click()
         expect(page.get_by_role("status")).to_contain_text("Retrying 1 run.")
         failed.refresh_from_db()
