@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 from unittest.mock import patch
 
@@ -362,6 +363,16 @@ def test_failed_runs_whose_partitions_were_requeued_are_told_apart(
     text = words_of(page_of(browser, january))
     assert "Failed 3 runs, 1 of these retried since" in text
     assert "2 runs no" in text
+
+
+def test_the_failures_lead_to_all_failed_runs(browser: Client, january: Backfill) -> None:
+    runs_of(january, "succeeded", 2)
+    assert "All failed runs" not in page_of(browser, january)
+    failed_runs = runs_of(january, "failed", 7, error="no")
+    link = re.search(r'href="([^"]*)">\s*All failed runs', page_of(browser, january))
+    assert link
+    listed_ids = re.findall(r'id="run-(\d+)"', page_at(browser, unescape(link[1])))
+    assert sorted(map(int, listed_ids)) == [run.pk for run in failed_runs]
 
 
 def test_a_run_at_work_is_no_pause(january: Backfill) -> None:
