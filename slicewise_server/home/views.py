@@ -25,6 +25,7 @@ from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.queries.stalled import stalled_backfills
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.alerts.failing_channels import failing_channels
+from slicewise_server.home.failure_rows import failure_rows
 from slicewise_server.home.run_chart import SPANS, Span, run_chart
 from slicewise_server.home.tiles import (
     LONG_WAIT,
@@ -131,7 +132,7 @@ def _history_context(span: Span, now: datetime) -> dict[str, Any]:
     failures = unresolved_failures(chart.start)
     return {
         "chart": chart,
-        "failures": with_streaks(failures[:_MOST_GROUPS]),
+        "failures": failure_rows(with_streaks(failures[:_MOST_GROUPS])),
         "failed_run_count": sum(len(group.retryable_ids) for group in failures),
         "more_failures": max(len(failures) - _MOST_GROUPS, 0),
     }
