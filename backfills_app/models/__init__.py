@@ -5,6 +5,7 @@ from backfills_app.models.partitions import BackfillPartition
 from backfills_app.models.pending import EndedRun, PendingControl
 from backfills_app.models.states import (
     ENDED_STATES,
+    FAILED_STATES,
     AssetRole,
     BackfillOrder,
     BackfillState,
@@ -14,6 +15,7 @@ from backfills_app.models.states import (
 
 __all__ = [
     "ENDED_STATES",
+    "FAILED_STATES",
     "AssetRole",
     "Backfill",
     "BackfillAsset",

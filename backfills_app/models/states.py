@@ -21,6 +21,7 @@ ENDED_STATES = (
     BackfillState.PARTIALLY_FAILED,
     BackfillState.FAILED,
 )
+FAILED_STATES = (BackfillState.PARTIALLY_FAILED, BackfillState.FAILED)
 
 
 class ExistingPolicy(models.TextChoices):

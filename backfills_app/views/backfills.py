@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backfills_app.models import ENDED_STATES, Backfill, BackfillState
+from backfills_app.models import ENDED_STATES, FAILED_STATES, Backfill, BackfillState
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.web.listing import address_of, page_of_rows, unchanged, version_of
@@ -28,6 +28,7 @@ _ORDERS = {
     "state": ("state", "-id"),
 }
 UNFINISHED = "unfinished"
+ANY_FAILED = "any_failed"
 DELETED = "deleted"
 _PAGE = 30
 
@@ -40,6 +41,7 @@ def backfills(request: HttpRequest) -> HttpResponse:
         "states": [
             (UNFINISHED, "Active"),
             *BackfillState.choices,
+            (ANY_FAILED, "Failed or partially failed"),
             (DELETED, "Deleted"),
         ],
         "sorts": SORTS,
@@ -85,6 +87,8 @@ def matching(request: HttpRequest) -> QuerySet[Backfill]:
         rows = rows.filter(deleted=True)
     elif state == UNFINISHED:
         rows = rows.exclude(state__in=ENDED_STATES)
+    elif state == ANY_FAILED:
+        rows = rows.filter(state__in=FAILED_STATES)
     elif state:
         rows = rows.filter(state=state)
     if text := request.GET.get("q", "").strip():

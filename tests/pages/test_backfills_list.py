@@ -62,6 +62,7 @@ def rows_of(text: str) -> list[int]:
         ("q=January", "j"),
         ("q=backfill_weather", "w"),
         ("state=partially_failed", "w"),
+        ("state=any_failed", "w"),
         ("state=unfinished", "j"),
         ("state=deleted", ""),
         ("state=unfinished&asset=weather", ""),
