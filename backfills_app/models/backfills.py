@@ -15,6 +15,7 @@ from assets_app.models import (
 )
 from backfills_app.models.states import (
     ENDED_STATES,
+    FAILED_STATES,
     AssetRole,
     BackfillOrder,
     BackfillState,
@@ -151,6 +152,11 @@ class Backfill(models.Model):
         indexes = (
             models.Index(
                 fields=("id",), condition=~Q(state__in=ENDED_STATES), name="backfill_unfinished"
+            ),
+            models.Index(
+                fields=("-run_end_date",),
+                condition=Q(deleted=False, state__in=FAILED_STATES),
+                name="backfill_failed",
             ),
         )
 

@@ -22,6 +22,7 @@ from assets_app.queries.most_counted import assets_with_most
 from assets_app.queries.pages import broken_bundles, bundles_with_kept_assets
 from assets_app.queries.ticks import next_ticks, recent_truncations, schedule_problems
 from backfills_app.models import ENDED_STATES, Backfill
+from backfills_app.queries.failed_backfills import failed_backfills
 from backfills_app.queries.stalled import stalled_backfills
 from backfills_app.views.progress import progress_with_pace
 from slicewise_server.alerts.failing_channels import failing_channels
@@ -39,13 +40,14 @@ from slicewise_server.web.listing import unchanged, version_of
 _MOST_ASSETS = 10
 _MOST_GROUPS = 10
 _MOST_BACKFILLS = 10
+_MOST_FAILED_BACKFILLS = 5
 _MOST_WORKERS = 10
 _MOST_CHANNELS = 10
 _MOST_NEXT_TICKS = 5
 # Parts of the page that name problems.
 _PROBLEMS = (
     "queues_without_worker", "lost_workers", "broken", "failed", "overdue", "waiting_long",
-    "stalled", "failing", "overdue_ticks", "truncations", "failing_channels",
+    "stalled", "failed_backfills", "failing", "overdue_ticks", "truncations", "failing_channels",
 )  # fmt: skip
 
 
@@ -130,11 +132,14 @@ def _work_context(now: datetime) -> dict[str, Any]:
 def _history_context(span: Span, now: datetime) -> dict[str, Any]:
     chart = run_chart(span, now)
     failures = unresolved_failures(chart.start)
+    backfills = failed_backfills(chart.start, _MOST_FAILED_BACKFILLS)
     return {
         "chart": chart,
         "failures": failure_rows(with_streaks(failures[:_MOST_GROUPS])),
         "failed_run_count": sum(len(group.retryable_ids) for group in failures),
         "more_failures": max(len(failures) - _MOST_GROUPS, 0),
+        "failed_backfills": backfills.latest,
+        "more_failed_backfills": backfills.more_count,
     }
 
 
