@@ -67,6 +67,7 @@ def test_buttons_name_the_number_of_runs_that_the_next_page_retries(browser: Cli
     for text, number in (("all 3 failed runs", "3 runs"), ("2 runs", "2 runs"), ("run", "1 run")):
         question = page_at(browser, unescape(buttons[f"Retry {text}…"]))
         assert f"Retry {number}?" in question, text
+        assert re.search(r'href="/\?span=\w+">Back</a>', question)
 
 
 def named_backfill(user: User, name: str) -> Backfill:
