@@ -69,13 +69,21 @@ class TimeReader:
         self.check_within(fragment, first, stop)
 
     def check_within(self, fragment: SelectionText, first: int, stop: int | None = None) -> None:
-        """Refuse a text whose windows are all before the first or all after the last window."""
+        """Refuse a text whose windows are all before the first or all after the last window, or
+        have not ended.
+        """
         stop = first + 1 if stop is None else stop
         if self._low is not None and stop <= self._low:
             fragment.refuse(
                 f"{fragment.text} is before the first partition, {self._text(self._low)}"
             )
         if self._high is not None and first >= self._high:
+            highest = self._windows.highest
+            if self._until is not None and (highest is None or first < highest):
+                fragment.refuse(
+                    f"{fragment.text} has not ended yet; the last partition that has ended is"
+                    f" {self._text(self._high - 1)}"
+                )
             fragment.refuse(
                 f"{fragment.text} is after the last partition, {self._text(self._high - 1)}"
             )

@@ -163,7 +163,7 @@ def test_an_asset_without_partitions_or_location_is_known_by_name(api: APIClient
         (dataset("raw"), "names no partitions"),
         (dataset("raw/hour=03"), "hour=03 is no partition of raw"),
         (dataset("raw/partition=yesterday"), "is no partition of raw"),
-        (dataset("raw/partition=2999-01-01"), "2999-01-01 is after the last partition"),
+        (dataset("raw/partition=2999-01-01"), "2999-01-01 has not ended yet"),
         (dataset("raw", **partitions("2024-07-01", written=False)), "not written"),
     ],
 )

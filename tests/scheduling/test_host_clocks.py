@@ -74,9 +74,9 @@ def test_a_schedule_that_is_declared_begins_at_present(wrong: timedelta, bundle:
 
 def test_a_window_may_be_made_once_it_is_over(wrong: timedelta, alice: User) -> None:
     daily, reported = asset("daily", DAILY), external("reported", DAILY)
-    with pytest.raises(InvalidRequest, match="is after the last partition"):
+    with pytest.raises(InvalidRequest, match="has not ended yet; the last partition"):
         materialize(MaterializeRequest(asset=daily, selection=day(0)), user=alice)
-    with pytest.raises(InvalidRequest, match="is after the last partition"):
+    with pytest.raises(InvalidRequest, match="has not ended yet; the last partition"):
         report_write(ReportedWrite(asset=reported, selection=day(0)), user=alice)
     materialize(MaterializeRequest(asset=daily, selection=day(1)), user=alice)
     assert [run.selection for run in Run.objects.all()] == [day(1)]
