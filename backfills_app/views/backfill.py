@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from accounts_app.models import AuditEntry
+from assets_app.models import BundleVersion, ProducerVersion
 from assets_app.queries.clock import database_now
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.canceled import canceled_without_run
@@ -167,14 +168,27 @@ def _by_role(backfill_row: Backfill) -> list[tuple[str, list[BackfillAsset]]]:
     return roles_with_assets
 
 
-def _frozen_codes(backfill_row: Backfill) -> list[tuple[BackfillAsset, str]]:
-    """Return the frozen code of each of the backfill's assets, without passwords."""
-    versions = {
-        version.pk: version.source
-        for asset_row in backfill_row.assets.all()
-        if (version := asset_row.producer_version)
+def _frozen_codes(
+    backfill_row: Backfill,
+) -> list[tuple[BackfillAsset, str, BundleVersion | None]]:
+    """Return the frozen code of each of the backfill's assets, without passwords; with the version
+    of the bundle if a retry has put newer code in place of the code of the request.
+    """
+    asset_rows = backfill_row.assets.all()
+    producer_versions = ProducerVersion.objects.in_bulk(
+        {row.producer_version_id for row in asset_rows}
+    )
+    versions = [(row, producer_versions[row.producer_version_id]) for row in asset_rows]
+    # Versions have their ids in the order in which they were loaded.
+    requested = backfill_row.code_version_id
+    newer_ids = {
+        version.bundle_version_id
+        for _, version in versions
+        if requested is not None and version.bundle_version_id > requested
     }
+    rows = BundleVersion.objects.defer("archive")
+    newer_versions = rows.in_bulk(newer_ids) if newer_ids else {}
     return [
-        (asset_row, masked_text(versions[asset_row.producer_version_id]))
-        for asset_row in backfill_row.assets.all()
+        (row, masked_text(version.source), newer_versions.get(version.bundle_version_id))
+        for row, version in versions
     ]

@@ -15,7 +15,14 @@ from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
-from assets_app.models import AssetPartition, ProducerVersion, Run, RunGroup, RunState
+from assets_app.models import (
+    AssetPartition,
+    BundleVersion,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunState,
+)
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries import retry_skips
 from backfills_app.queries.pace import ended_by_time, paces_of
@@ -522,6 +529,23 @@ def test_failed_partitions_are_retried_after_a_page_that_asks_for_the_code_versi
     browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
     backfill_asset = january.assets.get()
     assert (backfill_asset.waiting, backfill_asset.failed) == (31, 0)
+
+
+def test_the_source_names_the_version_that_a_retry_has_put_in_place(
+    browser: Client, january: Backfill
+) -> None:
+    assert "retried with" not in page_of(browser, january)
+    version = renewed_code(january.asset)
+    newer = BundleVersion.objects.create(
+        bundle=version.bundle_version.bundle, digest="e" * 64, archive=b""
+    )
+    version.bundle_version = newer
+    version.save()
+    runs_of(january, "failed", 2, error="no")
+    browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
+    assert "Source of raw_flights, retried with bundle version eeeeeeeeeeee" in words_of(
+        page_of(browser, january)
+    )
 
 
 def last_result(backfill: Backfill, run: Run | None, key: str, state: str, **values: Any) -> None:
