@@ -39,8 +39,9 @@ def find_settings(env: MutableMapping[str, str]) -> None:
     environment = running_environment(data)
     if environment is None:
         raise StackError(
-            f"Nothing is running on {data}. Start it with `slicewise up`, or set "
-            f"{', '.join(NEEDED)} to use servers of your own."
+            f"Nothing is running on {data}. Start Slicewise with `slicewise up`. If Slicewise runs"
+            " on another data folder, set SLICEWISE_DATA to that folder. To use servers of your"
+            f" own, set {', '.join(NEEDED)}."
         )
     for name, value in environment.items():
         env.setdefault(name, value)
