@@ -15,6 +15,7 @@ writes the texts.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 __all__ = ["holds_mask", "masked_blocks", "masked_json", "masked_text", "masked_uri"]
@@ -56,6 +57,7 @@ _KEY_HEADER = re.compile(
 )
 _SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 _KNOWN_KEY = re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|(?:gh[opsur]|github_pat)_\w{22,})")
+_STARS, _UNMASKED = re.compile(r"\*\*\*"), re.compile(r"unmasked\d+x")
 # The masked key of a service that is the user of a URI, without a password.
 _MASKED_USER = re.compile(r"//\*\*\*@")
 # A search for words costs a tenth of the patterns, and most lines hold no such word. In lowered
@@ -108,7 +110,7 @@ def masked_json(value: Any) -> Any:
 def holds_mask(value: Any) -> bool:
     """Return whether JSON holds `***` in the place of a secret, as ``masked_json`` returns JSON.
 
-    A secret that has `***` among other characters is no mask: such a text would be masked further.
+    A secret that has `***` among other characters is no mask.
     """
     match value:
         case str():
@@ -124,11 +126,23 @@ def holds_mask(value: Any) -> bool:
 
 
 def _is_masked(text: str) -> bool:
-    """Return whether a text with `***` is the masked form of another text."""
+    """Return whether a `***` of a text stands for a whole secret."""
     if _MASKED_USER.search(text):
         return True
-    unmasked = text.replace(MASK, "unmasked")
-    return masked_text(text) == text and masked_text(unmasked) != unmasked
+    pieces = text.split(MASK)
+    # Each `***` becomes a word of its own. A word that is masked stood in the place of a secret: of
+    # the whole secret, where the new mask stands between the same characters.
+    words = [f"unmasked{number}x" for number in range(len(pieces) - 1)]
+    shown = masked_text("".join(chain.from_iterable(zip(pieces, [*words, ""], strict=True))))
+    shown_words = set(_UNMASKED.findall(shown))
+    surroundings = {
+        (shown[max(match.start() - 1, 0) : match.start()], shown[match.end() : match.end() + 1])
+        for match in _STARS.finditer(shown)
+    }
+    return any(
+        word not in shown_words and (before[-1:], after[:1]) in surroundings
+        for word, before, after in zip(words, pieces, pieces[1:], strict=False)
+    )
 
 
 def mask_parameters(uri: str) -> str:

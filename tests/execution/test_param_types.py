@@ -94,6 +94,10 @@ def test_requests_take_and_refuse_params_by_their_type(alice: User) -> None:
         ("repo", "https://***@github.com/y", f"https://ghp_{'A' * 24}@github.com/x"),
         ("aws", {"user": "***", "n": 2}, {"user": "AKIAABCDEFGHIJKLMNOP", "n": 1}),
         ("keys", ["a", "***"], ["b", "AKIAABCDEFGHIJKLMNOP"]),
+        # One of two secrets is given, the other is still masked.
+        ("uri", "db://u:new@h1/a db://u:***@h2/b", "db://u:pw1@h1/a db://u:pw2@h2/b"),
+        ("uri", "jdbc:db://h/x?password=new&sslpassword=***", "jdbc:db://h/x"),
+        ("login", "password=new token=***", ""), ("login", "password=ab*** token=***", ""),
     ],
 )  # fmt: skip
 def test_a_mask_is_refused(name: str, value: Any, default: Any) -> None:
@@ -109,6 +113,7 @@ def test_a_mask_is_refused(name: str, value: Any, default: Any) -> None:
         # Secrets with such characters.
         ("uri", "db://me:ab***cd@host", ""), ("note", "password=real -- ***", ""),
         ("uri", "db://me:real@host/x?glob=***", "db://me:other@host/x"),
+        ("uri", "db://me:a:***:b@host", ""),
     ],
 )  # fmt: skip
 def test_stars_that_mask_nothing_are_values(name: str, value: Any, default: Any) -> None:
