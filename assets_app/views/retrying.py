@@ -1,5 +1,6 @@
 """Pages that confirm retries and re-runs of ended runs, with a choice of the code's version."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.page_policy import person_of, posts_need
@@ -27,6 +27,9 @@ from slicewise_server.web.typed_ids import ids_of, is_id
 MOST_SHOWN = 50
 MOST_SAID = 5
 MOST_LISTED = 200
+# A path of this site. A second slash would begin the name of a host, browsers take a backslash for
+# a slash, and leave out tabs and line breaks.
+_OF_SITE = re.compile(r"/(?:[^/\\\s][^\\\s]*)?")
 
 
 @login_required
@@ -105,8 +108,7 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
 def _page_before(request: HttpRequest) -> str:
     """Return the address of the page that a person came from: of this site, or the list of runs."""
     back = request.GET.get("back", "")
-    is_of_site = back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
-    return back if is_of_site else reverse("assets:runs")
+    return back if _OF_SITE.fullmatch(back) else reverse("assets:runs")
 
 
 def _list_of(request: HttpRequest, run_ids: Sequence[int]) -> str:

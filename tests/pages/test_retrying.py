@@ -160,13 +160,28 @@ def test_nothing_selected_leads_back_to_the_list(browser: Client, query: str) ->
     assert "No run selected" in answer.content.decode()
 
 
-@pytest.mark.parametrize("back", ["//evil.example", "https://evil.example/", "javascript:x", ""])
+@pytest.mark.parametrize(
+    "back",
+    [
+        *("//evil.example", "https://evil.example/", "javascript:x", "", "evil.example"),
+        *("/\t//evil.example", "/\n//evil.example", "/\t\\/evil.example", "/\\evil.example"),
+    ],
+)
 def test_a_person_is_led_back_to_pages_of_this_site_alone(
     browser: Client, flights: Asset, back: str
 ) -> None:
     (run,) = canceled(flights)
     question = page_at(browser, f"/runs/retry/?{urlencode({'run': run.pk, 'back': back})}")
     assert 'href="/runs/">Back</a>' in question
+
+
+def test_a_refused_retry_leads_back_to_the_list_of_the_person(
+    browser: Client, flights: Asset
+) -> None:
+    (run,) = canceled(flights)
+    address = f"/runs/retry/?{urlencode({'back': '/runs/?state=canceled'})}"
+    answer = browser.post(address, {"run": [run.pk], "code": "nonsense"})
+    assert (answer.status_code, answer["Location"]) == (302, "/runs/?state=canceled")
 
 
 def test_the_question_about_a_cancellation_names_a_process_of_running_runs_alone(
