@@ -17,11 +17,11 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
+from assets_app.queries import unevaluated_writes
 from assets_app.queries.after_windows import windows_of
 from assets_app.queries.missed_spans import spans_of
 from assets_app.queries.schedule_ticks import next_tick
 from assets_app.queries.time_rules import has_times, time_rule
-from assets_app.queries.unevaluated_writes import oldest_unevaluated, partitions_to_examine
 from slicewise import DefinitionError
 from slicewise.declaring import is_time
 
@@ -219,16 +219,17 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
 
 
 def _begin_pause(row: Schedule, now: datetime) -> None:
-    row.paused_at, row.unpaused_at, row.missed_spans = now, None, []
-    row.handled_before_pause, row.unevaluated_since = row.handled_until, oldest_unevaluated(row.pk)
+    row.paused_at, row.unpaused_at, row.handled_before_pause = now, None, row.handled_until
+    row.missed_spans, row.misses_since = [], row.handled_until if has_times(row.rule) else None
+    row.unevaluated_since = unevaluated_writes.oldest_unevaluated(row.pk)
     # After the writes: an evaluation that ends in between takes a write away, and leaves marks.
-    row.partitions_to_examine = partitions_to_examine(row.producer_id)
-    row.misses_since = row.handled_until if has_times(row.rule) else None
+    row.partitions_to_examine = unevaluated_writes.marked_partitions(row.producer_id)
 
 
 def _end_pause(row: Schedule, now: datetime) -> None:
     """Resume ticks from now on: there is no catch-up."""
     _end_span(row, now)
+    row.partitions_to_examine = unevaluated_writes.without_marked(row.partitions_to_examine)
     row.handled_until = row.began_at = row.unpaused_at = now
 
 

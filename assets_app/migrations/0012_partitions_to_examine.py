@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="schedule",
             name="partitions_to_examine",
-            field=models.JSONField(db_default=[], default=list),
+            field=models.JSONField(db_default={}, default=dict),
         ),
     ]

@@ -40,9 +40,10 @@ class Schedule(models.Model):
     # When the oldest write was recorded that was not evaluated when the pause began; null without
     # such a write. The pause discards these writes.
     unevaluated_since = models.DateTimeField(null=True)
-    # Ids of partitions that were marked when the pause began, to be examined after a run, at the
-    # end of a window or after a failure. The pause discards the marks.
-    partitions_to_examine = models.JSONField(default=list, db_default=[])
+    # {"ids", "is_cut"}: partitions that were marked when the pause began, to be examined after a
+    # run, at the end of a window or after a failure. The pause discards the marks; a mark that
+    # outlives the pause is handled as usual, and the end of the pause leaves its partition out.
+    partitions_to_examine = models.JSONField(default=dict, db_default={})
     # In a pause, since when windows that end are missed; null while the rule has no times. And the
     # spans of the last pause that have ended, as pairs of texts: see `queries/missed_spans.py`.
     misses_since = models.DateTimeField(null=True)

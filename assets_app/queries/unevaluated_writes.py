@@ -1,14 +1,16 @@
 """Upstream writes and marked partitions that a schedule has yet to evaluate."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Min, Q
+from django.db.models import F, Min, Q
 from django.db.models.functions import Least
 
-from assets_app.models import FRESH_AGAIN, AssetPartition, Outbox
+from assets_app.models import AssetPartition, Outbox
 
-# One more than the list of missed partitions examines, so that the list is known to be incomplete.
-_MOST_PARTITIONS = 1_001
+_MOST_MARKED = 1_000
+"""The number of marked partitions that a pause records."""
 
 
 def oldest_unevaluated(schedule_id: int | None) -> datetime | None:
@@ -29,15 +31,29 @@ def oldest_unevaluated(schedule_id: int | None) -> datetime | None:
     return oldest
 
 
-def partitions_to_examine(producer_id: int) -> list[int]:
-    """Return the ids of partitions that are marked to be examined after a run, at the end of a
-    window or after a failure, of all assets of a producer: the newest windows.
+def marked_partitions(producer_id: int) -> dict[str, Any]:
+    """Return the partitions that are marked to be examined again, of all assets of a producer:
+    ``ids`` of those that a run holds, then of the first ones by the time of the examination;
+    ``is_cut`` says whether further partitions are marked. Empty without such partitions.
     """
     marked = AssetPartition.objects.filter(asset__producer=producer_id, due_again=True)
-    rows = marked.filter(Q(due_at=None) | Q(due_at__lt=FRESH_AGAIN)).order_by("-window_start", "id")
     # Held partitions and free partitions have an index each.
-    held_rows, free_rows = rows.filter(held_by__isnull=False), rows.filter(held_by__isnull=True)
-    return [
-        *held_rows.values_list("id", flat=True)[:_MOST_PARTITIONS],
-        *free_rows.values_list("id", flat=True)[:_MOST_PARTITIONS],
+    held_rows = marked.filter(held_by__isnull=False).order_by("-window_start", "-id")
+    free_rows = marked.filter(held_by__isnull=True)
+    free_rows = free_rows.order_by(F("due_at").asc(nulls_first=True), "id")
+    ids = [
+        pk
+        for rows in (held_rows, free_rows)
+        for pk in rows.values_list("id", flat=True)[: _MOST_MARKED + 1]
     ]
+    return {"ids": ids[:_MOST_MARKED], "is_cut": len(ids) > _MOST_MARKED} if ids else {}
+
+
+def without_marked(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recorded partitions without those that are still marked."""
+    if not recorded:
+        return {}
+    ids = recorded["ids"]
+    still_marked = AssetPartition.objects.filter(pk__in=ids, due_again=True)
+    marked_ids = set(still_marked.values_list("pk", flat=True))
+    return {**recorded, "ids": [pk for pk in ids if pk not in marked_ids]}

@@ -129,6 +129,7 @@ def missed_by_assets(
     missed = existing_keys(target.definition, [key for key in keys if key not in held_keys])
     due = slicewise.PartitionSet.of(target.definition, missed)
     is_all = len(newest) == len(candidates) and len(looked_at) == len(rows)
+    is_all = is_all and not schedule.partitions_to_examine.get("is_cut")
     return due, is_all and len(written) < _MOST_WRITES
 
 
@@ -238,11 +239,11 @@ def _unexamined(target: Target, schedule: Schedule) -> slicewise.PartitionSet:
     marks the pause has discarded. Partitions that are still marked go on waiting.
     """
     keys: list[str] = []
-    if schedule.partitions_to_examine:
+    if ids := schedule.partitions_to_examine.get("ids"):
         discarded = AssetPartition.objects.filter(
-            pk__in=schedule.partitions_to_examine, asset=target.asset.pk, identity=target.identity
+            pk__in=ids, asset=target.asset.pk, identity=target.identity, due_again=False
         )
-        keys += discarded.filter(due_again=False).values_list("key", flat=True)
+        keys += discarded.values_list("key", flat=True)
     definition = target.definition
     return slicewise.PartitionSet.of(definition, existing_keys(definition, keys))
 

@@ -38,9 +38,9 @@ from assets_app.scheduling.late_inputs import examine_waiting_for
 from assets_app.scheduling.partition_marks import LOOK_AGAIN, PartitionsLocked
 from assets_app.scheduling.queueing import (
     TouchedPartitions,
+    examined_edges,
     queue_due,
     scheduled_target,
-    scheduling_edges,
 )
 from assets_app.scheduling.recording import record_truncation
 from assets_app.scheduling.writes_before_pauses import keep_for_missed
@@ -171,7 +171,6 @@ def _evaluate_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
     unevaluated_writes = _writes_of_locked(new_partitions, now)
     locked_ids = {schedule.pk for schedule in unevaluated_writes}
     followers, paused_edges = _followers(new_partitions)
-    keep_for_missed(paused_edges, new_partitions)
     for follower in followers:
         schedule = follower.schedule
         upstream_partitions = _partitions_upstream_of(follower, entries, new_partitions)
@@ -189,6 +188,10 @@ def _evaluate_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
                 errors[schedule.pk] = outcome.error
         writes = unevaluated_writes.setdefault(schedule, set())
         writes |= {partition.write for partition in upstream_partitions}
+    # After the evaluations: until the end of the transaction no person can unpause these assets.
+    for schedule, writes in keep_for_missed(paused_edges, entries, new_partitions).items():
+        unevaluated_writes.setdefault(schedule, set()).update(writes)
+        locked_ids.add(schedule.pk)
     retried_at = record_failures(errors, now)
     # The entries hold the times that no schedule row holds: of locked partitions, and of schedules
     # whose row another transaction holds.
@@ -317,12 +320,12 @@ def _followers(
     new_partitions: Sequence[NewPartition],
 ) -> tuple[list[_Follower], list[AssetDependency]]:
     """Return the assets that are scheduled by the assets of the new partitions, and the
-    dependencies of such assets that are paused.
+    dependencies of paused assets on these assets, also on an asset that is to be fresh.
     """
     paused_edges: list[AssetDependency] = []
     # By producer: of the assets that one function makes, one is requested, and its run makes all.
     followers: dict[int, _Follower] = {}
-    for edge in scheduling_edges().filter(
+    for edge in examined_edges().filter(
         upstream__in={partition.asset_id for partition in new_partitions}
     ):
         producer = edge.downstream.producer
@@ -335,6 +338,8 @@ def _followers(
             continue
         if edge.downstream.paused:
             paused_edges.append(edge)
+            continue
+        if not edge.scheduling:
             continue
         follower = followers.setdefault(producer.pk, _Follower(schedule, [edge]))
         if edge.downstream == follower.asset and edge not in follower.edges:

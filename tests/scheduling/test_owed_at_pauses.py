@@ -3,9 +3,10 @@ missed partitions has them.
 """
 
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from django.db import connection
 
 from accounts_app.models import User
 from assets_app.catalogue.pausing import set_paused
@@ -22,9 +23,13 @@ from assets_app.models import (
     Run,
     Schedule,
 )
+from assets_app.queries import unevaluated_writes
 from assets_app.queries.clock import database_now
+from assets_app.scheduling import outbox
+from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.requeue_due import requeue_due
+from assets_app.scheduling.writes_before_pauses import keep_for_missed
 from slicewise import PartitionByInterval
 from tests.factories import asset
 from tests.scheduling.beats import look, written
@@ -34,6 +39,7 @@ from tests.scheduling.scheduled_assets import (
     at,
     begin,
     by,
+    fail,
     finish,
     fresh,
     make,
@@ -45,6 +51,7 @@ from tests.scheduling.scheduled_assets import (
 )
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 BEGAN = at(2024, 7, 1)
 pytestmark = pytest.mark.django_db
 
@@ -76,6 +83,14 @@ def test_writes_that_a_failing_schedule_still_owes_are_missed_when_the_asset_is_
     assert missed(report) == "2024-07-02"
     write(report, "2024-07-02", gateway, alice)
     assert missed(report) is None
+
+
+def moved_back(earlier: timedelta) -> None:
+    """Move all runs and materializations to an earlier time."""
+    when = database_now() - earlier
+    Materialization.objects.update(created_at=when)
+    AssetPartition.objects.filter(version__gt=0).update(materialized_at=when)
+    Run.objects.update(created_at=when, queued_at=when, ended_at=when)
 
 
 class HeldDay(NamedTuple):
@@ -194,11 +209,11 @@ def test_partitions_to_examine_are_those_of_the_paused_asset(
     set_paused(other, True, user=alice)
     assert other.producer
     other.producer.schedule.refresh_from_db()
-    assert other.producer.schedule.partitions_to_examine == []
+    assert other.producer.schedule.partitions_to_examine == {}
     set_paused(held_day.report, True, user=alice)
     (marked,) = AssetPartition.objects.filter(asset=held_day.report)
     schedule = Schedule.objects.get(producer=held_day.report.producer)
-    assert schedule.partitions_to_examine == [marked.pk]
+    assert schedule.partitions_to_examine == {"ids": [marked.pk], "is_cut": False}
 
 
 def test_a_write_whose_record_ends_after_the_pause_began_is_missed(
@@ -210,7 +225,7 @@ def test_a_write_whose_record_ends_after_the_pause_began_is_missed(
     entry = Outbox.objects.get()
     # As the pause sees the outbox while the transaction of the record still goes on.
     Outbox.objects.all().delete()
-    Materialization.objects.update(created_at=database_now() - timedelta(minutes=10))
+    moved_back(timedelta(minutes=10))
     set_paused(report, True, user=alice)
     entry.save(force_insert=True)
     assert missed(report) is None
@@ -236,3 +251,148 @@ def test_a_run_recorded_in_two_parts_is_owed_since_its_first_part(
     set_paused(report, True, user=alice)
     process_outbox(database_now())
     assert missed(report) == "2024-07-01..2024-07-02"
+
+
+def test_entries_of_another_schedule_move_no_list_back(gateway: Gateway, alice: User) -> None:
+    a = asset("a", DAILY)
+    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    without_mapping(scheduled("other", by("a"), DAILY, since=BEGAN))
+    write(a, "2024-07-01", gateway, alice)
+    process_outbox(database_now())
+    fail(Run.objects.get(asset=report), gateway)
+    moved_back(timedelta(hours=3))
+    Outbox.objects.update(created_at=database_now() - timedelta(hours=3))
+    set_paused(report, True, user=alice)
+    assert missed(report) is None
+    process_outbox(database_now() + timedelta(hours=1))
+    assert missed(report) is None
+
+
+def test_a_retried_run_moves_no_list_back_to_its_evaluated_first_part(
+    gateway: Gateway, alice: User
+) -> None:
+    a = asset("a", DAILY)
+    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    days = MaterializeRequest(asset=a, selection="2024-07-01..2024-07-02", strategy="range")
+    (run,) = materialize(days, user=alice).runs.all()
+    publish_part(begin(run, gateway), {a: ["2024-07-01"]})
+    process_outbox(database_now())
+    fail(Run.objects.get(asset=report), gateway)
+    moved_back(timedelta(hours=3))
+    set_paused(report, True, user=alice)
+    run.refresh_from_db()
+    make(retry_run(run, user=alice), gateway)
+    process_outbox(database_now())
+    assert missed(report) == "2024-07-02"
+
+
+def test_a_day_that_is_examined_after_the_pause_was_not_missed(
+    held_day: HeldDay, gateway: Gateway, alice: User
+) -> None:
+    report = held_day.report
+    set_paused(report, True, user=alice)
+    set_paused(report, False, user=alice)
+    finish(held_day.run)
+    look(database_now())
+    assert waiting(report) == ["2024-07-01"]
+    fail(Run.objects.filter(asset=report).latest("id"), gateway)
+    assert missed(report) is None
+
+
+def test_a_write_of_a_fresh_asset_whose_record_ends_in_the_pause_is_missed(
+    gateway: Gateway, alice: User
+) -> None:
+    a, model = asset("a", DAILY), asset("model")
+    terms = all_of(by("a"), fresh("model", timedelta(days=1)))
+    scored = scheduled("scored", terms, DAILY, since=BEGAN)
+    write(a, "2024-07-01", gateway, alice)
+    process_outbox(database_now())
+    moved_back(timedelta(hours=3))
+    write(model, "", gateway, alice)
+    entry = Outbox.objects.get()
+    Outbox.objects.all().delete()
+    moved_back(timedelta(minutes=10))
+    set_paused(scored, True, user=alice)
+    entry.save(force_insert=True)
+    process_outbox(database_now())
+    assert missed(scored) == "2024-07-01"
+
+
+def test_a_mark_that_waits_for_a_fresh_asset_is_recorded_too(gateway: Gateway, alice: User) -> None:
+    a, model = asset("a", DAILY), asset("model")
+    terms = all_of(by("a"), fresh("model", timedelta(days=1)))
+    scored = scheduled("scored", terms, DAILY, since=BEGAN)
+    written(a, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    set_paused(scored, True, user=alice)
+    (marked,) = AssetPartition.objects.filter(asset=scored)
+    # An evaluation that has not ended when the pause begins releases the partition.
+    AssetPartition.objects.filter(pk=marked.pk).update(due_at=at(2024, 7, 2, 4))
+    write(model, "", gateway, alice)
+    moved_back(timedelta(hours=3))
+    Outbox.objects.all().delete()
+    requeue_due(database_now())
+    assert missed(scored) == "2024-07-01"
+
+
+def test_an_unpause_between_two_steps_of_an_evaluation_loses_no_write(
+    gateway: Gateway, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = asset("a", DAILY)
+    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    write(a, "2024-07-01", gateway, alice)
+    entry = Outbox.objects.get()
+    Outbox.objects.all().delete()
+    moved_back(timedelta(minutes=10))
+    set_paused(report, True, user=alice)
+    entry.save(force_insert=True)
+
+    def unpause_first(*arguments: Any) -> Any:
+        set_paused(report, False, user=alice)
+        return keep_for_missed(*arguments)
+
+    monkeypatch.setattr(outbox, "keep_for_missed", unpause_first)
+    process_outbox(database_now())
+    assert waiting(report) == []
+    assert missed(report) == "2024-07-01"
+
+
+def test_of_many_marks_those_are_recorded_that_come_due_first(
+    gateway: Gateway, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unevaluated_writes, "_MOST_MARKED", 3)
+    a = asset("a", DAILY)
+    report = scheduled("report", by("a"), HOURLY, since=BEGAN)
+    written(a, "2024-07-01", at(2024, 7, 1, 12), gateway, alice)
+    make_all(report, gateway)
+    set_paused(report, True, user=alice)
+    Schedule.objects.filter(producer=report.producer).update(paused_at=at(2024, 7, 1, 20))
+    look(at(2024, 7, 1, 15, 1))
+    missed_hours = missed_by(Asset.objects.get(pk=report.pk), at(2024, 7, 1, 21))
+    assert missed_hours
+    assert missed_hours.selection == "2024-07-01T12:00Z..2024-07-01T14:00Z"
+    assert not missed_hours.is_all
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_write_is_looked_at_again_while_another_transaction_locks_the_schedule(
+    gateway: Gateway, alice: User
+) -> None:
+    a = asset("a", DAILY)
+    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    write(a, "2024-07-01", gateway, alice)
+    entry = Outbox.objects.get()
+    Outbox.objects.all().delete()
+    moved_back(timedelta(minutes=10))
+    set_paused(report, True, user=alice)
+    entry.save(force_insert=True)
+    other = connection.copy()
+    other.set_autocommit(False)
+    with other.cursor() as cursor:
+        cursor.execute("SELECT FROM assets_app_schedule FOR NO KEY UPDATE")
+    process_outbox(database_now())
+    assert missed(report) is None
+    other.rollback()
+    other.close()
+    process_outbox(database_now() + timedelta(minutes=1))
+    assert missed(report) == "2024-07-01"
+    assert not Outbox.objects.exists()
