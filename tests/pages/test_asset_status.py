@@ -1,6 +1,7 @@
 """The status of an asset on its page, where runs belong to another asset or no file declares it."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -137,6 +138,14 @@ def test_the_list_of_assets_shows_the_most_urgent_state_first(browser: Client, v
     page = compact(page_at(browser, "/assets/")).split("<tbody>")[1]
     words = re.findall(r"\d[\d,]* (?:failed|queued|canceled|skipped|missing)", page)
     assert words[:5] == ["1 failed", "4 queued", "1 canceled", "1 skipped", "358 missing"]
+
+
+def test_held_partitions_that_are_not_expected_yet_are_not_taken_from_missing_ones() -> None:
+    (status,) = asset_statuses([asset("flights", DAILY_2013)])
+    for queued, missing in ((5, 360), (366, 365)):
+        held = replace(status, held_by_state={"missing": HeldCounts(queued=queued)})
+        (state,) = [state for state in held.urgent_states if state.look.name == "missing"]
+        assert state.number == missing
 
 
 def test_the_last_success_is_read_without_the_failed_runs_of_an_asset() -> None:

@@ -43,6 +43,9 @@ def test_assets_runs_backfills_and_partitions_are_found_by_their_names(
             "/assets/trips%20of%20a%20bus%20at%20night/partitions/2013-05-03/"
         ),
         "raw_flights  2013-05, 2013-06": "/assets/raw_flights/?selection=2013-05-01..2013-06-30",
+        f"raw_flights {', '.join(f'2013-05-{day:02}' for day in range(1, 13))}": (
+            "/assets/raw_flights/?selection=2013-05-01..2013-05-12"
+        ),
         "raw_flights 2013-05, 2013-06": "/assets/raw_flights/?selection=2013-05-01..2013-06-30",
         "airport 2013-05-03|JFK": "/assets/by_airport/partitions/2013-05-03%7CJFK/",
     }.items():
