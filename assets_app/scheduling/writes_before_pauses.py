@@ -1,6 +1,6 @@
 """Writes from before a pause that are evaluated during the pause, and queue nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from django.db import connection
@@ -28,7 +28,7 @@ SELECT id FROM earlier EXCEPT SELECT id FROM free
 
 def keep_for_missed(
     paused_edges: Iterable[AssetDependency],
-    entries: Iterable[Outbox],
+    entries: Sequence[Outbox],
     new_partitions: Iterable[NewPartition],
 ) -> dict[Schedule, set[Write]]:
     """Have the lists of missed partitions begin with the writes of the entries, where the asset of
@@ -37,49 +37,65 @@ def keep_for_missed(
 
     Return the writes to look at again for schedules whose row another transaction has locked.
     """
-    edges_of_pauses = [
-        (edge, schedule)
-        for edge in paused_edges
-        if (schedule := Schedule.of(edge.downstream)) and schedule.paused_at
-    ]
-    if not edges_of_pauses:
+    edges_by_schedule: dict[Schedule, list[AssetDependency]] = {}
+    for edge in paused_edges:
+        if (schedule := Schedule.of(edge.downstream)) and schedule.paused_at:
+            edges_by_schedule.setdefault(schedule, []).append(edge)
+    if not edges_by_schedule:
         return {}
-    entry_rows = list(entries)
-    recorded_at = _recorded_at(entry_rows)
+    recorded_at = _recorded_at(entries)
     writes_by_asset: dict[int, set[Write]] = {}
     for partition in new_partitions:
         writes_by_asset.setdefault(partition.asset_id, set()).add(partition.write)
     writes: dict[Schedule, set[Write]] = {}
-    for edge, schedule in edges_of_pauses:
+    for schedule, edges in edges_by_schedule.items():
+        upstream_writes = set[Write]().union(
+            *(writes_by_asset.get(edge.upstream_id, set()) for edge in edges)
+        )
         # An entry that is kept for another schedule is evaluated for that schedule alone.
-        evaluated = {
-            (entry.run_id, entry.report_id)
-            for entry in entry_rows
+        earlier_writes = {
+            write
+            for entry in entries
             if entry.schedule_id in (None, schedule.pk)
+            and (write := (entry.run_id, entry.report_id)) in upstream_writes
+            and schedule.paused_at
+            and recorded_at[write] < schedule.paused_at
         }
-        if own_writes := evaluated & writes_by_asset.get(edge.upstream_id, set()):
-            writes.setdefault(schedule, set()).update(own_writes)
-    earliest = {
-        schedule.pk: min(recorded_at[write] for write in own_writes)
-        for schedule, own_writes in writes.items()
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_MOVE_BACK, [list(earliest), list(earliest.values())])
-        locked_ids = {schedule_id for (schedule_id,) in cursor.fetchall()}
+        if earlier_writes:
+            writes[schedule] = earlier_writes
+    locked_ids = _move_back(
+        {
+            schedule.pk: min(recorded_at[write] for write in own_writes)
+            for schedule, own_writes in writes.items()
+        }
+    )
     return {schedule: kept for schedule, kept in writes.items() if schedule.pk in locked_ids}
 
 
-def _recorded_at(entries: Iterable[Outbox]) -> Mapping[Write, datetime]:
+def _move_back(earliest: Mapping[int, datetime]) -> set[int]:
+    """Move the begin of lists back by the ids of schedules; return the locked schedules."""
+    if not earliest:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(_MOVE_BACK, [list(earliest), list(earliest.values())])
+        return {schedule_id for (schedule_id,) in cursor.fetchall()}
+
+
+def _recorded_at(entries: Sequence[Outbox]) -> Mapping[Write, datetime]:
     """Return when the write of each entry was recorded, as `oldest_unevaluated` has the times."""
-    rows = list(entries)
-    run_ids = [row.run_id for row in rows if row.run_id]
-    report_ids = [row.report_id for row in rows if row.report_id]
+    run_ids = [entry.run_id for entry in entries if entry.run_id]
+    report_ids = [entry.report_id for entry in entries if entry.report_id]
     ended = dict(Run.objects.filter(pk__in=run_ids).values_list("pk", "ended_at"))
-    reported = dict(WriteReport.objects.filter(pk__in=report_ids).values_list("pk", "created_at"))
+    reports = WriteReport.objects.filter(pk__in=report_ids)
+    reported = dict(reports.values_list("pk", "created_at"))
     times: dict[Write, datetime] = {}
-    for row in rows:
-        known_times = (row.created_at, ended.get(row.run_id or 0), reported.get(row.report_id or 0))
-        recorded_at = min(time for time in known_times if time is not None)
-        write = (row.run_id, row.report_id)
+    for entry in entries:
+        entry_times = (
+            entry.created_at,
+            ended.get(entry.run_id or 0),
+            reported.get(entry.report_id or 0),
+        )
+        recorded_at = min(time for time in entry_times if time is not None)
+        write = (entry.run_id, entry.report_id)
         times[write] = min(times.get(write, recorded_at), recorded_at)
     return times
