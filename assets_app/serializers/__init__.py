@@ -22,6 +22,7 @@ from assets_app.serializers.orphans import (
 from assets_app.serializers.runs import (
     AttemptSerializer,
     AttemptStepSerializer,
+    CodeVersionSerializer,
     LogEntrySerializer,
     LogPageSerializer,
     RunDetailSerializer,
@@ -37,6 +38,7 @@ __all__ = [
     "AssetSerializer",
     "AttemptSerializer",
     "AttemptStepSerializer",
+    "CodeVersionSerializer",
     "KeyTextsSerializer",
     "KeysSerializer",
     "LogEntrySerializer",

@@ -9,6 +9,8 @@ from rest_framework import serializers
 
 from assets_app.models import (
     AttemptStep,
+    BundleVersion,
+    ProducerVersion,
     Run,
     RunAttempt,
     RunPartition,
@@ -67,6 +69,15 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
             "number", "gateway", "engine", "application_id", "application_ui", "outcome", "error",
             "traceback", "started_at", "ended_at", "cpu_seconds", "peak_memory", "steps",
         )  # fmt: skip
+        read_only_fields: tuple[str, ...] = fields
+
+
+class CodeVersionSerializer(serializers.ModelSerializer[BundleVersion]):
+    """The version of a bundle that is frozen."""
+
+    class Meta:
+        model = BundleVersion
+        fields: tuple[str, ...] = ("id", "digest")
         read_only_fields: tuple[str, ...] = fields
 
 
@@ -160,13 +171,20 @@ class RunDetailSerializer(RunSerializer):
         help_text="Address of the partitions after the list; null if the list is complete."
     )
     validations = serializers.SerializerMethodField()
+    code_version = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
         fields: tuple[str, ...] = (
-            *RunSerializer.Meta.fields, "attempts", "partitions", "partition_list",
+            *RunSerializer.Meta.fields, "code_version", "attempts", "partitions", "partition_list",
             "partition_list_next", "validations",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
+
+    @extend_schema_field(CodeVersionSerializer)
+    def get_code_version(self, run: Run) -> Any:
+        versions = BundleVersion.objects.only(*CodeVersionSerializer.Meta.fields)
+        of_run = ProducerVersion.objects.filter(pk=run.producer_version_id)
+        return CodeVersionSerializer(versions.get(pk__in=of_run.values("bundle_version"))).data
 
     @extend_schema_field(ValidationResultSerializer(many=True))
     def get_validations(self, run: Run) -> Any:

@@ -7,12 +7,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from assets_app.queries.clock import database_now
-from assets_app.serializers import StrategyField
+from assets_app.serializers import CodeVersionSerializer, StrategyField
 from backfills_app.models import AssetRole, Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries.counts import counts_of
 from backfills_app.queries.pace import Pace, paces_of
 from backfills_app.queries.pauses import Pause, pauses_of
-from backfills_app.serializers.plans import CodeVersionSerializer
 from backfills_app.serializers.requests import DownstreamField
 from partitions_app.labels import label_of
 from slicewise.texts import masked_text

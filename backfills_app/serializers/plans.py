@@ -5,19 +5,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from assets_app.models import BundleVersion
-from assets_app.serializers import StrategyField
+from assets_app.serializers import CodeVersionSerializer, StrategyField
 from backfills_app.models import AssetRole
 from partitions_app.rules import nonexistent_json
-
-
-class CodeVersionSerializer(serializers.ModelSerializer[BundleVersion]):
-    """The version of a bundle that is frozen."""
-
-    class Meta:
-        model = BundleVersion
-        fields: tuple[str, ...] = ("id", "digest")
-        read_only_fields: tuple[str, ...] = fields
 
 
 class EstimateSerializer(serializers.Serializer[Any]):
