@@ -13,6 +13,7 @@ from assets_app.models import Gateway, Queue
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStatus, gateway_statuses
+from slicewise_server.web.api.filtering import WordFilter
 
 
 class GatewaySerializer(serializers.Serializer[Any]):
@@ -48,7 +49,7 @@ class GatewaySerializer(serializers.Serializer[Any]):
 class GatewayFilter(django_filters.FilterSet):
     """Filters of the list of gateways."""
 
-    queue = django_filters.ChoiceFilter(choices=Queue.choices)
+    queue = WordFilter(choices=Queue.choices)
 
 
 class GatewaysView(ApiList[Gateway]):

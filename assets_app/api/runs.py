@@ -21,7 +21,7 @@ from assets_app.serializers import (
     RunSerializer,
 )
 from slicewise_server.web.api.etags import conditional
-from slicewise_server.web.api.filtering import refuse_unknown_parameters
+from slicewise_server.web.api.filtering import WordFilter, WordsFilter, refuse_unknown_parameters
 from slicewise_server.web.api.pages import bad_cursor, encode_cursor, read_cursor
 from slicewise_server.web.api.schema import IF_NONE_MATCH, problems
 
@@ -41,9 +41,9 @@ class RunFilter(django_filters.FilterSet):
     """Filters of the list of runs."""
 
     asset = django_filters.CharFilter(field_name="asset__name")
-    state = django_filters.MultipleChoiceFilter(choices=RunState.choices)
-    trigger = django_filters.ChoiceFilter(choices=Trigger.choices)
-    queue = django_filters.ChoiceFilter(choices=Queue.choices)
+    state = WordsFilter(choices=RunState.choices)
+    trigger = WordFilter(choices=Trigger.choices)
+    queue = WordFilter(choices=Queue.choices)
     group = NumberOfRowFilter(field_name="group_id")
     tick = NumberOfRowFilter(field_name="tick_id")
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
@@ -54,7 +54,7 @@ class RunPartitionFilter(django_filters.FilterSet):
     """Filters of the list of a run's partitions."""
 
     asset = django_filters.CharFilter(field_name="partition__asset__name")
-    state = django_filters.MultipleChoiceFilter(choices=RunPartition.State.choices)
+    state = WordsFilter(choices=RunPartition.State.choices)
 
 
 def log_page(run: Run, position: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from backfills_app.services import (
     require_control,
 )
 from slicewise_server.web.api.etags import conditional
-from slicewise_server.web.api.filtering import YesNoFilter
+from slicewise_server.web.api.filtering import WordsFilter, YesNoFilter
 from slicewise_server.web.api.schema import IDEMPOTENCY_KEY, IF_NONE_MATCH, problems
 
 
@@ -51,7 +51,7 @@ class BackfillFilter(django_filters.FilterSet):
     """The filters of the list of backfills."""
 
     asset = django_filters.CharFilter(method="chosen", label="The name of a chosen asset")
-    state = django_filters.MultipleChoiceFilter(choices=BackfillState.choices)
+    state = WordsFilter(choices=BackfillState.choices)
     submitted_by = django_filters.CharFilter(field_name="submitted_by__username")
     search = django_filters.CharFilter(method="named_or_described")
     submitted_after = django_filters.IsoDateTimeFilter("submitted_at", lookup_expr="gte")

@@ -13,7 +13,7 @@ from backfills_app.models import BackfillPartition
 from backfills_app.queries.lookups import backfill_numbered
 from backfills_app.queries.partition_list import ListPosition, Narrowed, list_of_partitions
 from backfills_app.serializers import BackfillPartitionSerializer
-from slicewise_server.web.api.filtering import filter_values
+from slicewise_server.web.api.filtering import WordsFilter, filter_values
 from slicewise_server.web.api.pages import (
     bad_cursor,
     page_response,
@@ -26,8 +26,8 @@ class BackfillPartitionFilter(django_filters.FilterSet):
     """The filters of the list of a backfill's partitions."""
 
     asset = django_filters.CharFilter(field_name="backfill_asset__asset__name")
-    state = django_filters.MultipleChoiceFilter(choices=BackfillPartition.State.choices)
-    reason = django_filters.MultipleChoiceFilter(choices=SkipReason.choices)
+    state = WordsFilter(choices=BackfillPartition.State.choices)
+    reason = WordsFilter(choices=SkipReason.choices)
 
 
 class BackfillPartitionsView(ApiList[BackfillPartition]):

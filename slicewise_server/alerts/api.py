@@ -23,6 +23,7 @@ from slicewise_server.alerts.serializers import (
     DeliverySerializer,
     NewChannelSerializer,
 )
+from slicewise_server.web.api.filtering import WordsFilter
 from slicewise_server.web.api.schema import problems
 
 
@@ -178,7 +179,7 @@ class DeliveryFilter(django_filters.FilterSet):
 
     channel = django_filters.CharFilter(field_name="channel__name")
     alert_rule = django_filters.CharFilter(field_name="rule_name")
-    state = django_filters.MultipleChoiceFilter(choices=DeliveryState.choices)
+    state = WordsFilter(choices=DeliveryState.choices)
 
 
 @extend_schema_view(get=extend_schema(summary="List deliveries"))

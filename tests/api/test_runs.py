@@ -31,6 +31,8 @@ def test_a_run_is_read_with_its_attempts(api: APIClient, run: Run) -> None:
     assert body["requested_by"] == "olga"
     assert body["partitions"] == {"pending": 1}
     assert [attempt["number"] for attempt in body["attempts"]] == [1]
+    version = run.producer_version.bundle_version
+    assert body["code_version"] == {"id": version.pk, "digest": version.digest}
 
 
 def test_an_unchanged_run_is_not_sent_again(api: APIClient, run: Run) -> None:
@@ -107,7 +109,10 @@ def test_partitions_beyond_the_list_of_a_run_are_on_its_next_pages(
     assert keys(api.get(partitions).json()["results"]) == days
     run.partitions.filter(position__lt=2).update(state="failed")
     assert keys(api.get(f"{partitions}?state=failed").json()["results"]) == days[:2]
-    assert api.get(f"{partitions}?state=lost").status_code == 400
+    refused = api.get(f"{partitions}?state=lost")
+    assert refused.status_code == 400
+    assert "lost is no value of this parameter; there are " in refused.json()["errors"]["state"][0]
+    assert "failed" in refused.json()["errors"]["state"][0]
     assert api.get("/api/v1/runs/987654321/partitions/").status_code == 404
 
 

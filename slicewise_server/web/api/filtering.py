@@ -1,5 +1,6 @@
 """Filters that refuse misspelt parameters: no caller mistakes a full list for the answer."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import django_filters
@@ -12,6 +13,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from slicewise_server.web.request_errors import InvalidRequest
+
+Choices = Sequence[tuple[str, Any]]
 
 _PAGING = {"cursor", "page_size"}
 
@@ -51,6 +54,25 @@ class YesNoFilter(django_filters.TypedChoiceFilter):
     def __init__(self, **options: Any) -> None:
         choices = (("true", "true"), ("false", "false"))
         super().__init__(choices=choices, coerce=lambda text: text == "true", **options)
+
+
+class WordFilter(django_filters.ChoiceFilter):
+    """Filter by one of some words; the error for another word names the words."""
+
+    def __init__(self, *, choices: Choices, **options: Any) -> None:
+        super().__init__(choices=choices, error_messages=_invalid_choice(choices), **options)
+
+
+class WordsFilter(django_filters.MultipleChoiceFilter):
+    """Filter by one or several of some words; the error for another word names the words."""
+
+    def __init__(self, *, choices: Choices, **options: Any) -> None:
+        super().__init__(choices=choices, error_messages=_invalid_choice(choices), **options)
+
+
+def _invalid_choice(choices: Choices) -> dict[str, str]:
+    words = ", ".join(word for word, _ in choices)
+    return {"invalid_choice": f"%(value)s is no value of this parameter; there are {words}."}
 
 
 def refuse_unknown_parameters(request: Request, parameters: set[str]) -> None:
