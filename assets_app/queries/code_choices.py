@@ -1,9 +1,11 @@
-"""The versions of the code among which a retry or a re-run chooses, for the pages that ask."""
+"""The versions of the code among which a retry or a re-run chooses: pages ask, commands tell."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from assets_app.models import ProducerVersion, Run
+
+_MOST_NAMES = 5
 
 
 class CodeChoice(NamedTuple):
@@ -17,6 +19,16 @@ class CodeChoice(NamedTuple):
     original: ProducerVersion | None = None
     latest: ProducerVersion | None = None
     changed_functions: Sequence[str] = ()
+
+    @property
+    def note_on_original(self) -> str:
+        """A sentence for a person who runs the original code by a command; empty without newer
+        code.
+        """
+        if not self.changed_functions:
+            return ""
+        names = ", ".join(self.changed_functions[:_MOST_NAMES])
+        return f"The original code runs, and {names} has newer code: --code newest runs that code."
 
 
 def code_choice_of_runs(run_ids: Collection[int]) -> CodeChoice:

@@ -27,5 +27,12 @@ def output_of(*arguments: str) -> str:
     return out.getvalue()
 
 
+def notes_of(*arguments: str) -> str:
+    """Return the notes for people, which are no part of the output."""
+    notes = StringIO()
+    call_command(*arguments, stdout=StringIO(), stderr=notes)
+    return notes.getvalue()
+
+
 def json_of(*arguments: str) -> Any:
     return json.loads(output_of(*arguments, "--json"))

@@ -11,9 +11,10 @@ from backfills_app.models import Backfill
 from backfills_app.services.advance.advancing import advance
 from tests.backfills.conftest import worker
 from tests.backfills.driven_backfills import following, run_all
-from tests.cli.commands import json_of, output_of, refusal
+from tests.cli.commands import json_of, notes_of, output_of, refusal
 from tests.execution.conftest import sent
 from tests.factories import DAILY_2013, asset
+from tests.pages.run_records import renewed_code
 
 __all__ = ["sent", "worker"]
 
@@ -125,7 +126,12 @@ def test_failed_partitions_are_shown_and_retried(number: str, worker: Gateway) -
     assert "ValueError: no" in output_of("backfill", "show", number)
     shown = json_of("backfill", "show", number)
     assert shown["failures"][0]["runs"] == 1
-    assert json_of("backfill", "retry", number, "--code", "newest")["state"] == "running"
+    renewed_code(Asset.objects.get(name="raw_flights"))
+    assert notes_of("backfill", "retry", number, "--code", "newest") == ""
+    run_all(worker, failing=("2013-01-02",))
+    renewed_code(Asset.objects.get(name="raw_flights"), "e")
+    assert "raw_flights has newer code: --code newest" in notes_of("backfill", "retry", number)
+    assert json_of("backfill", "show", number)["state"] == "running"
     run_all(worker)
     assert json_of("backfill", "show", number)["state"] == "succeeded"
 

@@ -4,7 +4,8 @@ import pytest
 
 from accounts_app.models import AuditEntry
 from assets_app.models import Run, RunState
-from tests.cli.commands import json_of, output_of, refusal
+from tests.cli.commands import json_of, notes_of, output_of, refusal
+from tests.pages.run_records import renewed_code
 
 pytestmark = pytest.mark.usefixtures("ada", "raw_flights")
 
@@ -75,6 +76,20 @@ def test_a_run_is_run_again(canceled: list[int]) -> None:
     assert new
     assert text == f"Run {new.pk} materializes the partitions of run {canceled[0]} again.\n"
     assert json_of("runs", "rerun", str(canceled[1]))["run_count"] == 1
+
+
+def test_a_retry_with_the_original_code_says_that_newer_code_is_loaded(
+    canceled: list[int],
+) -> None:
+    first, second = map(str, canceled)
+    assert notes_of("runs", "rerun", first) == ""
+    renewed_code(Run.objects.get(pk=first).asset)
+    output_of("runs", "cancel", str(Run.objects.latest("id").pk))
+    sentence = "raw_flights has newer code: --code newest runs that code."
+    assert sentence in notes_of("runs", "rerun", first)
+    assert sentence in notes_of("runs", "retry", second)
+    output_of("runs", "cancel", second)
+    assert notes_of("runs", "retry", second, "--code", "newest") == ""
 
 
 def test_a_viewer_retries_nothing(

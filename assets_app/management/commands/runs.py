@@ -16,6 +16,7 @@ from accounts_app.management.command import (
 from assets_app.execution.queue.control import cancel_run
 from assets_app.execution.request.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
+from assets_app.queries.code_choices import code_choice_of_runs
 from assets_app.queries.log_attempts import AttemptLines
 from assets_app.queries.lookups import LARGEST_ID, asset_named, run_numbered
 from slicewise.texts import masked_text
@@ -157,6 +158,7 @@ class Command(SlicewiseCommand):
             retried = retry_group(group_numbered(group), code=code, user=self.actor)
         for reason in retried.refused.values():
             self.note(reason)
+        self._note_code(code, retried.runs)
         if self.json:
             self.print_json(retried_detail(retried))
         else:
@@ -165,8 +167,13 @@ class Command(SlicewiseCommand):
         if retried.refused:
             raise Failed(f"{len(retried.refused)} of the runs could not be retried.")
 
+    def _note_code(self, code: str, run_ids: Sequence[int]) -> None:
+        if code == Code.SAME and (text := code_choice_of_runs(run_ids).note_on_original):
+            self.note(text)
+
     def rerun(self, run: int, code: str) -> None:
         group = rerun(_run(run), code=code, user=self.actor)
+        self._note_code(code, [run])
         if self.json:
             from assets_app.api.assets import request_detail
 

@@ -18,6 +18,7 @@ from accounts_app.management.command import (
 )
 from assets_app.execution.request.retrying import Code
 from assets_app.models import SKIPS_WITHOUT_FAILURE, Asset, SkipReason
+from assets_app.queries.code_choices import code_choice
 from assets_app.queries.lookups import LARGEST_ID, asset_named
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
 from backfills_app.queries.counts import counts_of
@@ -269,6 +270,11 @@ class Command(SlicewiseCommand):
         retried = retry_failed(
             _require_backfill(backfill), code=code, canceled=canceled, user=self.actor
         )
+        versions = retried.assets.order_by().values_list(
+            "producer_version", "asset__producer__current_version"
+        )
+        if code == Code.SAME and (text := code_choice(versions).note_on_original):
+            self.note(text)
         if wait:
             self._follow(retried)
         else:
