@@ -19,7 +19,6 @@ from assets_app.models.lateness import (
     LateReason,
 )
 from assets_app.models.partitions import (
-    FRESH_AGAIN,
     AssetPartition,
     Materialization,
     PartitionCount,
@@ -53,7 +52,6 @@ from assets_app.models.validations import ValidationResult
 __all__ = [
     "ACTIVE_STATES",
     "DISCOVERY",
-    "FRESH_AGAIN",
     "SKIPS_WITHOUT_FAILURE",
     "TERMINAL_STATES",
     "TRANSITIONS",

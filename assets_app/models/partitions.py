@@ -1,6 +1,6 @@
 """Partitions of assets: present state, materializations, reported writes, and counts."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Self, TypeVar
 
 from django.conf import settings
@@ -11,11 +11,6 @@ from django.db.models.functions import Coalesce
 from assets_app.models.catalogue import Asset, ProducerVersion
 from assets_app.models.states import PartitionState
 from partitions_app.rules import identity_of
-
-FRESH_AGAIN = datetime(9999, 1, 1, tzinfo=UTC)
-"""The `due_at` of a partition that is examined again when an asset that is to be fresh is written,
-and at no time.
-"""
 
 Row = TypeVar("Row", bound=models.Model)
 

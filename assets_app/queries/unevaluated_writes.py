@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Min, Q
+from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Least
 
 from assets_app.models import AssetPartition, Outbox
@@ -49,11 +49,13 @@ def marked_partitions(producer_id: int) -> dict[str, Any]:
     return {"ids": ids[:_MOST_MARKED], "is_cut": len(ids) > _MOST_MARKED} if ids else {}
 
 
+def no_longer_marked(recorded: Mapping[str, Any]) -> QuerySet[AssetPartition]:
+    """Select those of the recorded partitions that are no longer marked."""
+    return AssetPartition.objects.filter(pk__in=recorded.get("ids", ()), due_again=False)
+
+
 def without_marked(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Return the recorded partitions without those that are still marked."""
     if not recorded:
         return {}
-    ids = recorded["ids"]
-    still_marked = AssetPartition.objects.filter(pk__in=ids, due_again=True)
-    marked_ids = set(still_marked.values_list("pk", flat=True))
-    return {**recorded, "ids": [pk for pk in ids if pk not in marked_ids]}
+    return {**recorded, "ids": list(no_longer_marked(recorded).values_list("pk", flat=True))}

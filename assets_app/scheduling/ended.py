@@ -33,8 +33,9 @@ class Terms:
     definition: tuple[str, ...]
     pending: str
     refresh: int
-    # How many assets the runs make: each has a row for a window that the tick skips.
-    outlet_count: int = 1
+    # How many rows the tick writes for a window at most: one of each asset that the runs make, if
+    # the tick may skip the window.
+    rows_per_window: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +105,7 @@ def _ended(
     due, until = None, tick_at
     if definition is not None:
         due = ended_between(definition, tick_input.since, tick_at)
-        most = settings.MAX_PARTITIONS_PER_TICK
-        if tick_input.pending == "latest":
-            most = max(most // tick_input.outlet_count, 1)
+        most = max(settings.MAX_PARTITIONS_PER_TICK // tick_input.rows_per_window, 1)
         if len(due) > most:
             due, until = _first_windows(due, tick_at, most)
     due_now = due

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import Q
 
 from assets_app.models import (
-    FRESH_AGAIN,
     AssetDependency,
     AssetPartition,
     LateEffect,
@@ -18,6 +17,10 @@ from assets_app.models import (
     Target,
 )
 from slicewise.partitions import PartitionRow
+
+FRESH_AGAIN = datetime(9999, 1, 1, tzinfo=UTC)
+"""In place of the time at which a partition is examined again: when an asset that is to be fresh is
+written."""
 
 # The late inputs of the runs that made the present versions.
 _PRESENT = """

@@ -18,6 +18,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Target, Trigger
 from assets_app.queries.edges import edge_of
 from assets_app.queries.missed_spans import Span, spans_of
+from assets_app.queries.unevaluated_writes import no_longer_marked
 from assets_app.scheduling.affected import NewPartition, affected
 from assets_app.scheduling.late_inputs import keys_waiting_for_fresh
 from assets_app.scheduling.queueing import examined_edges, scheduled_target, scheduling_edges
@@ -129,8 +130,8 @@ def missed_by_assets(
     missed = existing_keys(target.definition, [key for key in keys if key not in held_keys])
     due = slicewise.PartitionSet.of(target.definition, missed)
     is_all = len(newest) == len(candidates) and len(looked_at) == len(rows)
-    is_all = is_all and not schedule.partitions_to_examine.get("is_cut")
-    return due, is_all and len(written) < _MOST_WRITES
+    is_cut = schedule.partitions_to_examine.get("is_cut", False)
+    return due, is_all and not is_cut and len(written) < _MOST_WRITES
 
 
 def is_on_record(schedule: Schedule, now: datetime) -> bool:
@@ -238,13 +239,10 @@ def _unexamined(target: Target, schedule: Schedule) -> slicewise.PartitionSet:
     """Return the partitions that the schedule had yet to examine when the pause began, and whose
     marks the pause has discarded. Partitions that are still marked go on waiting.
     """
-    keys: list[str] = []
-    if ids := schedule.partitions_to_examine.get("ids"):
-        discarded = AssetPartition.objects.filter(
-            pk__in=ids, asset=target.asset.pk, identity=target.identity, due_again=False
-        )
-        keys += discarded.values_list("key", flat=True)
-    definition = target.definition
+    discarded = no_longer_marked(schedule.partitions_to_examine).filter(
+        asset=target.asset.pk, identity=target.identity
+    )
+    definition, keys = target.definition, list(discarded.values_list("key", flat=True))
     return slicewise.PartitionSet.of(definition, existing_keys(definition, keys))
 
 

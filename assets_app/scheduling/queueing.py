@@ -9,18 +9,10 @@ from django.db.models import Q, QuerySet
 
 import slicewise
 from assets_app.execution.queue.claims import ClaimedPartition, HeldPartition, PlannedRun, claim_all
-from assets_app.models import (
-    FRESH_AGAIN,
-    Asset,
-    AssetDependency,
-    LateEffect,
-    Schedule,
-    Target,
-    Trigger,
-)
+from assets_app.models import Asset, AssetDependency, LateEffect, Schedule, Target, Trigger
 from assets_app.queries.discovering import discovers_when_scheduled
 from assets_app.scheduling.evaluations import Evaluation
-from assets_app.scheduling.late_inputs import record_late_inputs
+from assets_app.scheduling.late_inputs import FRESH_AGAIN, record_late_inputs
 from assets_app.scheduling.partition_marks import (
     mark_due_again,
     mark_due_later,

@@ -195,7 +195,7 @@ def _tick_input(schedule: Schedule, target: Target, *, outlet_count: int) -> Ter
         definition=() if row is None else (row.fingerprint, str(row.revision)),
         pending=spec.pending,
         refresh=spec.refresh,
-        outlet_count=outlet_count,
+        rows_per_window=outlet_count if spec.pending == "latest" else 1,
     )
 
 

@@ -1,28 +1,34 @@
 """Writes from before a pause that are evaluated during the pause, and queue nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 
 from django.db import connection
 
-from assets_app.models import AssetDependency, Outbox, Run, Schedule, WriteReport
+from assets_app.models import AssetDependency, Outbox, Schedule
 from assets_app.scheduling.affected import NewPartition, Write
 
-# Returns the schedules whose row another transaction has locked: the evaluation does not wait.
+# A write was recorded at the time that `oldest_unevaluated` has. Returns the writes of schedules
+# whose row another transaction has locked: the evaluation does not wait.
 _MOVE_BACK = """
 WITH earlier AS MATERIALIZED (
-    SELECT schedule.id, written.at
-    FROM unnest(%s::bigint[], %s::timestamptz[]) AS written(schedule_id, at)
-    JOIN assets_app_schedule AS schedule ON schedule.id = written.schedule_id
-    WHERE written.at < least(schedule.paused_at, schedule.unevaluated_since)
+    SELECT schedule.id, entry.run_id, entry.report_id,
+        least(entry.created_at, run.ended_at, report.created_at) AS at
+    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::timestamptz[])
+        AS entry(schedule_id, run_id, report_id, created_at)
+    JOIN assets_app_schedule AS schedule ON schedule.id = entry.schedule_id
+    LEFT JOIN assets_app_run AS run ON run.id = entry.run_id
+    LEFT JOIN assets_app_writereport AS report ON report.id = entry.report_id
+    WHERE least(entry.created_at, run.ended_at, report.created_at)
+        < least(schedule.paused_at, schedule.unevaluated_since)
 ), free AS MATERIALIZED (
     SELECT id FROM assets_app_schedule WHERE id IN (SELECT id FROM earlier)
     FOR NO KEY UPDATE SKIP LOCKED
 ), moved AS (
-    UPDATE assets_app_schedule AS schedule SET unevaluated_since = earlier.at
-    FROM earlier JOIN free USING (id) WHERE schedule.id = earlier.id
+    UPDATE assets_app_schedule AS schedule SET unevaluated_since = oldest.at
+    FROM (SELECT id, min(at) AS at FROM earlier GROUP BY id) AS oldest JOIN free USING (id)
+    WHERE schedule.id = oldest.id
 )
-SELECT id FROM earlier EXCEPT SELECT id FROM free
+SELECT id, run_id, report_id FROM earlier WHERE id NOT IN (SELECT id FROM free)
 """
 
 
@@ -37,65 +43,26 @@ def keep_for_missed(
 
     Return the writes to look at again for schedules whose row another transaction has locked.
     """
-    edges_by_schedule: dict[Schedule, list[AssetDependency]] = {}
+    upstream_by_schedule: dict[Schedule, set[int]] = {}
     for edge in paused_edges:
-        if (schedule := Schedule.of(edge.downstream)) and schedule.paused_at:
-            edges_by_schedule.setdefault(schedule, []).append(edge)
-    if not edges_by_schedule:
+        if schedule := Schedule.of(edge.downstream):
+            upstream_by_schedule.setdefault(schedule, set()).add(edge.upstream_id)
+    written = {(partition.write, partition.asset_id) for partition in new_partitions}
+    # An entry that is kept for another schedule is evaluated for that schedule alone.
+    rows = [
+        (schedule.pk, entry.run_id, entry.report_id, entry.created_at)
+        for schedule, upstream_ids in upstream_by_schedule.items()
+        for entry in entries
+        if entry.schedule_id in (None, schedule.pk)
+        and any(((entry.run_id, entry.report_id), pk) in written for pk in upstream_ids)
+    ]
+    if not rows:
         return {}
-    recorded_at = _recorded_at(entries)
-    writes_by_asset: dict[int, set[Write]] = {}
-    for partition in new_partitions:
-        writes_by_asset.setdefault(partition.asset_id, set()).add(partition.write)
-    writes: dict[Schedule, set[Write]] = {}
-    for schedule, edges in edges_by_schedule.items():
-        upstream_writes = set[Write]().union(
-            *(writes_by_asset.get(edge.upstream_id, set()) for edge in edges)
-        )
-        # An entry that is kept for another schedule is evaluated for that schedule alone.
-        earlier_writes = {
-            write
-            for entry in entries
-            if entry.schedule_id in (None, schedule.pk)
-            and (write := (entry.run_id, entry.report_id)) in upstream_writes
-            and schedule.paused_at
-            and recorded_at[write] < schedule.paused_at
-        }
-        if earlier_writes:
-            writes[schedule] = earlier_writes
-    locked_ids = _move_back(
-        {
-            schedule.pk: min(recorded_at[write] for write in own_writes)
-            for schedule, own_writes in writes.items()
-        }
-    )
-    return {schedule: kept for schedule, kept in writes.items() if schedule.pk in locked_ids}
-
-
-def _move_back(earliest: Mapping[int, datetime]) -> set[int]:
-    """Move the begin of lists back by the ids of schedules; return the locked schedules."""
-    if not earliest:
-        return set()
     with connection.cursor() as cursor:
-        cursor.execute(_MOVE_BACK, [list(earliest), list(earliest.values())])
-        return {schedule_id for (schedule_id,) in cursor.fetchall()}
-
-
-def _recorded_at(entries: Sequence[Outbox]) -> Mapping[Write, datetime]:
-    """Return when the write of each entry was recorded, as `oldest_unevaluated` has the times."""
-    run_ids = [entry.run_id for entry in entries if entry.run_id]
-    report_ids = [entry.report_id for entry in entries if entry.report_id]
-    ended = dict(Run.objects.filter(pk__in=run_ids).values_list("pk", "ended_at"))
-    reports = WriteReport.objects.filter(pk__in=report_ids)
-    reported = dict(reports.values_list("pk", "created_at"))
-    times: dict[Write, datetime] = {}
-    for entry in entries:
-        entry_times = (
-            entry.created_at,
-            ended.get(entry.run_id or 0),
-            reported.get(entry.report_id or 0),
-        )
-        recorded_at = min(time for time in entry_times if time is not None)
-        write = (entry.run_id, entry.report_id)
-        times[write] = min(times.get(write, recorded_at), recorded_at)
-    return times
+        cursor.execute(_MOVE_BACK, [list(column) for column in zip(*rows, strict=True)])
+        locked = cursor.fetchall()
+    schedules = {schedule.pk: schedule for schedule in upstream_by_schedule}
+    writes: dict[Schedule, set[Write]] = {}
+    for schedule_id, run_id, report_id in locked:
+        writes.setdefault(schedules[schedule_id], set()).add((run_id, report_id))
+    return writes

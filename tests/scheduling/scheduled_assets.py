@@ -112,10 +112,14 @@ def make(run: Run, gateway: Gateway) -> None:
     finish(begin(run, gateway))
 
 
+def staged(attempt: attempts.Attempt) -> list[dict[str, Any]]:
+    """Return all partitions of a run that has begun, as its runner has staged them."""
+    return [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
+
+
 def finish(attempt: attempts.Attempt) -> None:
     """Bring a run that has begun to its success."""
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     assert ending.succeed(attempt.row)
 
 
@@ -126,8 +130,7 @@ def fail(run: Run, gateway: Gateway) -> None:
 
 def publish_part(attempt: attempts.Attempt, published: dict[Asset, list[str]]) -> None:
     """End a run that has begun, and has published the partitions of these keys alone."""
-    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    outlets = [outlet_of(attempt, staged, of=of) for of in published]
+    outlets = [outlet_of(attempt, staged(attempt), of=of) for of in published]
     assert attempts.intend_to_publish(attempt.row, outlets)
     paths = {of.pk: keys for of, keys in published.items()}
     assert ending.fail_publishing(attempt.row, Failure(error="no room"), paths, {})

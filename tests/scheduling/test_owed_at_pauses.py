@@ -56,11 +56,22 @@ BEGAN = at(2024, 7, 1)
 pytestmark = pytest.mark.django_db
 
 
+def reported() -> tuple[Asset, Asset]:
+    """Return an asset by day, and an asset by day that follows."""
+    return asset("a", DAILY), scheduled("report", by("a"), DAILY, since=BEGAN)
+
+
+def scored_with_model() -> tuple[Asset, Asset, Asset]:
+    """Return an asset by day, a model, and an asset that follows both and needs a fresh model."""
+    a, model = asset("a", DAILY), asset("model")
+    terms = all_of(by("a"), fresh("model", timedelta(days=1)))
+    return a, model, scheduled("scored", terms, DAILY, since=BEGAN)
+
+
 def test_writes_that_a_failing_schedule_still_owes_are_missed_when_the_asset_is_paused(
     gateway: Gateway, alice: User
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     write(a, "2024-07-01", gateway, alice)
     written_before(a, "2024-07-01", timedelta(hours=3))
     process_outbox(database_now())
@@ -93,6 +104,17 @@ def moved_back(earlier: timedelta) -> None:
     Run.objects.update(created_at=when, queued_at=when, ended_at=when)
 
 
+def pause_during_record(of: Asset, user: User) -> None:
+    """Pause an asset as if the transaction of the only write in the outbox still went on: the pause
+    does not see the write, which was recorded ten minutes ago.
+    """
+    entry = Outbox.objects.get()
+    Outbox.objects.all().delete()
+    moved_back(timedelta(minutes=10))
+    set_paused(of, True, user=user)
+    entry.save(force_insert=True)
+
+
 class HeldDay(NamedTuple):
     """An asset by day that follows another, and a run under way of a day that is due again."""
 
@@ -103,8 +125,7 @@ class HeldDay(NamedTuple):
 @pytest.fixture
 def held_day(gateway: Gateway, alice: User) -> HeldDay:
     """Write a day anew while a run holds the day downstream; all of this was long ago."""
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     write(a, "2024-07-01", gateway, alice)
     process_outbox(database_now())
     run = begin(Run.objects.get(asset=report), gateway)
@@ -134,7 +155,7 @@ def test_a_day_written_while_a_run_held_it_is_missed_when_the_run_ends_in_the_pa
 
 
 def test_a_day_whose_run_ends_after_the_pause_is_queued_and_not_missed(
-    held_day: HeldDay, alice: User
+    held_day: HeldDay, gateway: Gateway, alice: User
 ) -> None:
     report = held_day.report
     set_paused(report, True, user=alice)
@@ -142,6 +163,8 @@ def test_a_day_whose_run_ends_after_the_pause_is_queued_and_not_missed(
     finish(held_day.run)
     look(database_now())
     assert waiting(report) == ["2024-07-01"]
+    assert missed(report) is None
+    fail(Run.objects.filter(asset=report).latest("id"), gateway)
     assert missed(report) is None
 
 
@@ -162,8 +185,7 @@ def test_a_day_whose_evaluation_failed_after_a_run_is_missed_when_the_asset_is_p
 def test_a_day_that_waited_for_its_end_is_missed_when_it_ends_in_the_pause(
     gateway: Gateway, alice: User
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     written(a, "2024-07-01", at(2024, 7, 1, 12), gateway, alice)
     set_paused(report, True, user=alice)
     Schedule.objects.filter(producer=report.producer).update(paused_at=at(2024, 7, 1, 20))
@@ -177,9 +199,7 @@ def test_a_day_that_waited_for_its_end_is_missed_when_it_ends_in_the_pause(
 def test_a_day_that_a_fresh_asset_released_before_the_pause_is_missed(
     gateway: Gateway, alice: User, is_failing: bool
 ) -> None:
-    a, model = asset("a", DAILY), asset("model")
-    terms = all_of(by("a"), fresh("model", timedelta(days=1)))
-    scored = scheduled("scored", terms, DAILY, since=BEGAN)
+    a, model, scored = scored_with_model()
     written(a, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
     write(model, "", gateway, alice)
     fresh_at = at(2024, 7, 2, 4)
@@ -219,15 +239,9 @@ def test_partitions_to_examine_are_those_of_the_paused_asset(
 def test_a_write_whose_record_ends_after_the_pause_began_is_missed(
     gateway: Gateway, alice: User
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     write(a, "2024-07-01", gateway, alice)
-    entry = Outbox.objects.get()
-    # As the pause sees the outbox while the transaction of the record still goes on.
-    Outbox.objects.all().delete()
-    moved_back(timedelta(minutes=10))
-    set_paused(report, True, user=alice)
-    entry.save(force_insert=True)
+    pause_during_record(report, alice)
     assert missed(report) is None
     process_outbox(database_now())
     assert missed(report) == "2024-07-01"
@@ -236,8 +250,7 @@ def test_a_write_whose_record_ends_after_the_pause_began_is_missed(
 def test_a_run_recorded_in_two_parts_is_owed_since_its_first_part(
     gateway: Gateway, alice: User
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     days = MaterializeRequest(asset=a, selection="2024-07-01..2024-07-02", strategy="range")
     (run,) = materialize(days, user=alice).runs.all()
     publish_part(begin(run, gateway), {a: ["2024-07-01"]})
@@ -254,8 +267,7 @@ def test_a_run_recorded_in_two_parts_is_owed_since_its_first_part(
 
 
 def test_entries_of_another_schedule_move_no_list_back(gateway: Gateway, alice: User) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     without_mapping(scheduled("other", by("a"), DAILY, since=BEGAN))
     write(a, "2024-07-01", gateway, alice)
     process_outbox(database_now())
@@ -271,8 +283,7 @@ def test_entries_of_another_schedule_move_no_list_back(gateway: Gateway, alice: 
 def test_a_retried_run_moves_no_list_back_to_its_evaluated_first_part(
     gateway: Gateway, alice: User
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     days = MaterializeRequest(asset=a, selection="2024-07-01..2024-07-02", strategy="range")
     (run,) = materialize(days, user=alice).runs.all()
     publish_part(begin(run, gateway), {a: ["2024-07-01"]})
@@ -286,42 +297,21 @@ def test_a_retried_run_moves_no_list_back_to_its_evaluated_first_part(
     assert missed(report) == "2024-07-02"
 
 
-def test_a_day_that_is_examined_after_the_pause_was_not_missed(
-    held_day: HeldDay, gateway: Gateway, alice: User
-) -> None:
-    report = held_day.report
-    set_paused(report, True, user=alice)
-    set_paused(report, False, user=alice)
-    finish(held_day.run)
-    look(database_now())
-    assert waiting(report) == ["2024-07-01"]
-    fail(Run.objects.filter(asset=report).latest("id"), gateway)
-    assert missed(report) is None
-
-
 def test_a_write_of_a_fresh_asset_whose_record_ends_in_the_pause_is_missed(
     gateway: Gateway, alice: User
 ) -> None:
-    a, model = asset("a", DAILY), asset("model")
-    terms = all_of(by("a"), fresh("model", timedelta(days=1)))
-    scored = scheduled("scored", terms, DAILY, since=BEGAN)
+    a, model, scored = scored_with_model()
     write(a, "2024-07-01", gateway, alice)
     process_outbox(database_now())
     moved_back(timedelta(hours=3))
     write(model, "", gateway, alice)
-    entry = Outbox.objects.get()
-    Outbox.objects.all().delete()
-    moved_back(timedelta(minutes=10))
-    set_paused(scored, True, user=alice)
-    entry.save(force_insert=True)
+    pause_during_record(scored, alice)
     process_outbox(database_now())
     assert missed(scored) == "2024-07-01"
 
 
 def test_a_mark_that_waits_for_a_fresh_asset_is_recorded_too(gateway: Gateway, alice: User) -> None:
-    a, model = asset("a", DAILY), asset("model")
-    terms = all_of(by("a"), fresh("model", timedelta(days=1)))
-    scored = scheduled("scored", terms, DAILY, since=BEGAN)
+    a, model, scored = scored_with_model()
     written(a, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
     set_paused(scored, True, user=alice)
     (marked,) = AssetPartition.objects.filter(asset=scored)
@@ -337,14 +327,9 @@ def test_a_mark_that_waits_for_a_fresh_asset_is_recorded_too(gateway: Gateway, a
 def test_an_unpause_between_two_steps_of_an_evaluation_loses_no_write(
     gateway: Gateway, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     write(a, "2024-07-01", gateway, alice)
-    entry = Outbox.objects.get()
-    Outbox.objects.all().delete()
-    moved_back(timedelta(minutes=10))
-    set_paused(report, True, user=alice)
-    entry.save(force_insert=True)
+    pause_during_record(report, alice)
 
     def unpause_first(*arguments: Any) -> Any:
         set_paused(report, False, user=alice)
@@ -377,14 +362,9 @@ def test_of_many_marks_those_are_recorded_that_come_due_first(
 def test_a_write_is_looked_at_again_while_another_transaction_locks_the_schedule(
     gateway: Gateway, alice: User
 ) -> None:
-    a = asset("a", DAILY)
-    report = scheduled("report", by("a"), DAILY, since=BEGAN)
+    a, report = reported()
     write(a, "2024-07-01", gateway, alice)
-    entry = Outbox.objects.get()
-    Outbox.objects.all().delete()
-    moved_back(timedelta(minutes=10))
-    set_paused(report, True, user=alice)
-    entry.save(force_insert=True)
+    pause_during_record(report, alice)
     other = connection.copy()
     other.set_autocommit(False)
     with other.cursor() as cursor:

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from assets_app.models import FRESH_AGAIN, Asset, AssetPartition, Schedule
+from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.queries.reason_texts import Reason
 from assets_app.queries.schedule_ticks import next_tick
 from assets_app.queries.trigger_causes import cause_of
 from assets_app.queries.untriggered import untriggered_reason
 from assets_app.queries.upstream_needs import UpstreamNeed, UpstreamPartition
 from assets_app.scheduling.evaluations import Case, Evaluation, UpstreamStatus
+from assets_app.scheduling.late_inputs import FRESH_AGAIN
 from assets_app.scheduling.tick_terms import MOMENT, NEVER_MADE, TickTerms
 from slicewise.declaring import is_after, schedule_terms, time_terms
 from slicewise.partitions import PartitionRow
