@@ -112,11 +112,8 @@ class AssetStatus:
         in_progress = {"running": self.running, "queued": self.queued}
         late = {"overdue": self.late.overdue, "late": self.late.late}
         # Running and queued partitions have numbers of their own, so that the numbers add up.
-        held_counts = self.held_by_state.get("missing", HeldCounts())
-        held_missing = held_counts.running + held_counts.queued
-        # A run may hold partitions that are not expected yet.
-        missing = self.missing - (held_missing if held_missing <= self.missing else 0)
-        return urgent_states(self.counts | in_progress | late | {"missing": missing}, self.stale)
+        idle = {share.state: share.undivided for share in self.shares if share.state == "missing"}
+        return urgent_states(self.counts | {"missing": 0} | in_progress | late | idle, self.stale)
 
     @property
     def shares(self) -> list[StateShare]:

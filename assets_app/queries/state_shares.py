@@ -43,6 +43,11 @@ class StateShare(NamedTuple):
     number: int
     subcounts: Sequence[Subcount]
 
+    @property
+    def undivided(self) -> int:
+        """The number without the partitions in progress or stale."""
+        return self.number - sum(subcount.number for subcount in self.subcounts)
+
 
 def state_shares(
     settled: Iterable[tuple[str, int]],

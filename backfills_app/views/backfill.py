@@ -175,20 +175,14 @@ def _frozen_codes(
     of the bundle if a retry has put newer code in place of the code of the request.
     """
     asset_rows = backfill_row.assets.all()
-    producer_versions = ProducerVersion.objects.in_bulk(
-        {row.producer_version_id for row in asset_rows}
-    )
-    versions = [(row, producer_versions[row.producer_version_id]) for row in asset_rows]
-    # Versions have their ids in the order in which they were loaded.
-    requested = backfill_row.code_version_id
-    newer_ids = {
-        version.bundle_version_id
-        for _, version in versions
-        if requested is not None and version.bundle_version_id > requested
-    }
-    rows = BundleVersion.objects.defer("archive")
-    newer_versions = rows.in_bulk(newer_ids) if newer_ids else {}
-    return [
-        (row, masked_text(version.source), newer_versions.get(version.bundle_version_id))
-        for row, version in versions
-    ]
+    rows = ProducerVersion.objects.select_related("bundle_version").defer("bundle_version__archive")
+    versions = rows.in_bulk({row.producer_version_id for row in asset_rows})
+    codes: list[tuple[BackfillAsset, str, BundleVersion | None]] = []
+    for asset_row in asset_rows:
+        version = versions[asset_row.producer_version_id]
+        # Versions have their ids in the order in which they were loaded.
+        requested = backfill_row.code_version_id
+        is_newer = requested is not None and version.bundle_version_id > requested
+        newer = version.bundle_version if is_newer else None
+        codes.append((asset_row, masked_text(version.source), newer))
+    return codes

@@ -79,14 +79,13 @@ class TimeReader:
             )
         if self._high is not None and first >= self._high:
             highest = self._windows.highest
-            if self._until is not None and (highest is None or first < highest):
-                fragment.refuse(
-                    f"{fragment.text} has not ended yet; the last partition that has ended is"
-                    f" {self._text(self._high - 1)}"
-                )
-            fragment.refuse(
-                f"{fragment.text} is after the last partition, {self._text(self._high - 1)}"
+            is_later = self._until is not None and (highest is None or first < highest)
+            reason = (
+                "has not ended yet; the last partition that has ended is"
+                if is_later
+                else "is after the last partition,"
             )
+            fragment.refuse(f"{fragment.text} {reason} {self._text(self._high - 1)}")
 
     def _neighbours(self, first: int, stop: int) -> str:
         """Return a hint with the partitions next to a range of excluded windows, if near enough."""

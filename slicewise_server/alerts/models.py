@@ -111,8 +111,10 @@ class AlertRule(models.Model):
     @property
     def leaves_out_backfills(self) -> bool:
         """Whether the rule is for events of runs, but not of the runs of backfills."""
-        is_of_runs = not self.kinds or not set(_OF_RUNS).isdisjoint(self.kinds)
-        return is_of_runs and not self.backfill_runs
+        return any(
+            self.wants_kind(kind, of_backfill=False) and not self.wants_kind(kind, of_backfill=True)
+            for kind in _OF_RUNS
+        )
 
     def wants_kind(self, kind: str, *, of_backfill: bool) -> bool:
         """Return whether the rule is for events of a kind, of a backfill's run or not."""

@@ -19,7 +19,7 @@ from slicewise_server.events.feed import publish_events
 from slicewise_server.events.models import Event
 from tests.clients import browser_of
 from tests.factories import person
-from tests.pages.markup import compact, page_at
+from tests.pages.markup import compact, page_at, words_of
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://hooks.example/T0/s3cret"
@@ -217,7 +217,7 @@ def test_a_rule_says_whether_runs_of_backfills_are_left_out(channel: Channel, ve
         AlertRule.objects.update(**values)
         page = " ".join(browser_of(vera).get("/alerts/").content.decode().split())
         cell = page.split('id="deliveries"')[0].split('<td class="text-cell">')[1]
-        return " ".join(re.sub("<[^>]*>", " ", cell.split("</td>")[0]).split())
+        return words_of(cell.split("</td>")[0])
 
     assert events(tags=["prod"]) == "all events of these assets without runs of backfills"
     assert events(tags=[]) == "all without runs of backfills"

@@ -18,6 +18,11 @@ def compact(page: str) -> str:
     return re.sub(r" ?(<[^>]*?) ?(/?>) ?", r"\1\2", re.sub(r"\s+", " ", page))
 
 
+def words_of(page: str) -> str:
+    """Return the words of a page or of a part, without the markup and with single spaces."""
+    return " ".join(re.sub("<[^>]*>", " ", page.replace("<wbr>", "")).split())
+
+
 def polled_address(text: str, part: str = "version=") -> str:
     """Return the first address that a page polls and that has a part."""
     match = re.search(rf'hx-get="([^"]*{part}[^"]*)"', text)

@@ -21,7 +21,7 @@ from slicewise_server.home import views
 from tests.factories import DAILY_2013, asset
 from tests.gateways import record_gateway_of_each_queue
 from tests.pages.backfill_records import hold_partitions, runs_of, skip, written_backfill
-from tests.pages.markup import page_at, polled_address
+from tests.pages.markup import page_at, polled_address, words_of
 from tests.pages.run_records import recorded_run
 from tests.query_plans import rows_read
 
@@ -46,7 +46,7 @@ def ended_backfill(user: User, succeeded: int = 0, failed: int = 0) -> Backfill:
 def attention(browser: Client, query: str = "") -> str:
     """Return the words of the section about problems that need a person."""
     section = page_at(browser, f"/{query}").split("Needs attention</h2>")[1].split("</section>")[0]
-    return " ".join(re.sub("<[^>]*>", " ", section.replace("<wbr>", "")).split())
+    return words_of(section)
 
 
 def rows(browser: Client, query: str = "") -> list[str]:

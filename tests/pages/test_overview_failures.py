@@ -15,7 +15,7 @@ from assets_app.models import AssetPartition, Run, ScheduleTruncation
 from backfills_app.models import Backfill
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.pages.backfill_records import written_backfill
-from tests.pages.markup import page_at
+from tests.pages.markup import page_at, words_of
 from tests.pages.run_records import failed_partition, repeat_run
 from tests.query_plans import rows_read
 from tests.scheduling.scheduled_assets import at, cron, scheduled
@@ -25,8 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def words(browser: Client, address: str = "") -> str:
     """Return the words of a page: of the overview if no address is given."""
-    page = page_at(browser, f"/{address}").replace("<wbr>", "")
-    return " ".join(re.sub("<[^>]*>", " ", page).split())
+    return words_of(page_at(browser, f"/{address}"))
 
 
 def test_failed_partitions_have_the_labels_of_other_pages(browser: Client) -> None:

@@ -14,8 +14,6 @@ from rest_framework.views import APIView
 
 from slicewise_server.web.request_errors import InvalidRequest
 
-Choices = Sequence[tuple[str, Any]]
-
 _PAGING = {"cursor", "page_size"}
 
 
@@ -56,23 +54,21 @@ class YesNoFilter(django_filters.TypedChoiceFilter):
         super().__init__(choices=choices, coerce=lambda text: text == "true", **options)
 
 
-class WordFilter(django_filters.ChoiceFilter):
-    """Filter by one of some words; the error for another word names the words."""
+class _NamesWords:
+    """A filter by words whose error for another word names the words."""
 
-    def __init__(self, *, choices: Choices, **options: Any) -> None:
-        super().__init__(choices=choices, error_messages=_invalid_choice(choices), **options)
-
-
-class WordsFilter(django_filters.MultipleChoiceFilter):
-    """Filter by one or several of some words; the error for another word names the words."""
-
-    def __init__(self, *, choices: Choices, **options: Any) -> None:
-        super().__init__(choices=choices, error_messages=_invalid_choice(choices), **options)
+    def __init__(self, *, choices: Sequence[tuple[str, Any]], **options: Any) -> None:
+        words = ", ".join(word for word, _ in choices)
+        error = f"%(value)s is no value of this parameter; there are {words}."
+        super().__init__(choices=choices, error_messages={"invalid_choice": error}, **options)  # type: ignore[call-arg]
 
 
-def _invalid_choice(choices: Choices) -> dict[str, str]:
-    words = ", ".join(word for word, _ in choices)
-    return {"invalid_choice": f"%(value)s is no value of this parameter; there are {words}."}
+class WordFilter(_NamesWords, django_filters.ChoiceFilter):
+    """Filter by one of some words."""
+
+
+class WordsFilter(_NamesWords, django_filters.MultipleChoiceFilter):
+    """Filter by one or several of some words."""
 
 
 def refuse_unknown_parameters(request: Request, parameters: set[str]) -> None:
